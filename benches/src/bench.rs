@@ -14,16 +14,16 @@ use bench_frame::input::shipped;
 use bench_frame::input::text::Lines;
 use clap::ValueEnum;
 use clap::builder::PossibleValuesParser;
-use warpset::gpu::{self, Device};
+use warpset::gpu;
 
 use bench_frame::clock::{Counted, Effort};
 use bench_frame::progress::Progress;
-use bench_frame::suite::{Input, Session, Setup, Step, Suite, Target};
+use bench_frame::suite::{Input, Session, Setup, Step, Suite, Target, emulator};
 use bench_frame::{machine, table};
 use bench_record::file::{About, Output, Run};
 use bench_report::{Page, headline};
 
-/// Every structure that exists, with the settings that a user may give it.
+/// Returns every suite, with the settings that a user may give it.
 fn suites(log2_slots: Option<u32>, shapes: Vec<bench_recsplit::Settings>) -> Vec<Box<dyn Suite>> {
     vec![
         Box::new(bench_bloom::Bloom),
@@ -43,7 +43,7 @@ fn suites(log2_slots: Option<u32>, shapes: Vec<bench_recsplit::Settings>) -> Vec
 const PEERS: [&str; 4] = ["fastbloom", "qfilter", "boomphf", "xorf"];
 const HEAVY_PEERS: [&str; 5] = ["parquet", "redb", "ph", "ptr_hash", "sux"];
 
-/// The peers of this executable.
+/// Returns the peers of this executable.
 fn peers() -> impl Iterator<Item = &'static str> {
     let heavy = if cfg!(feature = "peers") { &HEAVY_PEERS[..] } else { &[] };
     PEERS.into_iter().chain(heavy.iter().copied())
@@ -55,7 +55,7 @@ pub struct Args {
     /// Structures to measure; all of them if none is named
     #[arg(value_parser = PossibleValuesParser::new(suites(None, Vec::new()).iter().map(|suite| suite.name())))]
     structure: Vec<String>,
-    /// Where to run; may be given again. Default: the CPU, and CUDA where a device answers
+    /// Targets; may be given again. Default: the CPU, and CUDA where a device answers
     #[arg(long, value_enum)]
     backend: Vec<Backend>,
     /// About a minute on two cores, without studies and figures of papers
@@ -184,7 +184,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 /// When a quick run begins no further step: the longest takes some ten seconds on a busy machine.
 const QUICK: Duration = Duration::from_secs(60);
 
-/// The lists' steps, one of each in turn.
+/// Merges lists of steps: one of each list in turn.
 fn in_turns(lists: Vec<Vec<Step>>) -> Vec<Step> {
     let mut lists: Vec<_> = lists.into_iter().map(Vec::into_iter).collect();
     let mut steps = Vec::new();
@@ -194,7 +194,7 @@ fn in_turns(lists: Vec<Vec<Step>>) -> Vec<Step> {
     steps
 }
 
-/// Where the rows and the page go.
+/// Files for the rows and the page.
 struct Outputs {
     json: Output,
     html: Output,
@@ -229,7 +229,7 @@ impl Outputs {
     }
 }
 
-/// `target/warpset` of the repository, which exists afterwards.
+/// Returns `target/warpset` of the repository; creates the folder.
 fn default_folder() -> anyhow::Result<PathBuf> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
     // Asked at run time, so that a packed executable follows the folder into which it was packed.
@@ -240,7 +240,7 @@ fn default_folder() -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
-/// What the rows will be of.
+/// Describes the run whose rows follow.
 fn about(args: &Args, setup: &Setup) -> About {
     let mut devices = BTreeMap::new();
     for target in &setup.targets {
@@ -295,12 +295,12 @@ fn targets(asked: &[Backend]) -> anyhow::Result<Vec<Target>> {
         }
     }
     if asked.contains(&Backend::Emulator) {
-        targets.push(Target::Gpu(Device::emulator(Default::default())));
+        targets.push(Target::Gpu(emulator()?));
     }
     Ok(targets)
 }
 
-/// What the figures below are figures of.
+/// Prints the machine that the figures below are measured on.
 fn print_machine(targets: &[Target]) {
     println!("Warpset {}", env!("CARGO_PKG_VERSION"));
     println!("cpu       {}", machine::processor());

@@ -18,7 +18,7 @@ use bench_record::Record;
 /// Keys of a first call.
 const KEYS: usize = 100_000;
 
-/// What a first call is made on.
+/// Device and keys of a first call.
 struct Input {
     device: Device,
     keys: Vec<u64>,
@@ -99,13 +99,13 @@ fn split_block(input: &Input) -> anyhow::Result<warpset::bloom::gpu::SplitBlockB
     Ok(SplitBlockBloom::builder(input.keys.len() as u64).on(&input.device).build()?)
 }
 
-/// A filter that holds keys in an eighth of its slots.
+/// Makes a filter that holds keys in an eighth of its slots.
 fn quotient(input: &Input, factor: u64) -> anyhow::Result<warpset::quotient::gpu::StandardQuotientFilter> {
     let keys: Vec<u64> = input.keys.iter().map(|key| key.wrapping_mul(factor)).collect();
     Ok(StandardQuotientFilter::builder(8 * keys.len() as u64).build_from(&keys)?.to_device(&input.device)?)
 }
 
-/// A tree of two levels.
+/// Makes a tree of two levels.
 fn tree(input: &Input) -> anyhow::Result<warpset::lsm::gpu::Lsm<u32, u32>> {
     let mut tree = Lsm::builder().batch_size(1024).cleanup(CleanupPolicy::Manual).build()?;
     tree.insert_bulk(&input.small, &input.small)?;
@@ -121,7 +121,7 @@ impl Input {
     }
 }
 
-/// What a child process prints of a call: seconds.
+/// Seconds of a call, as a child process prints them.
 #[derive(Serialize, Deserialize)]
 struct Measured {
     /// Opening the device.
@@ -145,7 +145,7 @@ pub fn call(name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A row per operation and source of its kernels.
+/// Makes one step, with a row per operation and source of its kernels.
 pub fn steps(setup: &Setup) -> Vec<Step> {
     let sources: &[_] = &[("device code", "0"), ("PTX", "1")];
     let sources = if setup.effort == Effort::Quick { &sources[..1] } else { sources };

@@ -50,7 +50,7 @@ fn lines(file: &str) -> Vec<String> {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).map(String::from).collect()
 }
 
-/// The functions that `import.c` defines itself, with `BOUND(name, ..)`.
+/// Lists the functions that `import.c` defines itself, with `BOUND(name, ..)`.
 fn functions_bound_in_c() -> Vec<String> {
     let source = fs::read_to_string("import/import.c").expect("read import.c");
     source
@@ -69,7 +69,7 @@ struct Symbols {
 }
 
 impl Symbols {
-    /// The C table of names, indexed as the slots are.
+    /// Returns the C table of names, in the order of the slots.
     fn table(&self) -> String {
         let mut text = String::new();
         let count = self.bound.len() + self.raw.len();

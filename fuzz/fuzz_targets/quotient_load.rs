@@ -28,7 +28,7 @@ fn use_it<S: SlotKind>(mut filter: QuotientFilter<S>, bytes: &[u8]) {
     assert!(fingerprints.iter().all(|&f| filter.contains_fingerprint(f)));
     let rebuilt = Builder::<S>::with_layout(*filter.layout()).build_from_fingerprints(&fingerprints).unwrap();
     assert!(rebuilt == filter);
-    // As a batch, and enough of them for the runs that wait at each block to be counted first.
+    // One batch, with enough keys that the runs waiting at each block are counted first.
     if let Ok(keys) = filter.view().keys() {
         let keys: Vec<u64> = keys.collect();
         assert_eq!(filter.count_contained_bulk(&keys).unwrap(), fingerprints.len());

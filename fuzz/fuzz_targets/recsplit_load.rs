@@ -41,7 +41,7 @@ fn load<M: HashKind>(bytes: &[u8]) {
     }
 }
 
-/// `bytes` from the fourth word on, after the first words and with the checksum that a saved structure has.
+/// Builds a file: `bytes` from the fourth word on, after the first words and with the checksum of a saved structure.
 fn with_header(structure: u16, bytes: &[u8]) -> Vec<u8> {
     let mut all = vec![0; 24];
     all.extend_from_slice(bytes);

@@ -37,7 +37,7 @@ fn load<K: StaticKey, V: Value>(bytes: &[u8]) {
     }
 }
 
-/// `bytes` from the fourth word on, after the first words and with the checksum that a saved map has.
+/// Builds a file: `bytes` from the fourth word on, after the first words and with the checksum of a saved map.
 fn with_header(bytes: &[u8]) -> Vec<u8> {
     let mut all = vec![0; 24];
     all.extend_from_slice(bytes);

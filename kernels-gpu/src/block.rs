@@ -1,4 +1,4 @@
-//! What a warp and a block compute together: scans and reductions by any [`Operator`].
+//! Scans and reductions of a warp and of a block by any [`Operator`].
 
 use warpset_core::scan::{Count, Flagged, Lift, Operator, Runs};
 use warpset_simt::shared::Shared;
@@ -10,17 +10,17 @@ pub trait Value: Copy + 'static {
     /// Bytes in shared memory, a multiple of 4; of 8 where the value has a field of 64 bits.
     const SHARED_BYTES: u32;
 
-    /// The value of the lane `delta` before; its own where there is none.
+    /// Returns the value of the lane `delta` before, or its own if there is none.
     ///
     /// # Safety
     /// All lanes of the warp come here together.
     unsafe fn shuffle_up(self, delta: u32) -> Self;
-    /// The value of the lane `delta` after; its own where there is none.
+    /// Returns the value of the lane `delta` after, or its own if there is none.
     ///
     /// # Safety
     /// All lanes of the warp come here together.
     unsafe fn shuffle_down(self, delta: u32) -> Self;
-    /// The value of `lane`, below 32.
+    /// Returns the value of `lane`, below 32.
     ///
     /// # Safety
     /// All lanes of the warp come here together.
@@ -45,31 +45,31 @@ macro_rules! scalars {
             #[inline(always)]
             #[track_caller]
             unsafe fn shuffle_up(self, delta: u32) -> Self {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { warp::shuffle_up(FULL_MASK, self, delta) }
             }
             #[inline(always)]
             #[track_caller]
             unsafe fn shuffle_down(self, delta: u32) -> Self {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { warp::shuffle_down(FULL_MASK, self, delta) }
             }
             #[inline(always)]
             #[track_caller]
             unsafe fn shuffle_idx(self, lane: u32) -> Self {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { warp::shuffle_idx(FULL_MASK, self, lane) }
             }
             #[inline(always)]
             #[track_caller]
             unsafe fn to_shared(self, at: Shared<u32>) {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { at.cast::<$scalar>().set(0, self) }
             }
             #[inline(always)]
             #[track_caller]
             unsafe fn from_shared(at: Shared<u32>) -> Self {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { at.cast::<$scalar>().get(0) }
             }
         }
@@ -77,31 +77,31 @@ macro_rules! scalars {
 }
 scalars! { u32 i32 f32 u64 i64 f64 }
 
-/// As two halves of 64 bits, which ask for no more than their alignment.
+/// Two halves of 64 bits, which need no more than their alignment.
 impl Value for u128 {
     const SHARED_BYTES: u32 = 16;
     #[inline(always)]
     #[track_caller]
     unsafe fn shuffle_up(self, delta: u32) -> Self {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the callee has this function's contract.
         unsafe { warp::shuffle_up(FULL_MASK, self, delta) }
     }
     #[inline(always)]
     #[track_caller]
     unsafe fn shuffle_down(self, delta: u32) -> Self {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the callee has this function's contract.
         unsafe { warp::shuffle_down(FULL_MASK, self, delta) }
     }
     #[inline(always)]
     #[track_caller]
     unsafe fn shuffle_idx(self, lane: u32) -> Self {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the callee has this function's contract.
         unsafe { warp::shuffle_idx(FULL_MASK, self, lane) }
     }
     #[inline(always)]
     #[track_caller]
     unsafe fn to_shared(self, at: Shared<u32>) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the 16 bytes from `at` on are valid and aligned to 8, by this function's contract.
         unsafe {
             at.cast::<u64>().set(0, self as u64);
             at.cast::<u64>().set(1, (self >> 64) as u64);
@@ -110,7 +110,7 @@ impl Value for u128 {
     #[inline(always)]
     #[track_caller]
     unsafe fn from_shared(at: Shared<u32>) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: the 16 bytes from `at` on are valid and aligned to 8, by this function's contract.
         unsafe { u128::from(at.cast::<u64>().get(1)) << 64 | u128::from(at.cast::<u64>().get(0)) }
     }
 }
@@ -123,31 +123,33 @@ macro_rules! fields {
             #[inline(always)]
             #[track_caller]
             unsafe fn shuffle_up(self, delta: u32) -> Self {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { Self { $($field: $from(<$scalar>::shuffle_up($to(self.$field), delta)),)* } }
             }
             #[inline(always)]
             #[track_caller]
             unsafe fn shuffle_down(self, delta: u32) -> Self {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { Self { $($field: $from(<$scalar>::shuffle_down($to(self.$field), delta)),)* } }
             }
             #[inline(always)]
             #[track_caller]
             unsafe fn shuffle_idx(self, lane: u32) -> Self {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { Self { $($field: $from(<$scalar>::shuffle_idx($to(self.$field), lane)),)* } }
             }
             #[inline(always)]
             #[track_caller]
             unsafe fn to_shared(self, at: Shared<u32>) {
-                // SAFETY: the caller's promise; fields stand side by side.
+                // SAFETY: the value's bytes are valid, by this function's contract; the fields lie side by side in
+                // them.
                 unsafe { $(<$scalar>::to_shared($to(self.$field), at.at($offset / 4));)* }
             }
             #[inline(always)]
             #[track_caller]
             unsafe fn from_shared(at: Shared<u32>) -> Self {
-                // SAFETY: the caller's promise; fields stand side by side.
+                // SAFETY: the value's bytes are valid, by this function's contract; the fields lie side by side in
+                // them.
                 unsafe { Self { $($field: $from(<$scalar>::from_shared(at.at($offset / 4))),)* } }
             }
         }
@@ -162,7 +164,7 @@ fields! {
 // Every value takes the room of 64 bits.
 fields! { [V] Runs<V>, 8 + 8; heads: u64, |x| x, |x| x, at 0; value: V, |x| x, |x| x, at 8; }
 
-/// What the values of the lanes up to and including this one amount to.
+/// Scans the values over the warp, inclusive of this lane's.
 ///
 /// # Safety
 /// All lanes of the warp come here together.
@@ -183,7 +185,7 @@ pub unsafe fn warp_inclusive_scan<O: Operator<Value: Value>>(mut value: O::Value
     value
 }
 
-/// What the values of the lanes before this one amount to, and what those of all do.
+/// Scans the values over the warp, exclusive of this lane's; returns the total too.
 ///
 /// # Safety
 /// All lanes of the warp come here together.
@@ -191,7 +193,7 @@ pub unsafe fn warp_inclusive_scan<O: Operator<Value: Value>>(mut value: O::Value
 #[inline(always)]
 #[track_caller]
 pub unsafe fn warp_exclusive_scan<O: Operator<Value: Value>>(value: O::Value) -> (O::Value, O::Value) {
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the callee has this function's contract.
     unsafe {
         let inclusive = warp_inclusive_scan::<O>(value);
         let mut exclusive = inclusive.shuffle_up(1);
@@ -202,13 +204,14 @@ pub unsafe fn warp_exclusive_scan<O: Operator<Value: Value>>(value: O::Value) ->
     }
 }
 
-/// Bytes of shared memory that [`exclusive_scan`] and [`reduce`] need for values of type `V` in a block of `WARPS`
-/// warps.
+/// Returns the bytes of shared memory that [`exclusive_scan`] and [`reduce`] need for values of type `V` in a block of
+/// `WARPS` warps.
 pub const fn scratch_bytes<V: Value>(warps: u32) -> u32 {
     warps * V::SHARED_BYTES
 }
 
-/// What the warps before this one amount to, and what all do, given each warp's `total` in any one lane: the last.
+/// Scans the totals of the warps, exclusive of this warp's; returns the block's total too. The last lane of each warp
+/// gives its `total`.
 ///
 /// # Safety
 /// The contract of [`exclusive_scan`].
@@ -222,8 +225,9 @@ unsafe fn across_warps<O: Operator<Value: Value>, const WARPS: u32>(
     let warp_index = thread::thread_idx_x() / WARP_SIZE;
     let words = O::Value::SHARED_BYTES / 4;
     let (mut before, mut all) = (O::IDENTITY, O::IDENTITY);
-    // SAFETY: the caller's promise; a barrier stands between the writes, one per warp, and the reads. Where there are
-    // too many warps to read all, each warp scans their values, which every lane comes to.
+    // SAFETY: `scratch` has the room named in the contract. A barrier separates the writes, one per warp, from the
+    // reads. If there are too many warps for each lane to read all, each warp scans their values, with all of its
+    // lanes.
     unsafe {
         if warp::lane_id() == WARP_SIZE - 1 {
             total.to_shared(scratch.at(warp_index * words));
@@ -250,7 +254,7 @@ unsafe fn across_warps<O: Operator<Value: Value>, const WARPS: u32>(
     (before, all)
 }
 
-/// What the values of the block's threads before this one amount to, and what those of all do. One barrier.
+/// Scans the values over the block's threads, exclusive of this one's; returns the total too. One barrier.
 ///
 /// # Safety
 /// - All threads of a one-dimensional block of `WARPS` full warps (at most 32) come here together.
@@ -263,7 +267,7 @@ pub unsafe fn exclusive_scan<O: Operator<Value: Value>, const WARPS: u32>(
     value: O::Value,
     scratch: Shared<u32>,
 ) -> (O::Value, O::Value) {
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the callee has this function's contract.
     unsafe {
         let inclusive = warp_inclusive_scan::<O>(value);
         let mut exclusive = inclusive.shuffle_up(1);
@@ -275,7 +279,7 @@ pub unsafe fn exclusive_scan<O: Operator<Value: Value>, const WARPS: u32>(
     }
 }
 
-/// What the values of all threads of the block amount to, in their order. One barrier.
+/// Combines the values of all threads of the block, in their order. One barrier.
 ///
 /// # Safety
 /// The contract of [`exclusive_scan`].
@@ -283,7 +287,7 @@ pub unsafe fn exclusive_scan<O: Operator<Value: Value>, const WARPS: u32>(
 #[inline(always)]
 #[track_caller]
 pub unsafe fn reduce<O: Operator<Value: Value>, const WARPS: u32>(value: O::Value, scratch: Shared<u32>) -> O::Value {
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the callee has this function's contract.
     unsafe { across_warps::<O, WARPS>(warp_inclusive_scan::<O>(value), scratch).1 }
 }
 
@@ -296,7 +300,7 @@ mod tests {
     use warpset_simt::emulator::{Config, Emulator};
     use warpset_simt::{Global, GlobalMut, LaunchConfig, shared};
 
-    /// Each thread's exclusive value, the block's total by scan, and by reduction.
+    /// Writes each thread's exclusive value, and the block's total by scan and by reduction.
     #[inline(always)]
     unsafe fn run<O: Operator<Value: Published>, const WARPS: u32>(x: Global<u64>, y: GlobalMut<u64>) {
         let t = thread::thread_idx_x() as usize;
@@ -324,7 +328,7 @@ mod tests {
                     pub unsafe fn $name(
                         x: Global<u64>, y: GlobalMut<u64>,
                     ) {
-                        // SAFETY: the caller's promise is the same.
+                        // SAFETY: the callee has this function's contract.
                         unsafe { run::<$operator, $warps>(x, y) }
                     }
                 )*

@@ -1,4 +1,5 @@
-//! Every device kernel of Warpset, one folder per structure: indexing and memory here, arithmetic in `warpset-core`.
+//! Device kernels of Warpset, one folder per structure: indexing and memory accesses here, arithmetic in
+//! `warpset-core`.
 //!
 //! The crate is compiled twice. For the host it is an ordinary library with all modules: the kernels run in the
 //! emulator, and carry their PTX and device code ([`MODULES`]). For `nvptx64-nvidia-cuda`, `cargo xtask ptx` compiles
@@ -10,11 +11,11 @@
 //! `code/` until the first build. Files of a folder without kernels of their own are compiled for all modules of the
 //! folder. Files of device code stay empty for modules that `cargo xtask ptx` names as such: a registry takes 10 MiB.
 //!
-//! Any release may change kernels, their arguments and their modules. What other crates re-export, what kernels ask
-//! filters with, and `operators` follow the promise of `warpset`.
+//! Any release may change kernels, their arguments and their modules. Items that other crates re-export, the types that
+//! kernels query filters with, and `operators` follow the promise of `warpset`.
 //!
-//! This file declares modules and holds nothing that reaches the PTX, so it is not part of what the PTX is stamped
-//! with: a new module leaves the PTX of the others valid.
+//! This file declares modules and contains nothing that reaches the PTX, so the stamps of the PTX do not cover it: a
+//! new module leaves the PTX of the others valid.
 
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
@@ -43,7 +44,7 @@ macro_rules! kernel {
     ($($kernels:tt)*) => { $crate::simt::kernel! { #![module($crate::module_at)] #![no_bodies] $($kernels)* } };
 }
 
-/// What several structures do with batches of keys: their hashes, strings, and the forms of the answers.
+/// Kernels for batches of keys, for several structures: hashes, strings, and the forms of the answers.
 pub mod batch {
     #[cfg(feature = "bodies")]
     pub mod hash128;
@@ -59,16 +60,16 @@ pub mod batch {
 /// Bloom filters.
 #[cfg(any(feature = "bloom", warpset_folder = "bloom", feature = "filters"))]
 pub mod bloom {
+    pub mod batch_partition;
+    pub mod claims;
     #[cfg(any(
         not(target_arch = "nvptx64"),
         warpset_module = "bloom_blocked",
         warpset_module = "bloom_split_block",
         feature = "filters"
     ))]
-    pub mod ask;
-    pub mod claims;
-    pub mod parts;
-    pub mod recent;
+    pub mod device_query;
+    pub mod recent_hashes;
     pub mod sectors;
 
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "bloom_blocked"))]
@@ -175,7 +176,7 @@ pub mod quotient {
     /// Kernels for the slots of the rank-and-select quotient filter.
     pub mod rank_select {
         #[cfg(any(not(target_arch = "nvptx64"), feature = "filters"))]
-        pub mod ask;
+        pub mod device_query;
         pub mod extract_tile;
         pub mod form;
         #[cfg(feature = "bodies")]
@@ -358,11 +359,11 @@ pub mod limits;
 #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "selftest"))]
 pub mod selftest;
 
-// What blocks of threads do together, for every structure.
+// Operations of a warp or a block, for every structure.
 pub mod block;
 pub mod look_back;
 
-// What macros that make kernels name.
+// Names that macros for kernels use.
 #[doc(hidden)]
 pub use warpset_core::scan as operators;
 #[doc(hidden)]
@@ -509,7 +510,7 @@ modules! {
     ]
 }
 
-/// The module of this crate in which a path lies, if any.
+/// Returns the module of this crate that contains a path, if any.
 #[cfg(not(target_arch = "nvptx64"))]
 #[doc(hidden)]
 pub const fn module_at(path: &str) -> Option<&'static warpset_simt::Module> {

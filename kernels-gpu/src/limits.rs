@@ -1,4 +1,4 @@
-//! What the device can do at most: streams, random sectors, random atomics, integer arithmetic, trial hashes of
+//! Measurements of the device's limits: streams, random sectors, random atomics, integer arithmetic, trial hashes of
 //! RecSplit.
 //!
 //! Benchmarks run these beside the structures and state a structure's rate as a fraction of the limit that binds it.
@@ -11,7 +11,7 @@ use warpset_simt::{Global, GlobalMut, atomic, multiply_high, thread};
 /// Threads of a block, in every kernel of this module.
 pub const BLOCK: u32 = 256;
 
-/// A cheap bijection: good enough to make addresses random, and far from being the bottleneck.
+/// Permutes cheaply: good enough to make addresses random, and far from being the bottleneck.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 fn scramble(mut x: u64) -> u64 {
@@ -21,7 +21,7 @@ fn scramble(mut x: u64) -> u64 {
     x ^ (x >> 32)
 }
 
-/// XOR of the `16 * QUADS` bytes of record `i`.
+/// Combines by exclusive or the `16 * QUADS` bytes of record `i`.
 ///
 /// # Safety
 /// The record is in `memory`, which is 16-byte aligned and not written while the kernel runs.
@@ -62,7 +62,8 @@ kernel! {
         }
     }
 
-    /// What any lookup in 32-byte blocks has to do: `n` keys of 8 bytes in, a random sector each, a byte each out.
+    /// Does the work of any lookup in 32-byte blocks: reads `n` keys of 8 bytes and a random sector per key, and writes
+    /// one byte per key.
     ///
     /// # Safety
     /// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads.
@@ -83,7 +84,7 @@ kernel! {
         }
     }
 
-    /// `n` atomic ORs of a bit in random 32-bit words, results unused.
+    /// Performs `n` atomic ORs of one bit in random 32-bit words, results unused.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size.
@@ -97,7 +98,8 @@ kernel! {
         }
     }
 
-    /// `rounds` times 8 multiply-adds and 8 exclusive-or-shifts of 32 bits per thread, in eight independent chains.
+    /// Performs `rounds` times 8 multiply-adds and 8 exclusive-or-shifts of 32 bits per thread, in eight independent
+    /// chains.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size; `sink`: one word, used by this launch alone.
@@ -125,7 +127,7 @@ kernel! {
         }
     }
 
-    /// `rounds` trial hashes of 16 keys per thread, each turned into a position, as a search by brute force does it;
+    /// Computes `rounds` trial hashes of 16 keys per thread, each turned into a position, like a brute-force search;
     /// the keys stay in registers.
     ///
     /// # Safety

@@ -43,13 +43,17 @@ const _: () = assert!(Count::LARGEST == PAYLOAD);
 
 /// The words of one value: `[u64; 1]`, `[u64; 2]` or `[u64; 4]`.
 pub trait ValueWords: Copy + AsRef<[u64]> + AsMut<[u64]> {
-    /// How many.
+    /// Number of words.
     const COUNT: usize;
     /// All zero.
     const ZERO: Self;
+    /// Loads the words.
+    ///
     /// # Safety
     /// `at` is valid for `COUNT` words, accessed only atomically, at a multiple of 16 bytes if there are several.
     unsafe fn load(at: GlobalMut<u64>) -> Self;
+    /// Stores the words.
+    ///
     /// # Safety
     /// The contract of [`load`](Self::load).
     unsafe fn store(self, at: GlobalMut<u64>);
@@ -60,12 +64,12 @@ impl ValueWords for [u64; 1] {
     const ZERO: Self = [0];
     #[inline(always)]
     unsafe fn load(at: GlobalMut<u64>) -> Self {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the callee has this function's contract.
         [unsafe { atomic::load_relaxed(at) }]
     }
     #[inline(always)]
     unsafe fn store(self, at: GlobalMut<u64>) {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the callee has this function's contract.
         unsafe { atomic::store_relaxed(at, self[0]) }
     }
 }
@@ -75,12 +79,12 @@ impl ValueWords for [u64; 2] {
     const ZERO: Self = [0; 2];
     #[inline(always)]
     unsafe fn load(at: GlobalMut<u64>) -> Self {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the callee has this function's contract.
         unsafe { atomic::load_relaxed2(at) }
     }
     #[inline(always)]
     unsafe fn store(self, at: GlobalMut<u64>) {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the callee has this function's contract.
         unsafe { atomic::store_relaxed2(at, self) }
     }
 }
@@ -90,14 +94,14 @@ impl ValueWords for [u64; 4] {
     const ZERO: Self = [0; 4];
     #[inline(always)]
     unsafe fn load(at: GlobalMut<u64>) -> Self {
-        // SAFETY: the caller's promise is the same; both pairs are aligned if the first is.
+        // SAFETY: `at` is valid, by this function's contract; both pairs are aligned if the first is.
         let ([a, b], [c, d]) = unsafe { (atomic::load_relaxed2(at), atomic::load_relaxed2(at.at(2))) };
         [a, b, c, d]
     }
     #[inline(always)]
     unsafe fn store(self, at: GlobalMut<u64>) {
         let [a, b, c, d] = self;
-        // SAFETY: the caller's promise is the same; both pairs are aligned if the first is.
+        // SAFETY: `at` is valid, by this function's contract; both pairs are aligned if the first is.
         unsafe {
             atomic::store_relaxed2(at, [a, b]);
             atomic::store_relaxed2(at.at(2), [c, d]);
@@ -105,7 +109,7 @@ impl ValueWords for [u64; 4] {
     }
 }
 
-/// The state that all words show; 0 if they do not agree, which ends when the rest becomes visible.
+/// Returns the state that all words show; 0 if they do not agree yet, because a part of a store is not visible.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 fn state<W: ValueWords>(words: W) -> u64 {
@@ -121,13 +125,13 @@ fn state<W: ValueWords>(words: W) -> u64 {
 pub trait Published: Value {
     /// The words it takes.
     type Words: ValueWords;
-    /// Its words, with the two highest bits of each clear.
+    /// Returns the value's words, with the two highest bits of each clear.
     fn pack(self) -> Self::Words;
-    /// The value of words whose two highest bits are clear.
+    /// Returns the value of words whose two highest bits are clear.
     fn unpack(words: Self::Words) -> Self;
 }
 
-/// The words of `tiles` tiles that publish values of type `V`: what a host allocates.
+/// Returns the number of words for `tiles` tiles that publish values of type `V`, to be allocated by the host.
 pub const fn words<V: Published>(tiles: usize) -> usize {
     tiles * V::Words::COUNT
 }
@@ -260,11 +264,11 @@ pub unsafe fn publish<V: Published>(look_back: GlobalMut<u64>, at: usize, state:
     for word in words.as_mut() {
         *word |= state;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `look_back` has room for value `at`, by this function's contract.
     unsafe { words.store(look_back.at(at * V::Words::COUNT)) }
 }
 
-/// The state of value `at`, and the value; state 0 if there is none yet.
+/// Returns the state of value `at`, and the value; state 0 if there is none yet.
 ///
 /// # Safety
 /// The contract of [`publish`], for reading.
@@ -272,7 +276,7 @@ pub unsafe fn publish<V: Published>(look_back: GlobalMut<u64>, at: usize, state:
 #[inline(always)]
 #[track_caller]
 unsafe fn look<V: Published>(look_back: GlobalMut<u64>, at: usize) -> (u64, V) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `look_back` has room for value `at`, by this function's contract.
     let mut words = unsafe { V::Words::load(look_back.at(at * V::Words::COUNT)) };
     let state = state(words);
     for word in words.as_mut() {
@@ -281,7 +285,7 @@ unsafe fn look<V: Published>(look_back: GlobalMut<u64>, at: usize) -> (u64, V) {
     (state, V::unpack(words))
 }
 
-/// Value `at`, which was published before.
+/// Returns value `at`, which was published before.
 ///
 /// # Safety
 /// - The contract of [`publish`], for reading.
@@ -290,11 +294,11 @@ unsafe fn look<V: Published>(look_back: GlobalMut<u64>, at: usize) -> (u64, V) {
 #[inline(always)]
 #[track_caller]
 pub unsafe fn published<V: Published>(look_back: GlobalMut<u64>, at: usize) -> V {
-    // SAFETY: the caller's promise.
+    // SAFETY: `look_back` has room for value `at`, by this function's contract.
     unsafe { look::<V>(look_back, at).1 }
 }
 
-/// What values `0..tile` of `look_back` amount to; by one warp, each lane of which gets it.
+/// Combines values `0..tile` of `look_back`; run by one warp, each lane of which gets the result.
 ///
 /// # Safety
 /// - All lanes of the warp come here together.
@@ -344,8 +348,8 @@ pub unsafe fn exclusive_prefix<O: Operator<Value: Published>>(look_back: GlobalM
     }
 }
 
-/// What the tiles before `tile` amount to, for all threads of its block, given what `tile` itself does; publishes both.
-/// The first warp looks back.
+/// Combines the values of the tiles before `tile`, for all threads of its block, given the value of `tile` itself;
+/// publishes both. The first warp looks back.
 ///
 /// # Safety
 /// - The contract of [`exclusive_prefix`].

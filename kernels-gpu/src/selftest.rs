@@ -4,7 +4,7 @@ use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, GlobalMut, atomic, fence, thread, unroll, warp};
 
 kernel! {
-    /// `y[i] += a * x[i]`, wrapping.
+    /// Computes `y[i] += a * x[i]`, wrapping.
     ///
     /// # Safety
     /// - Launch: 1-D, any shape.
@@ -19,7 +19,7 @@ kernel! {
 }
 
 kernel! {
-    /// Inclusive sum of each block's words, by warp scans and shared memory.
+    /// Computes the inclusive sum of each block's words, by warp scans and shared memory.
     ///
     /// # Safety
     /// - Launch: 1-D, blocks of a multiple of 32 threads, 128 bytes of shared memory.
@@ -50,7 +50,7 @@ kernel! {
 pub const COLLECTIVES: usize = 25;
 
 kernel! {
-    /// Every warp collective, over all lanes and over the odd and even lanes apart.
+    /// Uses every warp collective, over all lanes and over the odd and even lanes apart.
     ///
     /// # Safety
     /// - Launch: 1-D, blocks of a multiple of 32 threads, no shared memory.
@@ -103,7 +103,7 @@ kernel! {
 }
 
 kernel! {
-    /// Every atomic on global memory: 32-bit words in `a`, 64-bit in `b`, signed in `c`.
+    /// Uses every atomic on global memory: 32-bit words in `a`, 64-bit in `b`, signed in `c`.
     ///
     /// # Safety
     /// - Launch: 1-D, any shape.
@@ -155,7 +155,7 @@ kernel! {
 }
 
 kernel! {
-    /// Every atomic on shared memory; block `b` writes its 16 results to `out[16 b..]`.
+    /// Uses every atomic on shared memory; block `b` writes its 16 results to `out[16 b..]`.
     ///
     /// # Safety
     /// - Launch: 1-D, blocks of at least 16 threads, 128 bytes of shared memory.
@@ -213,8 +213,8 @@ kernel! {
 pub const TILE: u32 = 128;
 
 kernel! {
-    /// Inclusive sum over the whole input in one pass, by decoupled look-back:
-    /// a tile publishes its sum, then its prefix, and releases a flag after each.
+    /// Computes the inclusive sum over the whole input in one pass, by decoupled look-back: a tile publishes its sum,
+    /// then its prefix, and releases a flag after each.
     ///
     /// # Safety
     /// - Launch: 1-D, [`TILE`] threads per block, `n.div_ceil(TILE)` blocks, 32 bytes of shared memory.
@@ -349,8 +349,8 @@ kernel! {
 }
 
 kernel! {
-    /// Signed and 64-bit forms: shuffles of wide words and floats, signed atomics in both
-    /// memories, narrow signed words, casts, the device fence, delays.
+    /// Uses signed and 64-bit forms: shuffles of wide words and floats, signed atomics in both memories, narrow signed
+    /// words, casts, the device fence, delays.
     ///
     /// # Safety
     /// - Launch: 1-D, one block of 32 threads, 128 bytes of shared memory.

@@ -12,21 +12,21 @@ use warpset::gpu::GpuError;
 use warpset::{bloom, fuse, lsm, mphf, quotient, sequence, static_sets};
 use warpset_base::file::{SavedType, Structure};
 
-create_exception!(warpset, FullError, PyValueError, "A structure has no room for the keys; it is as it was before.");
-create_exception!(warpset, DuplicateKeyError, PyValueError, "A key is there twice, where all have to differ.");
+create_exception!(warpset, FullError, PyValueError, "A structure has no room for the keys; it is unchanged.");
+create_exception!(warpset, DuplicateKeyError, PyValueError, "A key occurs twice where all keys have to differ.");
 create_exception!(
     warpset,
     FileError,
     PyOSError,
-    "A file or saved bytes cannot be read: they are damaged, end early, or hold something else. Where the system refuses \
-     a file, that is its `OSError`, such as `FileNotFoundError`, with `errno` and `filename`."
+    "A file or saved bytes are damaged, truncated or of another kind. If the system refuses access to a file, the error is \
+     its `OSError`, such as `FileNotFoundError`, with `errno` and `filename`."
 );
 create_exception!(warpset, DeviceError, PyOSError, "There is no such device, or it failed.");
 create_exception!(
     warpset,
     OutOfMemoryError,
     PyMemoryError,
-    "Memory of the machine or of a device is not there; the structure is as it was before."
+    "Not enough memory on the machine or a device; the structure is unchanged."
 );
 
 /// Error of a call.

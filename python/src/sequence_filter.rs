@@ -3,9 +3,7 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use warpset::gpu::{DeviceSlice, DeviceVec};
-use warpset::sequence::{
-    self, Bitmap, Error, Hits, MappedSequenceFilter, SequenceFilter as Host, Layout, Threshold,
-};
+use warpset::sequence::{self, Bitmap, Error, Hits, Layout, MappedSequenceFilter, SequenceFilter as Host, Threshold};
 use warpset_base::bitmap::bits_to;
 
 use crate::device::{DeviceLetters, Location, SharedItem};

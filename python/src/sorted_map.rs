@@ -386,7 +386,7 @@ class! {
             call!(self, py, None, |call, T| Ok(change!(call, T, ALL_OF_IT, |map| Ok(map.cleanup()?))?))
         }
 
-        /// Inserts the elements of another map of the same types, whose values replace existing ones.
+        /// Inserts the elements of another map of the same types; its values replace existing ones.
         fn merge(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
             combine(
                 &self.0,

@@ -45,16 +45,16 @@ __version__: str
 @final
 class BinaryFuse:
     """
-    A binary fuse filter: a set of known keys that never changes, the smallest and fastest for a yes or no.
+    Binary fuse filter: a set of known keys that never changes, the smallest and fastest for a yes or no.
 
-    `keys` are the keys in an array or a list; equal ones count once, nulls are left out.
+    `keys` is an array or a list; equal keys count once, nulls are ignored.
 
-    - `bits`: of each fingerprint, 8, 16 or 32, which takes 9, 18 or 36 bits per key, for a rate of false positives
-      of `2**-bits`.
-    - `arity`: 4 takes a twentieth less memory than 3 and more time. `sharded=True` is built faster, on many cores
-      and on a GPU, and takes some more memory.
-    - `seed`: other seeds make other false positives. `device`: where it is built and asked. `threads` bounds the
-      threads that build.
+    - `bits` per fingerprint, 8, 16 or 32: 9, 18 or 36 bits of memory per key, and a rate of false positives of
+      `2**-bits`.
+    - `arity`: 4 takes a twentieth less memory than 3, and more time. `sharded=True` builds faster, on many cores
+      and on a GPU, and takes a little more memory.
+    - `seed` changes which other keys are false positives. `device` is the place of the build and the lookups.
+      `threads` limits the number of threads of the build.
 
     >>> import warpset
     >>> trees = warpset.BinaryFuse(["ash", "birch", "fir", "oak"], bits=16)
@@ -68,7 +68,7 @@ class BinaryFuse:
     def __eq__(self, other: object, /) -> bool: ...
     def __len__(self, /) -> int:
         """
-        How many different keys there are.
+        Returns the number of different keys.
         """
     def __new__(cls, /, keys: _Keys, *, bits: SupportsIndex = 8, arity: SupportsIndex = 3, sharded: bool = False, seed: SupportsIndex | None = None, device: _Place | None = None, threads: SupportsIndex | None = None) -> BinaryFuse: ...
     def __reduce__(self, /) -> tuple[Any, ...]: ...
@@ -76,12 +76,12 @@ class BinaryFuse:
     @property
     def bits(self, /) -> int:
         """
-        Bits of each fingerprint: 8, 16 or 32.
+        Returns the bits per fingerprint: 8, 16 or 32.
         """
     @property
     def bits_per_key(self, /) -> float:
         """
-        Bits of memory for each key.
+        Returns the bits of memory per key.
         """
     @overload
     def contains(self, keys: _DeviceArray, /, *, form: Literal["bool"] = "bool", out: _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
@@ -92,34 +92,34 @@ class BinaryFuse:
     @overload
     def contains(self, keys: _HostKeys, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
         """
-        Whether each key is in the set or map, or may be in the filter: an array of booleans, or `out` filled. Nulls
-        are in none.
+        Returns whether each key is in the set or map, or may be in the filter: an array of booleans, or `out`,
+        filled. Nulls are in none.
 
-        `form="bitmap"` gives the answers as bits of an array of `uint8`, lowest first; `form="arrow"` as an
-        array of Arrow. For keys on a device the answers are booleans there.
+        `form="bitmap"` returns an array of `uint8` with one bit per answer, lowest first; `form="arrow"` an
+        Arrow array. For keys on a device the answers are booleans on the device.
         """
     def copy(self, /) -> BinaryFuse:
         """
-        A copy, in host memory if this one is in a mapped file.
+        Copies the structure, into host memory if it is in a mapped file.
         """
     def count_contained(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> int:
         """
-        How many of the keys are in the set or map, or may be in the filter.
+        Counts the keys that are in the set or map, or may be in the filter.
         """
     @property
     def device(self, /) -> str:
         """
-        Where it is: `"cpu"`, `"cuda:0"` and so on.
+        Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on.
         """
     @property
     def fpr(self, /) -> float:
         """
-        The rate of false positives.
+        Returns the rate of false positives.
         """
     @staticmethod
     def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> BinaryFuse:
         """
-        From `bytes(…)` of such a structure.
+        Reads `bytes(…)` of such a structure.
         """
     @staticmethod
     def load(path: _Path, /, *, device: _Place | None = None) -> Any:
@@ -129,32 +129,32 @@ class BinaryFuse:
     @staticmethod
     def mmap(path: _Path) -> BinaryFuse:
         """
-        Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
-        changed; `copy()` and `load` give what can. Nothing may write the file meanwhile; `save` may replace it.
-        `pickle` carries the file's name.
+        Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
+        `copy()` and `load` return ones that can change. No process may write into the file meanwhile; `save`
+        may replace it. `pickle` stores the file's name.
         """
     @property
     def nbytes(self, /) -> int:
         """
-        Bytes of memory that it takes.
+        Returns the bytes of memory.
         """
     def save(self, /, path: _Path) -> None:
         """
-        Writes a file, which every backend and every language that has Warpset reads.
+        Writes a file that Warpset reads in every language and on every backend.
         """
     def to(self, /, device: _Place) -> BinaryFuse:
         """
-        A copy on another device, or on the host with `"cpu"`.
+        Copies the structure to another device, or to the host with `"cpu"`.
         """
 
 @final
 class BlockedBloom:
     """
-    A Bloom filter of blocks of 64 to 1024 bits: fewer bits per key than a split-block filter at rates far from 1 %.
+    Bloom filter of blocks of 64 to 1024 bits: fewer bits per key than a split-block filter at rates far from 1 %.
 
-    `n` is the number of different keys that it is made for; give the rate of false positives as `fpr`, 0.01 unless
-    given, or the size as `bits_per_key`. `block_bits`: 64, 128, 256, 512 or 1024; `hashes`: bits per key, chosen by the rate if it is
-    not given; `seed`: other seeds make other false positives.
+    `n` is the expected number of different keys. The size follows from the rate of false positives `fpr`, 0.01 by
+    default, or from `bits_per_key`. `block_bits` is 64, 128, 256, 512 or 1024. `hashes` is the number of bits set
+    per key, by default chosen for the rate. `seed` changes which other keys are false positives.
 
     >>> import warpset
     >>> known = warpset.BlockedBloom(1000, fpr=0.0001, block_bits=512)
@@ -173,8 +173,8 @@ class BlockedBloom:
     def __ior__(self, other: object, /) -> BlockedBloom: ...
     def __len__(self, /) -> int:
         """
-        About how many different keys there are, from the share of bits that are set; `OverflowError` if all
-        of them are.
+        Estimates the number of different keys from the share of set bits; `OverflowError` if all bits are
+        set.
         """
     def __new__(cls, /, n: SupportsIndex, *, fpr: SupportsFloat | SupportsIndex | None = None, bits_per_key: SupportsFloat | SupportsIndex | None = None, block_bits: SupportsIndex | None = None, hashes: SupportsIndex | None = None, seed: SupportsIndex | None = None, device: _Place | None = None) -> BlockedBloom: ...
     def __or__(self, other: object, /) -> BlockedBloom: ...
@@ -197,38 +197,38 @@ class BlockedBloom:
     @overload
     def contains(self, keys: _HostKeys, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
         """
-        Whether each key is in the set or map, or may be in the filter: an array of booleans, or `out` filled. Nulls
-        are in none.
+        Returns whether each key is in the set or map, or may be in the filter: an array of booleans, or `out`,
+        filled. Nulls are in none.
 
-        `form="bitmap"` gives the answers as bits of an array of `uint8`, lowest first; `form="arrow"` as an
-        array of Arrow. For keys on a device the answers are booleans there.
+        `form="bitmap"` returns an array of `uint8` with one bit per answer, lowest first; `form="arrow"` an
+        Arrow array. For keys on a device the answers are booleans on the device.
         """
     def copy(self, /) -> BlockedBloom:
         """
-        A copy, in host memory if this one is in a mapped file.
+        Copies the structure, into host memory if it is in a mapped file.
         """
     def count_contained(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> int:
         """
-        How many of the keys are in the set or map, or may be in the filter.
+        Counts the keys that are in the set or map, or may be in the filter.
         """
     @property
     def device(self, /) -> str:
         """
-        Where it is: `"cpu"`, `"cuda:0"` and so on.
+        Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on.
         """
     @property
     def fpr(self, /) -> float:
         """
-        The rate of false positives as the filter is now.
+        Returns the current rate of false positives.
         """
     @staticmethod
     def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> BlockedBloom:
         """
-        From `bytes(…)` of such a structure.
+        Reads `bytes(…)` of such a structure.
         """
     def intersect(self, /, other: BlockedBloom) -> None:
         """
-        Keeps the keys that both filters may hold; the rate of false positives is at most the larger one.
+        Keeps the keys that may be in both filters. The rate of false positives is at most the larger one.
         """
     @staticmethod
     def load(path: _Path, /, *, device: _Place | None = None) -> Any:
@@ -237,23 +237,23 @@ class BlockedBloom:
         """
     def merge(self, /, other: BlockedBloom) -> None:
         """
-        Adds what another filter with the same parameters holds; of a quotient filter the size may differ.
+        Adds the contents of another filter with the same parameters; quotient filters may differ in size.
         """
     @staticmethod
     def mmap(path: _Path) -> BlockedBloom:
         """
-        Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
-        changed; `copy()` and `load` give what can. Nothing may write the file meanwhile; `save` may replace it.
-        `pickle` carries the file's name.
+        Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
+        `copy()` and `load` return ones that can change. No process may write into the file meanwhile; `save`
+        may replace it. `pickle` stores the file's name.
         """
     @property
     def nbytes(self, /) -> int:
         """
-        Bytes of memory that the bits take.
+        Returns the bytes of memory of the bits.
         """
     def save(self, /, path: _Path) -> None:
         """
-        Writes a file, which every backend and every language that has Warpset reads.
+        Writes a file that Warpset reads in every language and on every backend.
         """
     @overload
     def test_and_add(self, keys: _HostKeys, /, *, form: Literal["bool"] = "bool", out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.bool_]: ...
@@ -262,20 +262,20 @@ class BlockedBloom:
     @overload
     def test_and_add(self, keys: _HostKeys, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
         """
-        Adds keys and says which were new: of equal keys at most the first is. `form` and `out` as in
+        Adds keys and returns which of them were new; of equal keys at most the first is. `form` and `out` as in
         `contains`.
         """
     def to(self, /, device: _Place) -> BlockedBloom:
         """
-        A copy on another device, or on the host with `"cpu"`.
+        Copies the structure to another device, or to the host with `"cpu"`.
         """
     def update(self, keys: _Batches, /, *, threads: SupportsIndex | None = None) -> None:
         """
-        Adds keys: those of an array, or of an iterable of keys or of arrays, which is never held whole.
+        Adds the keys of an array, or of an iterable of keys or of arrays, which is read piece by piece.
 
-        Nulls are left out. If an array does not fit, none of it is added; those that came before it in an
-        iterable, a chunked array or a stream are. Ctrl-C stops a long call, which has added some keys then.
-        `threads` bounds the threads that work on it; by default as many as the machine has.
+        Nulls are ignored. If an array does not fit, none of its keys are added; earlier arrays of an iterable,
+        a chunked array or a stream are. Ctrl-C stops a long call after some of its keys. `threads` limits the
+        number of threads (default: all of the machine).
         """
 
 @final
@@ -290,10 +290,10 @@ class BooleanArray:
 @final
 class Device:
     """
-    A GPU, by its number; or the emulator of one, slow and meant for tests.
+    A GPU, or an emulator, which is slow and meant for tests.
 
-    `Device("cuda:0")` opens the first GPU of the machine, `Device("cuda")` the first one that can be used,
-    `Device("emulator")` an emulator. Structures take either such an object or its name.
+    `Device("cuda:0")` opens the first GPU of the machine, `Device("cuda")` the first usable one, `Device("emulator")`
+    an emulator. Structures take such an object or its name.
     """
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self, /) -> int: ...
@@ -302,21 +302,21 @@ class Device:
     def __str__(self, /) -> str: ...
     def array(self, /, keys: _Keys) -> DeviceArray:
         """
-        Copies integers to the device: an array as `update` takes it, nulls left out.
+        Copies integers to the device, from an array as `update` takes it, without its nulls.
         """
     def letters(self, /, sequence: _HostSequence) -> DeviceArray:
         """
-        Copies the letters of a sequence to the device, as a `SequenceFilter` there takes them: an array of `uint8`.
+        Copies the letters of a sequence to the device, as an array of `uint8` for a `SequenceFilter` there.
         """
     @property
     def memory(self, /) -> tuple[int, int]:
         """
-        Bytes of memory: free, and in all.
+        Returns free and total memory in bytes.
         """
     @property
     def name(self, /) -> str:
         """
-        What the driver calls it.
+        Returns the driver's name of the device.
         """
     def synchronize(self, /) -> None:
         """
@@ -326,8 +326,8 @@ class Device:
 @final
 class DeviceArray:
     """
-    An array on a device: keys copied there, or answers. CuPy, PyTorch, Numba and JAX take it without a copy, since it
-    has `__cuda_array_interface__` and `__dlpack__`: `cupy.asarray(answers)`, `torch.from_dlpack(answers)`.
+    An array on a device: copied keys, or answers. CuPy, PyTorch, Numba and JAX take it without a copy by
+    `__cuda_array_interface__` and `__dlpack__`: `cupy.asarray(answers)`, `torch.from_dlpack(answers)`.
 
     >>> import warpset
     >>> keys = warpset.Device("emulator").array([2, 3, 5, 7])
@@ -342,7 +342,7 @@ class DeviceArray:
     def __cuda_array_interface__(self, /) -> dict[str, Any]: ...
     def __dlpack__(self, /, *, stream: object | None = None, max_version: tuple[SupportsIndex, SupportsIndex] | None = None, dl_device: tuple[SupportsIndex, SupportsIndex] | None = None, copy: bool | None = None) -> CapsuleType:
         """
-        A capsule with the items, for another library. They are ready for every stream.
+        Returns a capsule with the items for another library; they are ready on every stream.
         """
     def __dlpack_device__(self, /) -> tuple[int, int]: ...
     def __len__(self, /) -> int: ...
@@ -350,39 +350,39 @@ class DeviceArray:
     @property
     def device(self, /) -> Device:
         """
-        Where it is.
+        Returns the device.
         """
     @property
     def dtype(self, /) -> str:
         """
-        The type of the items, as NumPy names it.
+        Returns NumPy's name of the type of items.
         """
     def get(self, /) -> NDArray[Any]:
         """
-        A copy in host memory: an array of NumPy, or a `memoryview` where NumPy is not installed.
+        Copies the items to host memory: an array of NumPy, or a `memoryview` without NumPy.
         """
     def tolist(self, /) -> list[int] | list[bool]:
         """
-        The items as a list.
+        Returns the items as a list.
         """
 
 @final
 class KmerCounter:
     """
-    Counts the k-mers of FASTA and FASTQ files exactly, plain or gzip, of both strands: a k-mer and its reverse
-    complement are the same one, named by the smaller of the two. Letters other than A, C, G, T end a k-mer.
+    Exact counts of the k-mers of FASTA and FASTQ files, plain or gzip, on both strands: a k-mer and its reverse
+    complement are one k-mer, named by the smaller of the two. K-mers contain only A, C, G and T.
 
-    `files` is a path or a list of paths; without any the counter begins empty. `k` is 1 to 32 bases.
+    `files` is a path or a list of paths; without it the counter is empty. `k` is 1 to 32 bases.
 
-    - `min_count`: k-mers of which there are fewer copies are left out.
-    - `memory`: bytes of host memory that may be used, about; where they do not suffice, `OutOfMemoryError`.
-    - `device`: what counts, and where the counts lie then.
-    - `threads` bounds the threads that read and count; by default as many as the machine has.
+    - `min_count`: k-mers with fewer copies are dropped.
+    - `memory`: approximate limit of host memory in bytes, above which `OutOfMemoryError` is raised.
+    - `device` is the place of the counting and of the counts.
+    - `threads` limits the number of threads that read and count (default: all of the machine).
     - `progress` is called now and then as `progress(done, bytes)`. An exception in it stops the count, as Ctrl-C
       does.
 
-    K-mers are `str` or `bytes` of letters, in arrays or lists; or integers, 2 bits per base, the first base highest,
-    A 0, C 1, G 2, T 3, which have to be those that `arrays` and `minimizers` give. `len` is the number of different k-mers.
+    K-mers are letters as `str` or `bytes`, in arrays or lists, or integers as `arrays` and `minimizers` return
+    them: 2 bits per base, the first base highest, A 0, C 1, G 2, T 3. `len` is the number of different k-mers.
 
     >>> import warpset
     >>> counter = warpset.KmerCounter(k=4)
@@ -403,62 +403,62 @@ class KmerCounter:
     def __iter__(self, /) -> KmerIterator: ...
     def __len__(self, /) -> int:
         """
-        How many different k-mers there are.
+        Returns the number of different k-mers.
         """
     def __new__(cls, /, files: _Path | Iterable[_Path] | None = None, *, k: SupportsIndex = 31, min_count: SupportsIndex = 1, memory: SupportsIndex | None = None, device: _Place | None = None, threads: SupportsIndex | None = None, progress: _Progress | None = None) -> KmerCounter: ...
     def __reduce__(self, /) -> tuple[Any, ...]: ...
     def __repr__(self, /) -> str: ...
     def arrays(self, /) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
         """
-        All k-mers as integers, 2 bits per base, the first base highest, A 0, C 1, G 2, T 3, and their numbers of copies: two arrays of `uint64`,
-        in no order.
+        Returns all k-mers as integers, 2 bits per base, the first base highest, A 0, C 1, G 2, T 3, and their
+        numbers of copies: two arrays of `uint64`, in no particular order.
         """
     def copy(self, /) -> KmerCounter:
         """
-        A copy, in host memory if this one is in a mapped file.
+        Copies the structure, into host memory if it is in a mapped file.
         """
     @overload
     def count(self, kmers: _DeviceArray, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
     @overload
     def count(self, kmers: _HostKeys, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint64]:
         """
-        How many copies there are of each k-mer, as an array of `uint64`, or `out` filled. Nulls have none. For
-        k-mers on a device the counts are there too.
+        Returns the number of copies of each k-mer as an array of `uint64`, or `out`, filled. Nulls have 0. For
+        k-mers on a device the counts are on the device.
         """
     @property
     def device(self, /) -> str:
         """
-        Where it is: `"cpu"`, `"cuda:0"` and so on.
+        Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on.
         """
     @staticmethod
     def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> KmerCounter:
         """
-        From `bytes(…)` of such a structure.
+        Reads `bytes(…)` of such a structure.
         """
     @overload
     def get(self, kmer: _Key, /, default: None = None) -> int | None: ...
     @overload
     def get(self, kmer: _Key, /, default: _T) -> int | _T:
         """
-        How many copies there are of one k-mer, or `default` if there is none.
+        Returns the number of copies of one k-mer, or `default` if there are none.
         """
     def histogram(self, /, most: SupportsIndex = 10000) -> NDArray[np.uint64]:
         """
-        How many different k-mers have each number of copies, as an array of `uint64` of `most + 1` items: the last
-        one is how many have that many or more.
+        Returns the number of different k-mers per number of copies, as an array of `uint64` with `most + 1` items;
+        the last item includes all with more copies.
         """
     def items(self, /) -> KmerIterator:
         """
-        All k-mers in letters, each with its number of copies, as they are now, in no order.
+        Iterates over all k-mers in letters with their current numbers of copies, in no particular order.
         """
     @property
     def k(self, /) -> int:
         """
-        Bases per k-mer.
+        Returns the bases per k-mer.
         """
     def keep(self, /, min_count: SupportsIndex) -> None:
         """
-        Removes k-mers of which there are fewer copies than `min_count`.
+        Removes k-mers with fewer copies than `min_count`.
         """
     @staticmethod
     def load(path: _Path, /, *, device: _Place | None = None) -> Any:
@@ -467,37 +467,37 @@ class KmerCounter:
         """
     def merge(self, /, other: KmerCounter) -> None:
         """
-        Adds what another counter of the same `k` holds.
+        Adds the counts of another counter with the same `k`.
         """
     @staticmethod
     def mmap(path: _Path) -> KmerCounter:
         """
-        Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
-        changed; `copy()` and `load` give what can. Nothing may write the file meanwhile; `save` may replace it.
-        `pickle` carries the file's name.
+        Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
+        `copy()` and `load` return ones that can change. No process may write into the file meanwhile; `save`
+        may replace it. `pickle` stores the file's name.
         """
     @property
     def nbytes(self, /) -> int:
         """
-        Bytes of memory that the counts take.
+        Returns the bytes of memory of the counts.
         """
     def save(self, /, path: _Path) -> None:
         """
-        Writes a file, which every backend and every language that has Warpset reads.
+        Writes a file that Warpset reads in every language and on every backend.
         """
     def screen(self, files: _Path | Iterable[_Path], /, *, matched: _Path | None = None, unmatched: _Path | None = None, min_hits: SupportsIndex = 1, threads: SupportsIndex | None = None, progress: _Progress | None = None) -> tuple[int, int]:
         """
-        Splits the reads of FASTA and FASTQ files by how many of their k-mers are here: those with at least
-        `min_hits` go to the file `matched`, the others to `unmatched`, unchanged and in their order; without a file
-        they are only counted. Returns how many match and how many do not.
+        Splits the reads of FASTA and FASTQ files by the number of their k-mers in the counter: reads with at least
+        `min_hits` go to the file `matched`, the others to `unmatched`, unchanged and in order. Without a file they
+        are only counted. Returns the number of reads that match and the number of those that do not.
         """
     def to(self, /, device: _Place) -> KmerCounter:
         """
-        A copy on another device, or on the host with `"cpu"`.
+        Copies the structure to another device, or to the host with `"cpu"`.
         """
     def total(self, /) -> int:
         """
-        How many k-mers there are, copies included.
+        Returns the number of k-mers including copies.
         """
     def update(self, files: _Path | Iterable[_Path], /, *, memory: SupportsIndex | None = None, threads: SupportsIndex | None = None, progress: _Progress | None = None) -> None:
         """
@@ -505,14 +505,14 @@ class KmerCounter:
         """
     def update_sequences(self, sequences: _Sequences, /, *, threads: SupportsIndex | None = None) -> None:
         """
-        Adds the k-mers of sequences: letters in an array or a list of `str` or `bytes`, each one a sequence of its
-        own.
+        Adds the k-mers of sequences, an array or a list of `str` or `bytes`; k-mers do not cross from one to the
+        next.
         """
 
 @final
 class KmerIterator:
     """
-    K-mers in letters, alone or with their numbers of copies.
+    Iterator over k-mers in letters, alone or with their numbers of copies.
     """
     def __iter__(self, /) -> KmerIterator: ...
     def __length_hint__(self, /) -> int: ...
@@ -521,26 +521,25 @@ class KmerIterator:
 @final
 class PerfectHash:
     """
-    A minimal perfect hash function: maps `n` known keys to the numbers from 0 to `n - 1`, each key to its own, in
-    1.46 to 3 bits per key, without storing the keys. Values of keys then lie in a plain array.
+    Minimal perfect hash function: maps each of `n` known keys to its own number from 0 to `n - 1`, in 1.46 to 3
+    bits per key, without storing the keys. Values of keys can then be stored in a plain array.
 
-    `keys` are the keys in an array or a list, all different; a key that is there twice raises `DuplicateKeyError`.
-    Nulls are left out.
+    `keys` is an array or a list of different keys; a repeated key raises `DuplicateKeyError`. Nulls are ignored.
 
-    - `kind`: `"recsplit"`, or `"consensus"`, which is built in less time for as few bits, and asked in more.
-    - `bits_per_key`: the space, from 1.53 on with RecSplit and from 1.46 on with Consensus: less takes longer to
-      build. Instead of it RecSplit has `leaf_size`, 2 to 24 (default 12), Consensus `overhead`, the bits per key
-      beyond the 1.4427 that are needed (default 0.05), and both have `bucket_size` (default 1000 and 2400).
-    - `load_factor`, with RecSplit: below 1, to 0.75, the function is smaller, but some numbers below `values` are
-      nobody's. `keys_per_value`, with RecSplit: how many keys share a number, 2 to 24.
-    - `seed`: other seeds give other numbers.
-    - `device`: where it is built and asked; keys that are on a device need that device here.
-    - `threads` bounds the threads that build; by default as many as the machine has.
-    - `progress` is called now and then as `progress(done, keys)`; a device counts the keys once as it hashes them
-      and once as it builds. An exception in it stops the build, as Ctrl-C does.
+    - `kind`: `"recsplit"`, or `"consensus"`, which builds faster at the same size and has slower lookups.
+    - `bits_per_key`: the size, at least 1.53 with RecSplit and 1.46 with Consensus; smaller functions take longer
+      to build. Alternatively RecSplit has `leaf_size`, 2 to 24 (default 12), Consensus `overhead`, the bits per key
+      beyond the minimum of 1.4427 (default 0.05), and both have `bucket_size` (default 1000 and 2400).
+    - `load_factor`, with RecSplit: from 0.75 to 1. Below 1 the function is smaller, but some numbers below `values`
+      have no key. `keys_per_value`, with RecSplit: 2 to 24 keys share a number.
+    - `seed` changes the numbers.
+    - `device` is the place of the build and the lookups; keys on a device need that device here.
+    - `threads` limits the number of threads of the build (default: all of the machine).
+    - `progress` is called now and then as `progress(done, keys)`; a device counts each key twice, when hashing and
+      when building. An exception in it stops the build, as Ctrl-C does.
 
-    Equal values are equal keys, whatever array they are in. Other keys have any of the numbers: a `StaticFilter`
-    knows most of them.
+    Equal values are equal keys, whatever array they come from. Other keys have arbitrary numbers; a `StaticFilter`
+    detects most of them.
 
     >>> import warpset
     >>> function = warpset.PerfectHash(["ash", "birch", "fir", "oak"])
@@ -557,14 +556,14 @@ class PerfectHash:
     @overload
     def __call__(self, keys: _HostKeys, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint64]:
         """
-        What `index` gives.
+        Returns the number of each key, as `index` does.
         """
     def __copy__(self, /) -> PerfectHash: ...
     def __deepcopy__(self, /, _memo: object) -> PerfectHash: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __len__(self, /) -> int:
         """
-        How many keys there are.
+        Returns the number of keys.
         """
     def __new__(cls, /, keys: _Keys, *, kind: Literal["recsplit", "consensus"] = "recsplit", bits_per_key: SupportsFloat | SupportsIndex | None = None, leaf_size: SupportsIndex | None = None, bucket_size: SupportsIndex | None = None, overhead: SupportsFloat | SupportsIndex | None = None, load_factor: SupportsFloat | SupportsIndex | None = None, keys_per_value: SupportsIndex | None = None, seed: SupportsIndex | None = None, device: _Place | None = None, threads: SupportsIndex | None = None, progress: _Progress | None = None) -> PerfectHash: ...
     def __reduce__(self, /) -> tuple[Any, ...]: ...
@@ -572,38 +571,38 @@ class PerfectHash:
     @property
     def bits_per_key(self, /) -> float:
         """
-        Bits of memory for each key.
+        Returns the bits of memory per key.
         """
     def copy(self, /) -> PerfectHash:
         """
-        A copy, in host memory if this one is in a mapped file.
+        Copies the structure, into host memory if it is in a mapped file.
         """
     @property
     def device(self, /) -> str:
         """
-        Where it is: `"cpu"`, `"cuda:0"` and so on.
+        Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on.
         """
     @staticmethod
     def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> PerfectHash:
         """
-        From `bytes(…)` of such a structure.
+        Reads `bytes(…)` of such a structure.
         """
     @overload
     def index(self, keys: _DeviceArray, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
     @overload
     def index(self, keys: _HostKeys, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint64]:
         """
-        The number of each key, as an array of `uint64`, or `out` filled. Other keys have any of the numbers, nulls
-        `2**64 - 1`. For keys on a device the numbers are there too.
+        Returns the number of each key as an array of `uint64`, or `out`, filled. Other keys have arbitrary numbers,
+        nulls `2**64 - 1`. For keys on a device the numbers are on the device.
         """
     def index_one(self, /, key: _Key) -> int:
         """
-        The number of one key: an `int`, `str` or `bytes`.
+        Returns the number of one key: an `int`, `str` or `bytes`.
         """
     @property
     def kind(self, /) -> str:
         """
-        `"recsplit"` or `"consensus"`.
+        Returns `"recsplit"` or `"consensus"`.
         """
     @staticmethod
     def load(path: _Path, /, *, device: _Place | None = None) -> Any:
@@ -613,49 +612,49 @@ class PerfectHash:
     @staticmethod
     def mmap(path: _Path) -> PerfectHash:
         """
-        Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
-        changed; `copy()` and `load` give what can. Nothing may write the file meanwhile; `save` may replace it.
-        `pickle` carries the file's name.
+        Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
+        `copy()` and `load` return ones that can change. No process may write into the file meanwhile; `save`
+        may replace it. `pickle` stores the file's name.
         """
     @property
     def nbytes(self, /) -> int:
         """
-        Bytes of memory that it takes.
+        Returns the bytes of memory.
         """
     def save(self, /, path: _Path) -> None:
         """
-        Writes a file, which every backend and every language that has Warpset reads.
+        Writes a file that Warpset reads in every language and on every backend.
         """
     def to(self, /, device: _Place) -> PerfectHash:
         """
-        A copy on another device, or on the host with `"cpu"`.
+        Copies the structure to another device, or to the host with `"cpu"`.
         """
     @property
     def values(self, /) -> int:
         """
-        The bound that all numbers are below: the number of keys, unless there is a load factor or several keys
-        share a number.
+        Returns the bound of the numbers: the number of keys, unless there is a load factor or several keys share a
+        number.
         """
 
 @final
 class QuotientFilter:
     """
-    A quotient filter: a set or multiset of keys that can also count them, forget them, merge and grow.
+    Quotient filter: a set or multiset of keys with counts, removal, merging and growth.
 
-    `n` is the number of different keys that it is made for, with their repetitions if `duplicates="kept"`; `fpr`
-    the rate of false positives, 0.01 unless given. A filter that is full raises `FullError` and stays as it was:
-    `double()` makes room.
+    `n` is the expected number of different keys, or of copies if `duplicates="kept"`. `fpr` is the rate of false
+    positives, 0.01 by default. Adding to a full filter raises `FullError` and leaves it unchanged; `double()` makes
+    room.
 
-    - `kind`: `"rank-select"`, whose lookups cost the same at any load; or `"standard"`, for large batches into
+    - `kind`: `"rank-select"` has lookups of the same cost at any load; `"standard"` is for large batches into
       half-empty filters on a GPU.
-    - `duplicates`: what a second copy of a key does. `"dropped"`: nothing, the filter is a set. `"kept"`: it takes
-      more room. `"counted"`: it is counted in little room, for `"rank-select"`.
-    - `key_bits`: makes the filter exact for integers from 0 to `2**key_bits - 1`: no key is taken for another.
-      `fpr` then has no effect.
-    - `max_load`: the share of slots that may be used; `seed`: other seeds make other false positives.
+    - `duplicates`: `"dropped"` ignores further copies of a key, so the filter is a set. `"kept"` stores each copy.
+      `"counted"` stores counts in little memory, with `"rank-select"` only.
+    - `key_bits` makes the filter exact for integers from 0 to `2**key_bits - 1`, without false positives; `fpr` is
+      ignored.
+    - `max_load` is the largest share of used slots. `seed` changes which other keys are false positives.
 
-    Keys are `int`, `str` and `bytes`; equal values are equal keys, whatever array they are in. `len` is the number
-    of copies stored.
+    Keys are `int`, `str` and `bytes`; equal values are equal keys, whatever array they come from. `len` is the
+    number of stored copies.
 
     >>> import warpset
     >>> words = warpset.QuotientFilter(1000, fpr=1e-6, duplicates="counted")
@@ -675,7 +674,7 @@ class QuotientFilter:
     def __ior__(self, other: object, /) -> QuotientFilter: ...
     def __len__(self, /) -> int:
         """
-        How many copies are stored; of equal keys one, if duplicates are dropped.
+        Returns the number of stored copies; of equal keys one, if duplicates are dropped.
         """
     def __new__(cls, /, n: SupportsIndex, *, fpr: SupportsFloat | SupportsIndex | None = None, kind: Literal["rank-select", "standard"] = "rank-select", duplicates: Literal["dropped", "kept", "counted"] = "dropped", key_bits: SupportsIndex | None = None, max_load: SupportsFloat | SupportsIndex | None = None, seed: SupportsIndex | None = None, device: _Place | None = None) -> QuotientFilter: ...
     def __or__(self, other: object, /) -> QuotientFilter: ...
@@ -688,7 +687,7 @@ class QuotientFilter:
     @property
     def capacity(self, /) -> int:
         """
-        The most slots that keys may take: different keys if duplicates are dropped, copies if they are kept.
+        Returns the most slots for keys: different keys if duplicates are dropped, copies if they are kept.
         """
     def clear(self, /) -> None:
         """
@@ -703,68 +702,69 @@ class QuotientFilter:
     @overload
     def contains(self, keys: _HostKeys, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
         """
-        Whether each key is in the set or map, or may be in the filter: an array of booleans, or `out` filled. Nulls
-        are in none.
+        Returns whether each key is in the set or map, or may be in the filter: an array of booleans, or `out`,
+        filled. Nulls are in none.
 
-        `form="bitmap"` gives the answers as bits of an array of `uint8`, lowest first; `form="arrow"` as an
-        array of Arrow. For keys on a device the answers are booleans there.
+        `form="bitmap"` returns an array of `uint8` with one bit per answer, lowest first; `form="arrow"` an
+        Arrow array. For keys on a device the answers are booleans on the device.
         """
     def copy(self, /) -> QuotientFilter:
         """
-        A copy, in host memory if this one is in a mapped file.
+        Copies the structure, into host memory if it is in a mapped file.
         """
     @overload
     def count(self, keys: _DeviceArray, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
     @overload
     def count(self, keys: _HostKeys, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint64]:
         """
-        How many copies of each key are stored, as an array of `uint64`, or `out` filled: never fewer than were
-        added, and 0 or 1 if duplicates are dropped. Nulls have none. For keys on a device the counts are there too.
+        Returns the number of stored copies of each key as an array of `uint64`, or `out`, filled. It is never less
+        than the number added, and 0 or 1 if duplicates are dropped. Nulls have 0. For keys on a device the counts
+        are on the device.
         """
     def count_contained(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> int:
         """
-        How many of the keys are in the set or map, or may be in the filter.
+        Counts the keys that are in the set or map, or may be in the filter.
         """
     def count_one(self, /, key: _Key) -> int:
         """
-        How many copies of one key are stored: never fewer than were added.
+        Returns the number of stored copies of one key, which is never less than the number added.
         """
     @property
     def device(self, /) -> str:
         """
-        Where it is: `"cpu"`, `"cuda:0"` and so on.
+        Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on.
         """
     def discard(self, /, key: _Key) -> bool:
         """
-        Removes one copy of one key, and says whether there was one.
+        Removes one copy of one key; returns whether there was one.
         """
     def double(self, /) -> None:
         """
-        Makes room for twice as many keys, at the same rate of false positives per key.
+        Doubles the memory, for twice as many keys at the same rate of false positives per key.
         """
     @property
     def duplicates(self, /) -> str:
         """
-        `"dropped"`, `"kept"` or `"counted"`.
+        Returns `"dropped"`, `"kept"` or `"counted"`.
         """
     @property
     def fpr(self, /) -> float:
         """
-        The rate of false positives as the filter is now.
+        Returns the current rate of false positives.
         """
     @staticmethod
     def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> QuotientFilter:
         """
-        From `bytes(…)` of such a structure.
+        Reads `bytes(…)` of such a structure.
         """
     def halve(self, /) -> None:
         """
-        Halves the memory, if the keys fit in what is left.
+        Halves the memory, if the keys fit into it.
         """
     @property
     def kind(self, /) -> str:
         """
-        `"rank-select"` or `"standard"`.
+        Returns `"rank-select"` or `"standard"`.
         """
     @staticmethod
     def load(path: _Path, /, *, device: _Place | None = None) -> Any:
@@ -774,34 +774,34 @@ class QuotientFilter:
     @property
     def load_factor(self, /) -> float:
         """
-        The slots in use, as a share of all.
+        Returns the share of slots in use.
         """
     def merge(self, /, other: QuotientFilter) -> None:
         """
-        Adds what another filter with the same parameters holds; of a quotient filter the size may differ.
+        Adds the contents of another filter with the same parameters; quotient filters may differ in size.
         """
     @staticmethod
     def mmap(path: _Path) -> QuotientFilter:
         """
-        Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
-        changed; `copy()` and `load` give what can. Nothing may write the file meanwhile; `save` may replace it.
-        `pickle` carries the file's name.
+        Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
+        `copy()` and `load` return ones that can change. No process may write into the file meanwhile; `save`
+        may replace it. `pickle` stores the file's name.
         """
     @property
     def nbytes(self, /) -> int:
         """
-        Bytes of memory that the slots take.
+        Returns the bytes of memory of the slots.
         """
     def remove(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> int:
         """
-        Removes one copy of each key, and says how many copies that took out.
+        Removes one copy of each key; returns the number of copies removed.
 
-        Remove only keys that were added: another key may look the same to the filter, and a copy of it be taken
-        out.
+        Remove only keys that were added: a key that was not may have the fingerprint of another key, and remove
+        that.
         """
     def save(self, /, path: _Path) -> None:
         """
-        Writes a file, which every backend and every language that has Warpset reads.
+        Writes a file that Warpset reads in every language and on every backend.
         """
     @overload
     def test_and_add(self, keys: _HostKeys, /, *, form: Literal["bool"] = "bool", out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.bool_]: ...
@@ -810,37 +810,37 @@ class QuotientFilter:
     @overload
     def test_and_add(self, keys: _HostKeys, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
         """
-        Adds keys and says which were new: of equal keys at most the first is. `form` and `out` as in
+        Adds keys and returns which of them were new; of equal keys at most the first is. `form` and `out` as in
         `contains`.
         """
     def to(self, /, device: _Place) -> QuotientFilter:
         """
-        A copy on another device, or on the host with `"cpu"`.
+        Copies the structure to another device, or to the host with `"cpu"`.
         """
     def update(self, keys: _Batches, /, *, threads: SupportsIndex | None = None) -> None:
         """
-        Adds keys: those of an array, or of an iterable of keys or of arrays, which is never held whole.
+        Adds the keys of an array, or of an iterable of keys or of arrays, which is read piece by piece.
 
-        Nulls are left out. If an array does not fit, none of it is added; those that came before it in an
-        iterable, a chunked array or a stream are. Ctrl-C stops a long call, which has added some keys then.
-        `threads` bounds the threads that work on it; by default as many as the machine has.
+        Nulls are ignored. If an array does not fit, none of its keys are added; earlier arrays of an iterable,
+        a chunked array or a stream are. Ctrl-C stops a long call after some of its keys. `threads` limits the
+        number of threads (default: all of the machine).
         """
 
 @final
 class SequenceFilter:
     """
-    A Bloom filter of the k-mers of sequences, which takes sequences as they are: neighbouring k-mers share a block
-    of memory, so that a read touches a few cache lines instead of one per k-mer.
+    Bloom filter of k-mers that takes whole sequences: neighbouring k-mers share a block of memory, so a read
+    touches a few cache lines instead of one per k-mer.
 
-    `n` is the number of different k-mers that it is made for. K-mers have `k` bases, 9 to 32, and are canonical:
-    those of both strands are one. None has a letter other than A, C, G, T in it, in either case.
+    `n` is the expected number of different k-mers. K-mers have `k` bases, 9 to 32, only A, C, G and T in either
+    case, and are canonical: both strands have the same k-mers.
 
-    - `bits_per_kmer`: its size. With 16 bits fewer than one foreign k-mer in 100,000 is found (`k=31`).
-    - `s`: bases per s-mer, of which a k-mer has `k - s + 1`, that all have to be there; `m`: bases of the minimizer
-      by which a block is chosen. Both are chosen by `k` and `n` if they are not given.
+    - `bits_per_kmer`: the size. With 16 bits, fewer than one foreign k-mer in 100,000 is found (`k=31`).
+    - `s`: bases per s-mer; a k-mer is found if all of its `k - s + 1` s-mers are. `m`: bases of the minimizer that
+      chooses the block. By default both follow from `k` and `n`.
 
-    A sequence is a `str`, `bytes` or an array of `uint8`, read where it is. Sequences are a list or another
-    iterable of these, an array of strings of NumPy or Arrow, or an array of `uint8` with a sequence per row.
+    A sequence is a `str`, `bytes` or an array of `uint8`, read in place. Sequences are a list or another iterable
+    of these, an array of strings of NumPy or Arrow, or an array of `uint8` with one sequence per row.
 
     >>> import warpset
     >>> genome = "GATTACACCGGTTAACTTGCATGCACGATCGGCTAGCTAAGCTAGCTTTGCGACGACTTACG"
@@ -858,7 +858,7 @@ class SequenceFilter:
     def __bytes__(self, /) -> bytes: ...
     def __contains__(self, kmer: _HostSequence, /) -> bool:
         """
-        Whether one k-mer, `k` bases, may be in the filter.
+        Whether one k-mer of `k` bases may be in the filter.
         """
     def __copy__(self, /) -> SequenceFilter: ...
     def __deepcopy__(self, /, _memo: object) -> SequenceFilter: ...
@@ -870,8 +870,8 @@ class SequenceFilter:
     def __repr__(self, /) -> str: ...
     def add(self, sequence: _Sequence, /, *, threads: SupportsIndex | None = None) -> None:
         """
-        Adds the k-mers of one sequence. For a filter on a device it may be letters there, an array of `uint8`, in
-        which any letter that is no base, a line end for one, ends a sequence.
+        Adds the k-mers of one sequence. A filter on a device also takes letters there, an array of `uint8`; a
+        letter that is no base, such as a line end, separates sequences.
         """
     def clear(self, /) -> None:
         """
@@ -886,44 +886,44 @@ class SequenceFilter:
     @overload
     def contains_windows(self, sequence: _HostSequence, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
         """
-        For each window of `k` letters of one sequence whether it is a k-mer that may be in the filter: an array of
-        booleans, or `out` filled; `form` as in `matches`. False where a letter is no base.
+        Returns whether each window of `k` letters of one sequence is a k-mer that may be in the filter: an array of
+        booleans, or `out`, filled; `form` as in `matches`. Windows with a letter that is no base are not.
 
-        Letters on a device are an array of `uint8`, and have their answers there: bit `i % 32` of word `i // 32` of
-        an array of `uint32` for the window that begins with letter `i`; a letter that is no base ends a sequence.
+        Letters on a device are an array of `uint8`. Their answers are an array of `uint32` there: bit `i % 32` of
+        word `i // 32` for the window that starts at letter `i`. A letter that is no base separates sequences.
         """
     def copy(self, /) -> SequenceFilter:
         """
-        A copy, in host memory if this one is in a mapped file.
+        Copies the structure, into host memory if it is in a mapped file.
         """
     def count(self, sequences: _Sequences, /, *, threads: SupportsIndex | None = None) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
         """
-        Two arrays of `uint64`: how many k-mers of each sequence may be in the filter, and how many it has. Nulls
-        have none. K-mers that repeat count each time.
+        Returns, per sequence, the number of k-mers that may be in the filter and the number of all k-mers,
+        repetitions included: two arrays of `uint64`. Nulls have 0.
         """
     @property
     def device(self, /) -> str:
         """
-        Where it is: `"cpu"`, `"cuda:0"` and so on.
+        Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on.
         """
     def expected_fpr(self, /, n: SupportsIndex) -> float:
         """
-        The rate of false positives in theory, were `n` different k-mers of random sequences in the filter.
+        Computes the rate of false positives of `n` different k-mers of random sequences.
         """
     @property
     def fpr(self, /) -> float:
         """
-        The rate of false positives as the filter is now, of k-mers that share no s-mer with its own.
+        Returns the current rate of false positives among k-mers that share no s-mer with the contents.
         """
     @staticmethod
     def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> SequenceFilter:
         """
-        From `bytes(…)` of such a structure.
+        Reads `bytes(…)` of such a structure.
         """
     @property
     def k(self, /) -> int:
         """
-        Bases per k-mer.
+        Returns the bases per k-mer.
         """
     @staticmethod
     def load(path: _Path, /, *, device: _Place | None = None) -> Any:
@@ -933,7 +933,7 @@ class SequenceFilter:
     @property
     def m(self, /) -> int:
         """
-        Bases of the minimizer by which a block is chosen.
+        Returns the bases of the minimizer that chooses a block.
         """
     @overload
     def matches(self, sequences: _Sequences, /, *, form: Literal["bool"] = "bool", out: Buffer | None = None, min_hits: SupportsIndex = 1, min_share: SupportsFloat | SupportsIndex = 0.0, threads: SupportsIndex | None = None) -> NDArray[np.bool_]: ...
@@ -942,74 +942,73 @@ class SequenceFilter:
     @overload
     def matches(self, sequences: _Sequences, /, *, form: Literal["arrow"], min_hits: SupportsIndex = 1, min_share: SupportsFloat | SupportsIndex = 0.0, threads: SupportsIndex | None = None) -> BooleanArray:
         """
-        Whether enough k-mers of each sequence may be in the filter, at least `min_hits` and at least `min_share`
-        of those that it has: an array of booleans, or `out` filled. Nulls never match.
+        Returns whether enough k-mers of each sequence may be in the filter, at least `min_hits` and at least the
+        share `min_share` of all: an array of booleans, or `out`, filled. Nulls never match.
 
-        `form="bitmap"` gives the answers as bits of an array of `uint8`, lowest first; `form="arrow"` as an array
-        of Arrow.
+        `form="bitmap"` returns an array of `uint8` with one bit per answer, lowest first; `form="arrow"` an Arrow
+        array.
         """
     def merge(self, /, other: SequenceFilter) -> None:
         """
-        Adds what another filter with the same parameters holds.
+        Adds the contents of another filter with the same parameters.
         """
     @staticmethod
     def mmap(path: _Path) -> SequenceFilter:
         """
-        Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
-        changed; `copy()` and `load` give what can. Nothing may write the file meanwhile; `save` may replace it.
-        `pickle` carries the file's name.
+        Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
+        `copy()` and `load` return ones that can change. No process may write into the file meanwhile; `save`
+        may replace it. `pickle` stores the file's name.
         """
     @property
     def nbytes(self, /) -> int:
         """
-        Bytes of memory that the bits take.
+        Returns the bytes of memory of the bits.
         """
     @property
     def s(self, /) -> int:
         """
-        Bases per s-mer.
+        Returns the bases per s-mer.
         """
     def save(self, /, path: _Path) -> None:
         """
-        Writes a file, which every backend and every language that has Warpset reads.
+        Writes a file that Warpset reads in every language and on every backend.
         """
     def to(self, /, device: _Place) -> SequenceFilter:
         """
-        A copy on another device, or on the host with `"cpu"`.
+        Copies the structure to another device, or to the host with `"cpu"`.
         """
     def update(self, sequences: _Sequences, /, *, threads: SupportsIndex | None = None) -> None:
         """
-        Adds the k-mers of sequences: those of an array, or of an iterable, which is never held whole.
+        Adds the k-mers of sequences in an array, or in an iterable, which is read piece by piece.
 
-        Nulls are left out. If an item of an iterable is no sequence, those that came before it may be in the
-        filter. `threads` bounds the threads that work on them; by default as many as the machine has.
+        Nulls are ignored. If an item of an iterable is no sequence, some of the earlier ones may have been added.
+        `threads` limits the number of threads (default: all of the machine).
         """
 
 @final
 class SortedMap(MutableMapping[_K, _V]):
     """
-    A dictionary in the order of its keys, from integers or byte strings to integers or rows of bytes, that takes
-    updates in batches: a GPU LSM.
+    Dictionary in the order of its keys with updates in batches: a GPU LSM. Keys are integers or byte strings,
+    values are integers or rows of bytes.
 
-    - `items`: a `dict` or another mapping, or pairs, as `update` takes them.
+    - `items`: a `dict` or another mapping, or pairs, as in `update`.
     - `key` and `value`: `"uint64"` to `"uint64"`, `"uint32"`, `"V16"`, `"V32"` or None; `"int64"` to `"uint64"` or
       None; `"uint32"` to `"uint32"`; `"S8"` to `"uint64"` or `"V16"`; `"V16"` to `"uint64"`. With None it is an
-      ordered set: all values are `None`. Integers of any array are taken if the type has them; `OverflowError`
-      tells which one it has not.
-    - `"S8"` are byte strings of up to 8 bytes, in the order of these. `"V16"` and `"V32"` are up to 16 and 32
-      bytes, as keys in their order (UUIDs by their `bytes`, addresses by `packed`): items of NumPy's structured,
-      void, string and complex types, rows of `uint8`, or `bytes`, to which zeros are added. Answers are arrays of
-      that type, `.view(dtype)` makes items again, or give an `out=` of yours.
-    - `batch_size`: keys of the updates that are expected, a power of two; larger ones make updates cheaper. 65536
-      unless given.
-    - `cleanup`: when elements that were removed or replaced are dropped from memory: a share of all that may be
-      such (a `float`), a number of updates (an `int`), or None for calls of `cleanup()` alone.
+      ordered set, and all values are `None`. Integers of any array are converted; one out of range raises
+      `OverflowError`.
+    - `"S8"` is byte strings of up to 8 bytes, in their order. `"V16"` and `"V32"` are up to 16 and 32 bytes, as
+      keys in their order (the `bytes` of UUIDs, the `packed` form of addresses): items of NumPy's structured, void,
+      string and complex types, rows of `uint8`, or `bytes`, padded with zeros. Answers are arrays of that type;
+      `.view(dtype)` converts them back, or pass an `out=` of your type.
+    - `batch_size`: expected number of keys per update, a power of two, 65536 by default. Larger batches are cheaper
+      per key.
+    - `cleanup`: limit of removed and replaced elements in memory, as a share of all (a `float`) or a number of
+      updates (an `int`); with None, only calls of `cleanup()` drop them.
 
-    It is a `collections.abc.MutableMapping`, but `keys()` and `values()` are arrays, `items()` is an iterator, and
-    it is equal only to maps of its own types. For many keys use the methods that take arrays, which are far faster:
-    `update`, `increment`, `delete`, `get_many`. A null among keys is none: it is left out, and found nowhere.
-    Device arrays, for a map there, have exactly the
-    types of the map, and their keys are unsigned.
+    The class is a `collections.abc.MutableMapping`, except that `keys()` and `values()` return arrays, `items()` an
+    iterator, and only maps of the same types are equal. For many keys use the methods that take arrays, which are
+    far faster: `update`, `increment`, `delete`, `get_many`. Nulls among keys are ignored, and never found. Device
+    arrays, for a map on that device, have exactly the types of the map, with unsigned keys.
 
     >>> import warpset
     >>> prices = warpset.SortedMap(value="uint32")
@@ -1031,7 +1030,7 @@ class SortedMap(MutableMapping[_K, _V]):
     @classmethod
     def __class_getitem__(cls, /, items: object) -> Any:
         """
-        `SortedMap[int, bytes]`, for annotations.
+        Returns the class, for annotations such as `SortedMap[int, bytes]`.
         """
     def __contains__(self, key: _Key, /) -> bool: ...
     def __copy__(self, /) -> SortedMap[_K, _V]: ...
@@ -1043,17 +1042,16 @@ class SortedMap(MutableMapping[_K, _V]):
     @overload
     def __getitem__(self, key: _Key, /) -> _V:
         """
-        The value of a key, or `(keys, values)` of a slice: arrays of the elements from its start up to its stop,
-        which is not part of it.
+        Returns the value of a key, or the arrays `(keys, values)` of a slice, which excludes its stop.
         """
     def __ior__(self, other: object, /) -> SortedMap[_K, _V]: ...
     def __iter__(self, /) -> Iterator[_K]:
         """
-        Iterates over the keys, ascending, in a copy of them: the map may change meanwhile.
+        Iterates over the keys, ascending, in a copy: the map may change meanwhile.
         """
     def __len__(self, /) -> int:
         """
-        How many keys there are. After an update, the first call walks through all of them.
+        Returns the number of keys. The first call after an update counts them.
         """
     @overload
     def __new__(cls, items: Mapping[int, int] | Iterable[tuple[int, int]] | None = None, /, *, key: Literal["uint64", "int64", "uint32"] = "uint64", value: Literal["uint64", "uint32"] = "uint64", batch_size: SupportsIndex | None = None, cleanup: float | None = 0.5, device: _Place | None = None) -> SortedMap[int, int]: ...
@@ -1073,68 +1071,68 @@ class SortedMap(MutableMapping[_K, _V]):
     def __setitem__(self, key: _Key, value: _V, /) -> None: ...
     def cleanup(self, /) -> None:
         """
-        Drops elements that were removed or replaced. Answers stay as they are, memory and time for them shrink.
+        Drops removed and replaced elements from memory. Answers do not change, and become faster.
         """
     def clear(self, /) -> None:
         """
-        Removes everything.
+        Removes all elements.
         """
     @overload
     def contains(self, keys: _DeviceArray, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
     @overload
     def contains(self, keys: _HostKeys, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> NDArray[np.bool_]:
         """
-        Whether each key is there: an array of booleans, or `out` filled. For keys on a device the answers are
-        there too.
+        Returns whether each key is present: an array of booleans, or `out`, filled. For keys on a device the
+        answers are on the device.
         """
     def copy(self, /) -> SortedMap[_K, _V]:
         """
-        A copy, in host memory if this one is in a mapped file.
+        Copies the structure, into host memory if it is in a mapped file.
         """
     @overload
     def count_range(self, lows: _DeviceArray, highs: _DeviceArray, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
     @overload
     def count_range(self, lows: _HostKeys, highs: _HostKeys, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint64]:
         """
-        How many keys there are from each of `lows` to that of `highs`, both included, as an array of `uint64`, or
-        `out` filled. For ends on a device the counts are there too.
+        Counts the keys from each of `lows` to the matching one of `highs`, both included, as an array of `uint64`,
+        or `out`, filled. For ends on a device the counts are on the device.
         """
     def delete(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> None:
         """
-        Removes keys, whether they are there or not.
+        Removes keys; absent ones are ignored.
         """
     @property
     def device(self, /) -> str:
         """
-        Where it is: `"cpu"`, `"cuda:0"` and so on.
+        Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on.
         """
     def first(self, /) -> tuple[_K, _V]:
         """
-        The smallest key, with its value; `KeyError` if the map is empty.
+        Returns the smallest key with its value; `KeyError` if the map is empty.
         """
     @staticmethod
     def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> SortedMap[_K, _V]:
         """
-        From `bytes(…)` of such a structure.
+        Reads `bytes(…)` of such a structure.
         """
     @overload
     def get(self, key: _Key, /, default: None = None) -> _V | None: ...
     @overload
     def get(self, key: _Key, /, default: _T) -> _V | _T:
         """
-        The value of a key, or `default` if it is absent.
+        Returns the value of a key, or `default` if it is absent.
         """
     @overload
     def get_many(self, keys: _DeviceArray, /, default: SupportsIndex = 0, *, out: Buffer | _DeviceArray | None = None, found: Buffer | None = None, threads: SupportsIndex | None = None) -> tuple[Any, DeviceArray]: ...
     @overload
     def get_many(self, keys: _HostKeys, /, default: SupportsIndex = 0, *, out: Buffer | _DeviceArray | None = None, found: Buffer | None = None, threads: SupportsIndex | None = None) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """
-        The values of keys, `default` for absent ones, and an array of booleans that says which keys are
-        there: new arrays, or `out` and `found` filled. For keys on a device the answers are there too.
+        Returns the values of keys, `default` for absent ones, and whether each key is present: new arrays, or `out`
+        and `found`, filled. For keys on a device the answers are on the device.
         """
     def increment(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> None:
         """
-        Adds one to the value, a number, of each key for each time that it occurs; keys without value begin at 0.
+        Adds one to the value of each key per occurrence; keys without value start at 0.
 
         >>> import warpset
         >>> counts = warpset.SortedMap()
@@ -1144,16 +1142,16 @@ class SortedMap(MutableMapping[_K, _V]):
         """
     def items(self, /) -> Iterator[tuple[_K, _V]]:
         """
-        Iterates over pairs of keys and values, ascending, in a copy of both: the map may change meanwhile. As
-        arrays they are `map[:]`.
+        Iterates over pairs of keys and values, ascending, in a copy: the map may change meanwhile. For arrays use
+        `map[:]`.
         """
     def keys(self, /) -> NDArray[Any]:
         """
-        All keys, ascending, as an array.
+        Returns all keys, ascending, as an array.
         """
     def last(self, /) -> tuple[_K, _V]:
         """
-        The largest key, with its value; `KeyError` if the map is empty.
+        Returns the largest key with its value; `KeyError` if the map is empty.
         """
     @staticmethod
     def load(path: _Path, /, *, device: _Place | None = None) -> Any:
@@ -1162,83 +1160,83 @@ class SortedMap(MutableMapping[_K, _V]):
         """
     def merge(self, /, other: SortedMap[_K, _V]) -> None:
         """
-        Inserts what another map of the same types has; where both have a key, the other one's value counts.
+        Inserts the elements of another map of the same types; its values replace existing ones.
         """
     @staticmethod
     def mmap(path: _Path) -> SortedMap[_K, _V]:
         """
-        Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
-        changed; `copy()` and `load` give what can. Nothing may write the file meanwhile; `save` may replace it.
-        `pickle` carries the file's name.
+        Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
+        `copy()` and `load` return ones that can change. No process may write into the file meanwhile; `save`
+        may replace it. `pickle` stores the file's name.
         """
     @property
     def nbytes(self, /) -> int:
         """
-        Bytes of memory that elements and search indexes take.
+        Returns the bytes of memory of elements and search indexes.
         """
     @overload
     def pop(self, key: _Key, /) -> _V: ...
     @overload
     def pop(self, key: _Key, default: _T, /) -> _V | _T:
         """
-        Removes a key and gives its value; if it is absent, gives `default`, or raises `KeyError` if none is named.
+        Removes a key and returns its value; if it is absent, returns `default`, or raises `KeyError` without one.
         """
     def popitem(self, /) -> tuple[_K, _V]:
         """
-        Removes the largest key and gives it with its value; `KeyError` if the map is empty.
+        Removes the largest key and returns it with its value; `KeyError` if the map is empty.
         """
     def predecessors(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:
         """
-        The largest key below each key, which need not be there: arrays `keys, values, found`, 0 where there is
-        none.
+        Returns the largest key below each given key, which may be absent: arrays `keys, values, found`, with 0 if
+        there is none.
         """
     @overload
     def range(self, lows: _DeviceArray, highs: _DeviceArray, /, *, threads: SupportsIndex | None = None) -> tuple[DeviceArray, DeviceArray, Any]: ...
     @overload
     def range(self, lows: _HostKeys, highs: _HostKeys, /, *, threads: SupportsIndex | None = None) -> tuple[NDArray[np.uint64], NDArray[Any], NDArray[Any]]:
         """
-        The elements from each of `lows` to that of `highs`, both included: three arrays `offsets, keys, values`,
-        where range `i` has places `offsets[i]` to `offsets[i + 1]` of the others. For ends on a device they are
-        there too.
+        Returns the elements from each of `lows` to the matching one of `highs`, both included: arrays
+        `offsets, keys, values`, where range `i` has the places `offsets[i]` to `offsets[i + 1]`. For ends on a
+        device they are on the device.
         """
     def save(self, /, path: _Path) -> None:
         """
-        Writes a file, which every backend and every language that has Warpset reads.
+        Writes a file that Warpset reads in every language and on every backend.
         """
     @overload
     def setdefault(self: SortedMap[_K, None], key: _Key, /, default: None = None) -> None: ...
     @overload
     def setdefault(self, key: _Key, /, default: _V) -> _V:
         """
-        The value of a key, which gets the value `default` before if it is absent.
+        Returns the value of a key; an absent key first gets the value `default`.
         """
     @property
     def stored(self, /) -> int:
         """
-        Elements that are stored: keys with their values, and what the next cleanup drops.
+        Returns the number of stored elements, including those that the next cleanup drops.
         """
     def successors(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:
         """
-        The smallest key above each key, which need not be there: arrays `keys, values, found`, 0 where there is
-        none.
+        Returns the smallest key above each given key, which may be absent: arrays `keys, values, found`, with 0 if
+        there is none.
         """
     def to(self, /, device: _Place) -> SortedMap[_K, _V]:
         """
-        A copy on another device, or on the host with `"cpu"`.
+        Copies the structure to another device, or to the host with `"cpu"`.
         """
     @overload
     def update(self, keys: Mapping[_K, _V] | Iterable[tuple[_K, _V]] | _Keys, /, *, threads: SupportsIndex | None = None) -> None: ...
     @overload
     def update(self, keys: _Keys, values: _Keys, /, *, threads: SupportsIndex | None = None) -> None:
         """
-        Inserts keys with their values, as arrays of one length, those of a `dict` or another mapping, or those of
-        an iterable of pairs; replaces the values of keys that are there. Of equal keys the last one counts. A set
-        takes keys alone.
+        Inserts keys with one value each and replaces the values of existing keys. Keys and values are two arrays of
+        the same length, a `dict` or another mapping, or an iterable of pairs. Of equal keys the last one counts. A
+        set takes keys only.
         """
     def upsert(self, keys: _Keys, values: _Keys, /, *, by: Literal["sum", "min", "max", "or"] = "sum", threads: SupportsIndex | None = None) -> None:
         """
-        Combines values, numbers, with those that keys have: a key without value gets the combination of its values
-        here. `by`: `"sum"`, modulo 2 to the bits of a value; `"min"`, `"max"`; or `"or"`, of their bits.
+        Combines numbers with the values of keys; keys without value get the combination of their numbers. `by` is
+        `"sum"`, modulo 2 to the bits of a value; `"min"`; `"max"`; or `"or"` of the bits.
 
         >>> import warpset
         >>> last = warpset.SortedMap({1: 10})
@@ -1248,16 +1246,17 @@ class SortedMap(MutableMapping[_K, _V]):
         """
     def values(self, /) -> NDArray[Any]:
         """
-        All values, in the order of their keys, as an array; None for a set.
+        Returns all values, in the order of their keys, as an array; None for a set.
         """
 
 @final
 class SplitBlockBloom:
     """
-    Apache Parquet's split-block Bloom filter: fast, at about 1 % or 0.1 % false positives.
+    Apache Parquet's split-block Bloom filter: fast, with about 1 % or 0.1 % false positives.
 
-    `n` is the number of different keys that it is made for; give the rate of false positives as `fpr`, 0.01 unless
-    given, or the size as `bits_per_key`. Keys are `int`, `str` and `bytes`; equal values are equal keys, whatever array they are in.
+    `n` is the expected number of different keys. The size follows from the rate of false positives `fpr`, 0.01 by
+    default, or from `bits_per_key`. Keys are `int`, `str` and `bytes`; equal values are equal keys, whatever array
+    they come from.
 
     >>> import warpset
     >>> seen = warpset.SplitBlockBloom(1_000_000, fpr=0.01)
@@ -1278,8 +1277,8 @@ class SplitBlockBloom:
     def __ior__(self, other: object, /) -> SplitBlockBloom: ...
     def __len__(self, /) -> int:
         """
-        About how many different keys there are, from the share of bits that are set; `OverflowError` if all
-        of them are.
+        Estimates the number of different keys from the share of set bits; `OverflowError` if all bits are
+        set.
         """
     def __new__(cls, /, n: SupportsIndex, *, fpr: SupportsFloat | SupportsIndex | None = None, bits_per_key: SupportsFloat | SupportsIndex | None = None, device: _Place | None = None) -> SplitBlockBloom: ...
     def __or__(self, other: object, /) -> SplitBlockBloom: ...
@@ -1302,38 +1301,38 @@ class SplitBlockBloom:
     @overload
     def contains(self, keys: _HostKeys, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
         """
-        Whether each key is in the set or map, or may be in the filter: an array of booleans, or `out` filled. Nulls
-        are in none.
+        Returns whether each key is in the set or map, or may be in the filter: an array of booleans, or `out`,
+        filled. Nulls are in none.
 
-        `form="bitmap"` gives the answers as bits of an array of `uint8`, lowest first; `form="arrow"` as an
-        array of Arrow. For keys on a device the answers are booleans there.
+        `form="bitmap"` returns an array of `uint8` with one bit per answer, lowest first; `form="arrow"` an
+        Arrow array. For keys on a device the answers are booleans on the device.
         """
     def copy(self, /) -> SplitBlockBloom:
         """
-        A copy, in host memory if this one is in a mapped file.
+        Copies the structure, into host memory if it is in a mapped file.
         """
     def count_contained(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> int:
         """
-        How many of the keys are in the set or map, or may be in the filter.
+        Counts the keys that are in the set or map, or may be in the filter.
         """
     @property
     def device(self, /) -> str:
         """
-        Where it is: `"cpu"`, `"cuda:0"` and so on.
+        Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on.
         """
     @property
     def fpr(self, /) -> float:
         """
-        The rate of false positives as the filter is now.
+        Returns the current rate of false positives.
         """
     @staticmethod
     def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> SplitBlockBloom:
         """
-        From `bytes(…)` of such a structure.
+        Reads `bytes(…)` of such a structure.
         """
     def intersect(self, /, other: SplitBlockBloom) -> None:
         """
-        Keeps the keys that both filters may hold; the rate of false positives is at most the larger one.
+        Keeps the keys that may be in both filters. The rate of false positives is at most the larger one.
         """
     @staticmethod
     def load(path: _Path, /, *, device: _Place | None = None) -> Any:
@@ -1342,23 +1341,23 @@ class SplitBlockBloom:
         """
     def merge(self, /, other: SplitBlockBloom) -> None:
         """
-        Adds what another filter with the same parameters holds; of a quotient filter the size may differ.
+        Adds the contents of another filter with the same parameters; quotient filters may differ in size.
         """
     @staticmethod
     def mmap(path: _Path) -> SplitBlockBloom:
         """
-        Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
-        changed; `copy()` and `load` give what can. Nothing may write the file meanwhile; `save` may replace it.
-        `pickle` carries the file's name.
+        Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
+        `copy()` and `load` return ones that can change. No process may write into the file meanwhile; `save`
+        may replace it. `pickle` stores the file's name.
         """
     @property
     def nbytes(self, /) -> int:
         """
-        Bytes of memory that the bits take.
+        Returns the bytes of memory of the bits.
         """
     def save(self, /, path: _Path) -> None:
         """
-        Writes a file, which every backend and every language that has Warpset reads.
+        Writes a file that Warpset reads in every language and on every backend.
         """
     @overload
     def test_and_add(self, keys: _HostKeys, /, *, form: Literal["bool"] = "bool", out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.bool_]: ...
@@ -1367,35 +1366,34 @@ class SplitBlockBloom:
     @overload
     def test_and_add(self, keys: _HostKeys, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
         """
-        Adds keys and says which were new: of equal keys at most the first is. `form` and `out` as in
+        Adds keys and returns which of them were new; of equal keys at most the first is. `form` and `out` as in
         `contains`.
         """
     def to(self, /, device: _Place) -> SplitBlockBloom:
         """
-        A copy on another device, or on the host with `"cpu"`.
+        Copies the structure to another device, or to the host with `"cpu"`.
         """
     def update(self, keys: _Batches, /, *, threads: SupportsIndex | None = None) -> None:
         """
-        Adds keys: those of an array, or of an iterable of keys or of arrays, which is never held whole.
+        Adds the keys of an array, or of an iterable of keys or of arrays, which is read piece by piece.
 
-        Nulls are left out. If an array does not fit, none of it is added; those that came before it in an
-        iterable, a chunked array or a stream are. Ctrl-C stops a long call, which has added some keys then.
-        `threads` bounds the threads that work on it; by default as many as the machine has.
+        Nulls are ignored. If an array does not fit, none of its keys are added; earlier arrays of an iterable,
+        a chunked array or a stream are. Ctrl-C stops a long call after some of its keys. `threads` limits the
+        number of threads (default: all of the machine).
         """
 
 @final
 class StaticFilter:
     """
-    A set of known keys that never changes: a perfect hash function, and a few bits of each key at its number. It
-    gives each member a number of its own, and rejects other keys, but for a share of `fpr`.
+    Set of known keys that never changes: a perfect hash function with a few bits of each key at its number. Each
+    member has its own number, and other keys are rejected, except for a share of `fpr`.
 
-    `keys` are the keys in an array or a list, all different; a key that is there twice raises `DuplicateKeyError`.
-    Nulls are left out.
+    `keys` is an array or a list of different keys; a repeated key raises `DuplicateKeyError`. Nulls are ignored.
 
-    - `fpr`: the rate of false positives, at most, from 2**-32 on (default 0.01); or `bits`, 1 to 32, that are
-      stored of each key, for a rate of `2**-bits`.
-    - `kind`: `"consensus"`, which is smaller and built in less time, or `"recsplit"`, which is asked in less.
-    - `leaf_size`, `bucket_size`, `overhead`, `seed`, `device`, `threads`, `progress`: those of `PerfectHash`.
+    - `fpr`: the largest rate of false positives, at least 2**-32 (default 0.01); or `bits` stored per key, 1 to 32,
+      for a rate of `2**-bits`.
+    - `kind`: `"consensus"`, which is smaller and builds faster, or `"recsplit"`, which has faster lookups.
+    - `leaf_size`, `bucket_size`, `overhead`, `seed`, `device`, `threads` and `progress` as in `PerfectHash`.
 
     >>> import warpset
     >>> trees = warpset.StaticFilter(["ash", "birch", "fir", "oak"], bits=16)
@@ -1411,7 +1409,7 @@ class StaticFilter:
     def __eq__(self, other: object, /) -> bool: ...
     def __len__(self, /) -> int:
         """
-        How many keys there are.
+        Returns the number of keys.
         """
     def __new__(cls, /, keys: _Keys, *, fpr: SupportsFloat | SupportsIndex | None = None, bits: SupportsIndex | None = None, kind: Literal["recsplit", "consensus"] = "consensus", leaf_size: SupportsIndex | None = None, bucket_size: SupportsIndex | None = None, overhead: SupportsFloat | SupportsIndex | None = None, seed: SupportsIndex | None = None, device: _Place | None = None, threads: SupportsIndex | None = None, progress: _Progress | None = None) -> StaticFilter: ...
     def __reduce__(self, /) -> tuple[Any, ...]: ...
@@ -1419,12 +1417,12 @@ class StaticFilter:
     @property
     def bits(self, /) -> int:
         """
-        Bits that are stored of each key.
+        Returns the bits stored per key.
         """
     @property
     def bits_per_key(self, /) -> float:
         """
-        Bits of memory for each key.
+        Returns the bits of memory per key.
         """
     @overload
     def contains(self, keys: _DeviceArray, /, *, form: Literal["bool"] = "bool", out: _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
@@ -1435,51 +1433,51 @@ class StaticFilter:
     @overload
     def contains(self, keys: _HostKeys, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
         """
-        Whether each key is in the set or map, or may be in the filter: an array of booleans, or `out` filled. Nulls
-        are in none.
+        Returns whether each key is in the set or map, or may be in the filter: an array of booleans, or `out`,
+        filled. Nulls are in none.
 
-        `form="bitmap"` gives the answers as bits of an array of `uint8`, lowest first; `form="arrow"` as an
-        array of Arrow. For keys on a device the answers are booleans there.
+        `form="bitmap"` returns an array of `uint8` with one bit per answer, lowest first; `form="arrow"` an
+        Arrow array. For keys on a device the answers are booleans on the device.
         """
     def copy(self, /) -> StaticFilter:
         """
-        A copy, in host memory if this one is in a mapped file.
+        Copies the structure, into host memory if it is in a mapped file.
         """
     def count_contained(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> int:
         """
-        How many of the keys are in the set or map, or may be in the filter.
+        Counts the keys that are in the set or map, or may be in the filter.
         """
     @property
     def device(self, /) -> str:
         """
-        Where it is: `"cpu"`, `"cuda:0"` and so on.
+        Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on.
         """
     @property
     def fpr(self, /) -> float:
         """
-        The rate of false positives.
+        Returns the rate of false positives.
         """
     @staticmethod
     def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> StaticFilter:
         """
-        From `bytes(…)` of such a structure.
+        Reads `bytes(…)` of such a structure.
         """
     @overload
     def index(self, keys: _DeviceArray, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
     @overload
     def index(self, keys: _HostKeys, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint64]:
         """
-        The number of each key, below `len`, as an array of `uint64`, or `out` filled. Nulls, and keys that are
-        surely no members, have `2**64 - 1`.
+        Returns the number of each key, below `len`, as an array of `uint64`, or `out`, filled. Nulls, and keys that
+        are certainly no members, have `2**64 - 1`.
         """
     def index_one(self, /, key: _Key) -> int | None:
         """
-        The number of one key, or `None` if it is surely no member.
+        Returns the number of one key, or `None` if it is certainly no member.
         """
     @property
     def kind(self, /) -> str:
         """
-        `"recsplit"` or `"consensus"`.
+        Returns `"recsplit"` or `"consensus"`.
         """
     @staticmethod
     def load(path: _Path, /, *, device: _Place | None = None) -> Any:
@@ -1489,35 +1487,35 @@ class StaticFilter:
     @staticmethod
     def mmap(path: _Path) -> StaticFilter:
         """
-        Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
-        changed; `copy()` and `load` give what can. Nothing may write the file meanwhile; `save` may replace it.
-        `pickle` carries the file's name.
+        Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
+        `copy()` and `load` return ones that can change. No process may write into the file meanwhile; `save`
+        may replace it. `pickle` stores the file's name.
         """
     @property
     def nbytes(self, /) -> int:
         """
-        Bytes of memory that it takes.
+        Returns the bytes of memory.
         """
     def save(self, /, path: _Path) -> None:
         """
-        Writes a file, which every backend and every language that has Warpset reads.
+        Writes a file that Warpset reads in every language and on every backend.
         """
     def to(self, /, device: _Place) -> StaticFilter:
         """
-        A copy on another device, or on the host with `"cpu"`.
+        Copies the structure to another device, or to the host with `"cpu"`.
         """
 
 @final
 class StaticMap:
     """
-    An exact map from integers to integers that never changes: a lookup reads a byte, one cache line and the value.
+    Exact map from integers to integers that never changes. A lookup reads a byte, one cache line and the value.
 
-    `keys` are integers from 0 to `2**64 - 1` in an array or a list, `values` as many; of equal keys the last one
-    counts.
+    `keys` is an array or a list of integers from 0 to `2**64 - 1`, with one of `values` per key; of equal keys the
+    last one counts.
 
     - `key` and `value`: `"uint64"` or `"uint32"`.
-    - `seed`: other seeds give other numbers. `device`: where it is built and asked. `threads` bounds the threads
-      that build.
+    - `seed` changes the numbers. `device` is the place of the build and the lookups. `threads` limits the number of
+      threads of the build.
 
     >>> import warpset
     >>> squares = warpset.StaticMap([2, 3, 4], [4, 9, 16])
@@ -1539,7 +1537,7 @@ class StaticMap:
         """
     def __len__(self, /) -> int:
         """
-        How many keys there are.
+        Returns the number of keys.
         """
     def __new__(cls, /, keys: _Keys, values: _Keys, *, key: _Integers = ..., value: _Integers = ..., seed: SupportsIndex | None = None, device: _Place | None = None, threads: SupportsIndex | None = None) -> StaticMap: ...
     def __reduce__(self, /) -> tuple[Any, ...]: ...
@@ -1547,7 +1545,7 @@ class StaticMap:
     @property
     def bits_per_key(self, /) -> float:
         """
-        Bits of memory for each key.
+        Returns the bits of memory per key.
         """
     @overload
     def contains(self, keys: _DeviceArray, /, *, form: Literal["bool"] = "bool", out: _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
@@ -1558,56 +1556,56 @@ class StaticMap:
     @overload
     def contains(self, keys: _HostKeys, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
         """
-        Whether each key is in the set or map, or may be in the filter: an array of booleans, or `out` filled. Nulls
-        are in none.
+        Returns whether each key is in the set or map, or may be in the filter: an array of booleans, or `out`,
+        filled. Nulls are in none.
 
-        `form="bitmap"` gives the answers as bits of an array of `uint8`, lowest first; `form="arrow"` as an
-        array of Arrow. For keys on a device the answers are booleans there.
+        `form="bitmap"` returns an array of `uint8` with one bit per answer, lowest first; `form="arrow"` an
+        Arrow array. For keys on a device the answers are booleans on the device.
         """
     def copy(self, /) -> StaticMap:
         """
-        A copy, in host memory if this one is in a mapped file.
+        Copies the structure, into host memory if it is in a mapped file.
         """
     def count_contained(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> int:
         """
-        How many of the keys are in the set or map, or may be in the filter.
+        Counts the keys that are in the set or map, or may be in the filter.
         """
     @property
     def device(self, /) -> str:
         """
-        Where it is: `"cpu"`, `"cuda:0"` and so on.
+        Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on.
         """
     @staticmethod
     def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> StaticMap:
         """
-        From `bytes(…)` of such a structure.
+        Reads `bytes(…)` of such a structure.
         """
     @overload
     def get(self, key: _Key, /, default: None = None) -> int | None: ...
     @overload
     def get(self, key: _Key, /, default: _T) -> int | _T:
         """
-        The value of a key, or `default` if it is not there.
+        Returns the value of a key, or `default` if it is absent.
         """
     @overload
     def get_many(self, keys: _DeviceArray, /, default: SupportsIndex = 0, *, out: Buffer | _DeviceArray | None = None, found: Buffer | None = None, threads: SupportsIndex | None = None) -> tuple[DeviceArray, DeviceArray]: ...
     @overload
     def get_many(self, keys: _HostKeys, /, default: SupportsIndex = 0, *, out: Buffer | _DeviceArray | None = None, found: Buffer | None = None, threads: SupportsIndex | None = None) -> tuple[_Unsigned, NDArray[np.bool_]]:
         """
-        The values of keys, `default` for those that are not there, and an array of booleans that says which are:
-        new arrays, or `out` and `found` filled. For keys on a device the answers are there too.
+        Returns the values of keys, `default` for absent ones, and whether each key is present: new arrays, or `out`
+        and `found`, filled. For keys on a device the answers are on the device.
         """
     @overload
     def index(self, keys: _DeviceArray, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
     @overload
     def index(self, keys: _HostKeys, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint64]:
         """
-        The number of each key, below `slots` and its own, as an array of `uint64`, or `out` filled. Nulls,
-        and keys that are not there, have `2**64 - 1`.
+        Returns the number of each key, unique and below `slots`, as an array of `uint64`, or `out`, filled.
+        Nulls and absent keys have `2**64 - 1`.
         """
     def index_one(self, /, key: _Key) -> int | None:
         """
-        The number of one key, or `None` if it is not there.
+        Returns the number of one key, or `None` if it is absent.
         """
     def items(self, /) -> Iterator[tuple[int, int]]:
         """
@@ -1615,7 +1613,7 @@ class StaticMap:
         """
     def keys(self, /) -> _Unsigned:
         """
-        All keys, in the order of their numbers, as an array of the set's or map's type.
+        Returns all keys, in the order of their numbers, as an array of the type of keys.
         """
     @staticmethod
     def load(path: _Path, /, *, device: _Place | None = None) -> Any:
@@ -1625,46 +1623,46 @@ class StaticMap:
     @staticmethod
     def mmap(path: _Path) -> StaticMap:
         """
-        Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
-        changed; `copy()` and `load` give what can. Nothing may write the file meanwhile; `save` may replace it.
-        `pickle` carries the file's name.
+        Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
+        `copy()` and `load` return ones that can change. No process may write into the file meanwhile; `save`
+        may replace it. `pickle` stores the file's name.
         """
     @property
     def nbytes(self, /) -> int:
         """
-        Bytes of memory that keys and values take.
+        Returns the bytes of memory of keys and values.
         """
     def save(self, /, path: _Path) -> None:
         """
-        Writes a file, which every backend and every language that has Warpset reads.
+        Writes a file that Warpset reads in every language and on every backend.
         """
     @property
     def slots(self, /) -> int:
         """
-        The bound that all numbers are below: the places for keys, of which some are free.
+        Returns the bound of the numbers: the number of slots for keys, some of them empty.
         """
     def to(self, /, device: _Place) -> StaticMap:
         """
-        A copy on another device, or on the host with `"cpu"`.
+        Copies the structure to another device, or to the host with `"cpu"`.
         """
     def values(self, /) -> _Unsigned:
         """
-        All values, in the order of their keys' numbers, as an array of the map's type.
+        Returns all values, in the order of their keys' numbers, as an array of the type of values.
         """
 
 @final
 class StaticSet:
     """
-    An exact set of integers that never changes: a lookup reads a byte and one cache line, and is never wrong.
+    Exact set of integers that never changes. A lookup reads a byte and one cache line, and has no false positives.
 
-    `keys` are integers from 0 to `2**64 - 1` in an array or a list, in any order; equal ones count once.
+    `keys` is an array or a list of integers from 0 to `2**64 - 1` in any order; equal keys count once.
 
     - `key`: `"uint64"`, 72.4 bits per key, or `"uint32"`, 36.2 bits per key.
-    - `seed`: other seeds give other numbers. `device`: where it is built and asked. `threads` bounds the threads
-      that build.
+    - `seed` changes the numbers. `device` is the place of the build and the lookups. `threads` limits the number of
+      threads of the build.
 
-    Each key has a number of its own below `slots`, so values may lie in an array. Keys of any integer type may be
-    asked for: those that the set's type has no value for are not in it.
+    Each key has its own number below `slots`, so values can be stored in an array. Lookups take keys of any integer
+    type; numbers out of the range of the set's type are not in it.
 
     >>> import warpset
     >>> primes = warpset.StaticSet([2, 3, 5, 7])
@@ -1684,7 +1682,7 @@ class StaticSet:
         """
     def __len__(self, /) -> int:
         """
-        How many keys there are.
+        Returns the number of keys.
         """
     def __new__(cls, /, keys: _Keys, *, key: _Integers = ..., seed: SupportsIndex | None = None, device: _Place | None = None, threads: SupportsIndex | None = None) -> StaticSet: ...
     def __reduce__(self, /) -> tuple[Any, ...]: ...
@@ -1692,7 +1690,7 @@ class StaticSet:
     @property
     def bits_per_key(self, /) -> float:
         """
-        Bits of memory for each key.
+        Returns the bits of memory per key.
         """
     @overload
     def contains(self, keys: _DeviceArray, /, *, form: Literal["bool"] = "bool", out: _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
@@ -1703,45 +1701,45 @@ class StaticSet:
     @overload
     def contains(self, keys: _HostKeys, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
         """
-        Whether each key is in the set or map, or may be in the filter: an array of booleans, or `out` filled. Nulls
-        are in none.
+        Returns whether each key is in the set or map, or may be in the filter: an array of booleans, or `out`,
+        filled. Nulls are in none.
 
-        `form="bitmap"` gives the answers as bits of an array of `uint8`, lowest first; `form="arrow"` as an
-        array of Arrow. For keys on a device the answers are booleans there.
+        `form="bitmap"` returns an array of `uint8` with one bit per answer, lowest first; `form="arrow"` an
+        Arrow array. For keys on a device the answers are booleans on the device.
         """
     def copy(self, /) -> StaticSet:
         """
-        A copy, in host memory if this one is in a mapped file.
+        Copies the structure, into host memory if it is in a mapped file.
         """
     def count_contained(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> int:
         """
-        How many of the keys are in the set or map, or may be in the filter.
+        Counts the keys that are in the set or map, or may be in the filter.
         """
     @property
     def device(self, /) -> str:
         """
-        Where it is: `"cpu"`, `"cuda:0"` and so on.
+        Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on.
         """
     @staticmethod
     def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> StaticSet:
         """
-        From `bytes(…)` of such a structure.
+        Reads `bytes(…)` of such a structure.
         """
     @overload
     def index(self, keys: _DeviceArray, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
     @overload
     def index(self, keys: _HostKeys, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint64]:
         """
-        The number of each key, below `slots` and its own, as an array of `uint64`, or `out` filled. Nulls,
-        and keys that are not there, have `2**64 - 1`.
+        Returns the number of each key, unique and below `slots`, as an array of `uint64`, or `out`, filled.
+        Nulls and absent keys have `2**64 - 1`.
         """
     def index_one(self, /, key: _Key) -> int | None:
         """
-        The number of one key, or `None` if it is not there.
+        Returns the number of one key, or `None` if it is absent.
         """
     def keys(self, /) -> _Unsigned:
         """
-        All keys, in the order of their numbers, as an array of the set's or map's type.
+        Returns all keys, in the order of their numbers, as an array of the type of keys.
         """
     @staticmethod
     def load(path: _Path, /, *, device: _Place | None = None) -> Any:
@@ -1751,38 +1749,38 @@ class StaticSet:
     @staticmethod
     def mmap(path: _Path) -> StaticSet:
         """
-        Opens a file that `save` wrote where it lies: processes that map it share its memory. It cannot be
-        changed; `copy()` and `load` give what can. Nothing may write the file meanwhile; `save` may replace it.
-        `pickle` carries the file's name.
+        Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
+        `copy()` and `load` return ones that can change. No process may write into the file meanwhile; `save`
+        may replace it. `pickle` stores the file's name.
         """
     @property
     def nbytes(self, /) -> int:
         """
-        Bytes of memory that keys and values take.
+        Returns the bytes of memory of keys and values.
         """
     def save(self, /, path: _Path) -> None:
         """
-        Writes a file, which every backend and every language that has Warpset reads.
+        Writes a file that Warpset reads in every language and on every backend.
         """
     @property
     def slots(self, /) -> int:
         """
-        The bound that all numbers are below: the places for keys, of which some are free.
+        Returns the bound of the numbers: the number of slots for keys, some of them empty.
         """
     def to(self, /, device: _Place) -> StaticSet:
         """
-        A copy on another device, or on the host with `"cpu"`.
+        Copies the structure to another device, or to the host with `"cpu"`.
         """
 
 def devices() -> list[Device]:
     """
-    All GPUs of this machine that can be used; an empty list if there are none, or no driver.
+    Returns all usable GPUs of this machine; an empty list without a GPU or driver.
     """
 
 def load(path: _Path, /, *, device: _Place | None = None) -> Any:
     """
-    Reads a file that any structure's `save` wrote, as an object of its class. That of a `KmerCounter` holds a quotient
-    filter, and is read as one.
+    Reads a file that any structure's `save` wrote, as an object of its class. The file of a `KmerCounter` contains a
+    quotient filter and is read as one.
 
     >>> import os, tempfile, warpset
     >>> path = os.path.join(tempfile.mkdtemp(), "trees")
@@ -1793,16 +1791,16 @@ def load(path: _Path, /, *, device: _Place | None = None) -> Any:
 
 def minimizers(sequence: _HostSequence, *, k: SupportsIndex = 31, w: SupportsIndex = 15, rotation: SupportsIndex = 7) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """
-    The canonical minimizers of a sequence of DNA: of each window of `w` consecutive k-mers the one with the least hash,
-    the same on both strands if `k + w` is even.
+    Returns the canonical minimizers of a sequence of DNA: in each window of `w` consecutive k-mers the k-mer with the
+    least hash. Both strands have the same ones if `k + w` is even.
 
-    `sequence` is a `str`, `bytes` or an array of `uint8`; no window has a letter other than A, C, G, T, in either case.
-    Returns two arrays of `uint64`: where each minimizer begins, ascending; and the smaller of the k-mer and its reverse
-    complement, as the integers of `KmerCounter`: 2 bits per base, the first base highest, A 0, C 1, G 2, T 3.
+    `sequence` is a `str`, `bytes` or an array of `uint8`; windows contain only A, C, G and T, in either case. The
+    result is two arrays of `uint64`: the position of each minimizer, ascending, and the smaller of the k-mer and its
+    reverse complement, as an integer of `KmerCounter`: 2 bits per base, the first base highest, A 0, C 1, G 2, T 3.
 
     - `k`: 1 to 32 bases. `w`: 1 to 64 k-mers.
-    - `rotation`: bits by which the hash is rotated per base; 7 gives the minimizers of the crate `simd-minimizers`, 1
-      those of Deacon's indexes.
+    - `rotation`: number of bits that the hash is rotated per base; 7 gives the minimizers of the crate
+      `simd-minimizers`, 1 those of Deacon's indexes.
 
     >>> import warpset
     >>> positions, kmers = warpset.minimizers("ACGTTGCATTNGACCAGT", k=5, w=3)
@@ -1819,20 +1817,20 @@ class DeviceError(OSError):
 
 class DuplicateKeyError(ValueError):
     """
-    A key is there twice, where all have to differ.
+    A key occurs twice where all keys have to differ.
     """
 
 class FileError(OSError):
     """
-    A file or saved bytes cannot be read: they are damaged, end early, or hold something else. Where the system refuses a file, that is its `OSError`, such as `FileNotFoundError`, with `errno` and `filename`.
+    A file or saved bytes are damaged, truncated or of another kind. If the system refuses access to a file, the error is its `OSError`, such as `FileNotFoundError`, with `errno` and `filename`.
     """
 
 class FullError(ValueError):
     """
-    A structure has no room for the keys; it is as it was before.
+    A structure has no room for the keys; it is unchanged.
     """
 
 class OutOfMemoryError(MemoryError):
     """
-    Memory of the machine or of a device is not there; the structure is as it was before.
+    Not enough memory on the machine or a device; the structure is unchanged.
     """

@@ -1,4 +1,4 @@
-//! What every Bloom filter does, on every backend: bodies of tests, generic over how a filter is made.
+//! Properties of every Bloom filter, on every backend: bodies of tests, generic over the way a filter is made.
 //!
 //! A `make` is a closure from a layout to an empty filter of some backend.
 
@@ -36,12 +36,12 @@ pub fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 0..6)
 }
 
-/// Small split-block layouts, sometimes with far too few blocks.
+/// Returns small split-block layouts, sometimes with far too few blocks.
 pub fn split_block_layouts() -> impl Strategy<Value = SplitBlockLayout> {
     (1u64..40).prop_map(|blocks| SplitBlockLayout::new(blocks).unwrap())
 }
 
-/// Small blocked layouts of every shape.
+/// Returns small blocked layouts of every shape.
 pub fn blocked_layouts() -> impl Strategy<Value = BlockedLayout> {
     (1u64..40, 0u32..5, any::<bool>(), 1u32..=32, any::<u64>()).prop_map(|(blocks, size, wide, hashes, seed)| {
         let shape = BlockShape::new(64 << size, if wide { 64 } else { 32 }, hashes).unwrap();
@@ -49,7 +49,7 @@ pub fn blocked_layouts() -> impl Strategy<Value = BlockedLayout> {
     })
 }
 
-/// Rao layouts with room for all keys of [`ops`].
+/// Returns Rao layouts with space for all keys of [`ops`].
 pub fn rao_layouts() -> impl Strategy<Value = RaoLayout> {
     (2u64..12, 200u32..600, 1u32..12, 1u32..=2, any::<u64>()).prop_map(|(buckets, words, hashes, choices, seed)| {
         let shape = BucketShape::new(words * 4, hashes).unwrap();
@@ -62,7 +62,8 @@ fn u64s(keys: &[u16]) -> Vec<u64> {
     keys.iter().map(|&key| (key as u64) << 40 | key as u64).collect()
 }
 
-/// No false negatives, exact `test_and_insert` answers, and the bytes of the filter in host memory after each step.
+/// Checks that there are no false negatives, that `test_and_insert` is exact, and that the bytes are those of the
+/// filter in host memory after each step.
 pub fn behaves_like_a_set<L: Layout, F: BloomFilter<Layout = L>>(
     layout: L,
     mut make: impl FnMut(L) -> F,
@@ -120,7 +121,7 @@ where
     Ok(())
 }
 
-/// Folding gives the filter that the same keys make at the smaller size.
+/// Checks that folding gives the filter that the same keys make at the smaller size.
 pub fn folds_to_the_smaller_filter<L: Layout, F: BloomFilter<Layout = L>>(
     layout: L,
     small: L,
@@ -140,7 +141,7 @@ pub fn folds_to_the_smaller_filter<L: Layout, F: BloomFilter<Layout = L>>(
     assert!(large.to_host().unwrap() == expected.to_host().unwrap());
 }
 
-/// Union and intersection by bits, and the refusal of other parameters.
+/// Checks union and intersection by bits, and that other parameters are rejected.
 pub fn merges<L: Layout, F: BloomFilter<Layout = L>>(
     layout: L,
     other_layout: L,
@@ -172,7 +173,7 @@ pub fn merges<L: Layout, F: BloomFilter<Layout = L>>(
     assert!(a.to_host().unwrap() == before);
 }
 
-/// Empty inputs, one key, and hashes given directly.
+/// Checks empty inputs, one key, and hashes given directly.
 pub fn takes_odd_inputs<L: Layout, F: BloomFilter<Layout = L>>(layout: L, mut make: impl FnMut(L) -> F) {
     let mut filter = make(layout);
     filter.insert_bulk::<u64>(&[]).unwrap();

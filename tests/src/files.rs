@@ -1,4 +1,4 @@
-//! What holds of the saved form of every structure: fixtures, cuts, flipped bits, absurd sizes.
+//! Properties of the saved form of every structure: fixtures, cuts, flipped bits, absurd sizes.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,8 @@ fn reason<T, E: SavedError>(result: Result<T, E>) -> FileError {
     result.err().expect("these bytes are refused").into_file()
 }
 
-/// The structure is what the file `name` in `data` holds, bit for bit. With `WARPSET_WRITE_FIXTURES` set, writes it.
+/// Compares the structure with the file `name` in `data`, bit for bit. With `WARPSET_WRITE_FIXTURES` set, writes the
+/// file.
 pub fn fixture<S: Saved + PartialEq>(name: &str, structure: &S) {
     // At run time: packed tests run elsewhere than they were built.
     let package = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
@@ -20,14 +21,14 @@ pub fn fixture<S: Saved + PartialEq>(name: &str, structure: &S) {
     assert_eq!(std::fs::read(&path).unwrap(), file::to_bytes(structure), "{name}");
 }
 
-/// The words that begin with these bytes, so that these are aligned.
+/// Returns the words that begin with these bytes, so that the bytes are aligned.
 pub fn to_words(bytes: &[u8]) -> Vec<u64> {
     let mut words = vec![0; bytes.len().div_ceil(8)];
     bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
     words
 }
 
-/// The bytes with a checksum that is right.
+/// Corrects the checksum of the bytes.
 pub fn resealed(mut bytes: Vec<u8>) -> Vec<u8> {
     let (head, payload) = bytes.split_first_chunk_mut::<HEADER_BYTES>().expect("there is a header");
     let checksum = Header::checksum_of(head, payload);
@@ -35,9 +36,9 @@ pub fn resealed(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// The saved form cut anywhere, with a byte too many, and with any of these bits of any byte flipped is refused for the
-/// reason that it should be, read or viewed. `visit` gets each damaged form with a right checksum: that is what an
-/// attacker would write.
+/// Checks that the saved form is rejected for the right reason, read or viewed: cut anywhere, with a byte too many, and
+/// with any of these bits of any byte flipped. `visit` gets each damaged form with a right checksum, as an attacker
+/// would write it.
 pub fn damage<S: Saved + PartialEq>(structure: &S, bits: impl Fn(usize) -> Vec<u32>, visit: impl Fn(&[u8], &str)) {
     let good = file::to_bytes(structure);
     assert!(file::from_bytes::<S>(&good).unwrap() == *structure);
@@ -70,7 +71,7 @@ pub fn damage<S: Saved + PartialEq>(structure: &S, bits: impl Fn(usize) -> Vec<u
     }
 }
 
-/// What announces more than there is, in all of its fields, is cut short: memory is not asked for.
+/// Checks that a form whose fields announce more than there is, is an error, and that no memory is allocated for it.
 pub fn announces_too_much<S: Saved>(bytes: &[u8]) {
     assert!(matches!(reason(file::from_bytes::<S>(bytes)), FileError::Truncated { .. }));
     assert!(matches!(reason(file::read_from::<S>(&mut &*bytes, 0)), FileError::Truncated { .. }));

@@ -7,7 +7,7 @@ use warpset::lsm::{CleanupPolicy, Error, FileError, Lsm, OrderedKey, SortedArray
 use warpset_base::file::{self, HEADER_BYTES, Saved};
 use warpset_tests::files::{self, fixture, resealed, to_words};
 
-/// Several levels, tombstones, copies of keys, the ends of the range.
+/// Makes a tree of several levels, with tombstones, copies of keys, and the ends of the range.
 fn tree() -> Lsm<u32, u64> {
     let policy = CleanupPolicy::EveryBatches(100);
     let mut lsm = Lsm::builder().batch_size(64).cleanup(policy).build().unwrap();
@@ -46,7 +46,7 @@ fn fixtures_of_version_1() {
     fixture("lsm_signed.v1", &signed());
 }
 
-/// Any answer, no panic and no end of it.
+/// Calls every query: any answer is right, a panic or an endless loop is not.
 fn ask<K: OrderedKey, V: Value>(view: &View<'_, K, V>) {
     let keys: Vec<K> =
         view.iter().take(1000).step_by(5).flat_map(|(key, _)| [Some(key), key.above()]).flatten().collect();
@@ -59,7 +59,8 @@ fn ask<K: OrderedKey, V: Value>(view: &View<'_, K, V>) {
 
 #[test]
 fn damaged_bytes_are_refused() {
-    /// With the checksum made right, it loads only if its levels keep the invariants, and to the same bytes.
+    /// Checks that a damaged file with a right checksum loads only if its levels keep the invariants, and then saves to
+    /// the same bytes.
     fn damage<K: OrderedKey, V: Value, P>(structure: &Dictionary<K, V, P>, check: impl Fn(&Dictionary<K, V, P>))
     where
         Dictionary<K, V, P>: Saved + PartialEq,
@@ -128,7 +129,7 @@ fn views_and_streams() {
     assert_eq!(reader, b"what follows");
 }
 
-/// A header may claim any number of updates; a fuzzer found that the next one overflowed.
+/// Inserts into a tree whose header claims the largest number of updates; a fuzzer found that the next one overflowed.
 #[test]
 fn a_tree_of_the_most_updates_takes_more() {
     let mut bytes = tree().to_bytes();

@@ -22,7 +22,7 @@ use warpset_quotient::{Duplicates, RankSelectQuotientFilter, StandardQuotientFil
 use warpset_sequence::SequenceFilter;
 use warpset_static::StaticMap;
 
-/// Different keys, others for each salt.
+/// Returns distinct keys, others for each salt.
 fn keys(count: usize, salt: u64) -> Vec<u64> {
     (0..count as u64).map(|i| ((salt << 40) + i).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect()
 }
@@ -36,14 +36,14 @@ fn size(device: &Device) -> (usize, u64) {
     }
 }
 
-/// A filter answers as the host's.
+/// Checks that a filter answers as the host's does.
 fn answers<D: Insert, H: Insert>(mut device: D, mut host: H, present: &[u64], asked: &[u64]) {
     device.insert_bulk(present).unwrap();
     host.insert_bulk(present).unwrap();
     assert_eq!(device.contains_bulk(asked).unwrap(), host.contains_bulk(asked).unwrap());
 }
 
-/// A multiset has as many copies of each key as the host's.
+/// Checks that a multiset has the host's number of copies of each key.
 fn counts<D: Remove + Count, H: Remove + Count>(mut device: D, mut host: H, present: &[u64], asked: &[u64]) {
     for part in [present, &present[..present.len() / 2]] {
         device.insert_bulk(part).unwrap();
@@ -54,7 +54,7 @@ fn counts<D: Remove + Count, H: Remove + Count>(mut device: D, mut host: H, pres
     assert_eq!(device.count_bulk(asked).unwrap(), host.count_bulk(asked).unwrap());
 }
 
-/// A dictionary has what the standard library's map has.
+/// Checks that a dictionary has the entries of the standard library's map.
 fn looks_up(mut dictionary: impl OrderedMap<u64, u64>, present: &[u64], asked: &[u64]) {
     let values: Vec<u64> = present.iter().map(|key| key.rotate_left(7)).collect();
     dictionary.insert_bulk(present, &values).unwrap();
@@ -217,7 +217,7 @@ fn eight_threads_on_one_device() {
 /// In the environment of a child process.
 const CHILD: &str = "WARPSET_UNDER_LOAD";
 
-/// What the children of the next test run: begins when it is told to.
+/// Runs the rounds of a child of the next test, which start on its command.
 #[test]
 fn rounds_of_a_child() {
     if std::env::var_os(CHILD).is_some() {
@@ -228,7 +228,7 @@ fn rounds_of_a_child() {
     }
 }
 
-/// On CUDA alone: emulators of several processes have nothing in common.
+/// Runs on CUDA alone: emulators of several processes share nothing.
 #[test]
 fn processes_of_eight_threads_on_one_device() {
     if testing::cuda().is_none() {
@@ -336,7 +336,7 @@ fn refuses_until_it_works<S, T, I: PartialEq, E: Refusal>(
     }
 }
 
-/// Every structure on a device whose memory is full but for less than `least` bytes, and some keys.
+/// Makes every structure on a device with less than `least` bytes of free memory, and some keys.
 fn nearly_full(device: &Device, n: usize, least: usize) {
     // Kernels and streams are there before memory is short; what the driver needs for them is no vector's.
     round(device, n, 1);

@@ -8,9 +8,9 @@
 //!   workspace/       the repository's files: data, fixtures, sources, PTX
 //! ```
 //!
-//! The executables are those of this machine's target, for its baseline processor; CUDA is bound when they run. Tests of
-//! `xtask` and of the laboratory stay behind. Each executable holds a copy of the crates that it tests. The archive is
-//! compressed as one piece, with a window larger than an executable, so that most of a copy costs nothing.
+//! The executables are built for this machine's target and its baseline processor; CUDA is bound when they run. Tests
+//! of `xtask` and of the laboratory are not packed. Each executable holds a copy of the crates that it tests. The
+//! archive is compressed as one piece, with a window larger than an executable, so that most of a copy costs nothing.
 
 use std::{
     fs,
@@ -101,7 +101,7 @@ pub fn run(args: &Args, peers: bool) -> anyhow::Result<()> {
 pub struct Executable {
     /// Its name in the pack: a program's own; for tests the package's, and the target's where that differs.
     pub name: String,
-    /// Where Cargo put it.
+    /// Path of the file.
     pub path: PathBuf,
     /// The folder of its package.
     pub package: PathBuf,
@@ -109,7 +109,7 @@ pub struct Executable {
     pub is_test: bool,
 }
 
-/// The files that belong to the repository, tracked or new, relative to its root.
+/// Lists the files that belong to the repository, tracked or new, relative to its root.
 fn repository_files(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let listed = Command::new("git")
         .current_dir(root)
@@ -137,8 +137,8 @@ const WORKSPACES: [Workspace; 3] = [
     Workspace { folder: "benches", tested: false },
 ];
 
-/// The executables of a workspace that go into the pack: of the packages that were asked for, in release mode. One
-/// command builds programs and tests, so that they share all libraries.
+/// Builds the executables of a workspace that go into the pack: of the chosen packages, in release mode. One command
+/// builds programs and tests, so that they share all libraries.
 fn build(
     root: &Path,
     workspace: &Workspace,
@@ -181,7 +181,7 @@ fn build(
     Ok(packed)
 }
 
-/// The executables in Cargo's messages, one JSON object per line.
+/// Parses the executables in Cargo's messages, one JSON object per line.
 pub fn parse_messages(messages: &str) -> anyhow::Result<Vec<Executable>> {
     let mut found = Vec::new();
     for line in messages.lines().filter(|line| line.starts_with('{')) {
@@ -229,8 +229,8 @@ fn distinct(mut executables: Vec<Executable>) -> anyhow::Result<Vec<Executable>>
     Ok(executables)
 }
 
-/// The package's name in an id such as `path+file:///w/crates/core#warpset-core@0.1.0`; where the folder has the
-/// package's name already, the id leaves it out: `path+file:///w/xtask#0.1.0`.
+/// Returns the package's name in an id such as `path+file:///w/crates/core#warpset-core@0.1.0`. The id leaves out a
+/// name that is the folder's: `path+file:///w/xtask#0.1.0`.
 fn package_name(id: &str, folder: &Path) -> String {
     match id.rsplit_once('#').and_then(|(_, name)| name.split_once('@')) {
         Some((name, _)) => name.to_owned(),
@@ -365,7 +365,7 @@ mod tests {
         assert!(parse_messages(&twice).expect_err("same name").to_string().contains("two executables"));
     }
 
-    /// The script's variables for programs, as tests on a node get them.
+    /// Runs the script's variables for programs, as tests on a node get them.
     #[cfg(unix)]
     #[test]
     fn tests_find_packed_programs_by_the_names_of_their_targets() {

@@ -20,6 +20,9 @@ pub fn run(name: &str, args: &Args, peers: bool) -> anyhow::Result<()> {
     if peers {
         command.args(["--features", "peers"]);
     }
+    if args.arguments.iter().any(|word| word == "emulator" || word == "--backend=emulator") {
+        command.args(["--features", "emulator"]);
+    }
     let status = command.arg("--").arg(name).args(&args.arguments).status().context("cannot start cargo")?;
     // The laboratory has said what is wrong.
     ensure!(status.success(), "`{name}` has failed");

@@ -1,6 +1,7 @@
 //! `cargo xtask`: the project's own commands, one file each, so that no shell script has to know how things are built.
 
 mod dist;
+mod faults;
 mod laboratory;
 mod package;
 mod pictures;
@@ -32,6 +33,8 @@ enum Job {
     Bench(laboratory::Args),
     /// Pack tests, benches, data and PTX for a GPU node without a Rust toolchain
     Dist(dist::Args),
+    /// Plant the faults of `tests/faults` in a copy, one at a time, and say which of them the tests find
+    Faults(faults::Args),
     /// Pack the crates, build a program from the packages, check what the feature `cuda` adds to it
     Package(package::Args),
     /// Draw the pictures of the documentation, or check that they are fresh
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
     let done = match job {
         Job::Bench(args) => laboratory::run("bench", &args, peers),
         Job::Dist(args) => dist::run(&args, peers),
+        Job::Faults(args) => faults::run(&args),
         Job::Package(args) => package::run(&args),
         Job::Pictures(args) => pictures::run(&args),
         Job::Ptx(args) => ptx::run(&args),
@@ -66,19 +70,19 @@ fn main() -> ExitCode {
     }
 }
 
-/// The folder of the workspace: the parent of this package's, asked at run time so that a packed executable follows
-/// the folder it was packed into.
+/// Returns the folder of the workspace: the parent of this package's, read at run time, so that a packed executable
+/// follows the folder it was unpacked into.
 fn workspace_root() -> PathBuf {
     let package = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
     Path::new(&package).parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
 }
 
-/// The Cargo that runs this command, or the one on the path.
+/// Returns the Cargo that runs this command, or the one on the path.
 fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// The folder of compiled files, for every workspace of the repository.
+/// Returns the folder of compiled files, for every workspace of the repository.
 fn target_folder(root: &Path) -> PathBuf {
     // Joining an absolute path gives that path.
     root.join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))

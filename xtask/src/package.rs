@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, ensure};
 use serde_json::Value;
 
-/// The most bytes that the feature `cuda` may add: a program without it and without the emulator holds nothing of devices.
+/// The most bytes that the feature `cuda` may add: a program without it and without the emulator holds no device code.
 const MOST: u64 = 400_000;
 
 /// The most bytes of a packed crate that crates.io takes. The kernels have 10.2 million.
@@ -70,12 +70,12 @@ struct Package {
     rust_version: String,
 }
 
-/// The names of all packages of the workspace in `folder`.
+/// Returns the names of all packages of the workspace in `folder`.
 pub fn members(folder: &Path) -> anyhow::Result<Vec<String>> {
     Ok(metadata(folder)?.iter().filter_map(|package| package["name"].as_str()).map(str::to_owned).collect())
 }
 
-/// The packages of the workspace in `folder`, as Cargo describes them.
+/// Returns the packages of the workspace in `folder`, as Cargo describes them.
 fn metadata(folder: &Path) -> anyhow::Result<Vec<Value>> {
     let mut command = cargo(None);
     command.current_dir(folder).args(["metadata", "--format-version", "1", "--no-deps"]);
@@ -88,7 +88,7 @@ fn metadata(folder: &Path) -> anyhow::Result<Vec<Value>> {
     }
 }
 
-/// The crates of the workspace that are to be published.
+/// Returns the crates of the workspace that are to be published.
 fn published(root: &Path) -> anyhow::Result<Vec<Package>> {
     let text = |package: &Value, key: &str| {
         package[key].as_str().map(str::to_owned).with_context(|| format!("a package without `{key}`"))
@@ -120,7 +120,7 @@ fn licences(root: &Path, packages: &[Package]) -> anyhow::Result<BTreeSet<String
     let output = command.stderr(Stdio::inherit()).output().context("cannot start cargo")?;
     ensure!(output.status.success(), "cargo tree has failed");
     let lines = String::from_utf8(output.stdout)?;
-    // What was printed before is marked.
+    // Cargo marks crates that were printed before.
     let lines = lines.lines().map(|line| line.trim_end_matches(" (*)").to_owned());
     let foreign: BTreeSet<_> = lines.filter(|line| !line.is_empty() && !line.starts_with("warpset")).collect();
     for line in &foreign {
@@ -176,7 +176,7 @@ struct Program<'a> {
 }
 
 impl<'a> Program<'a> {
-    /// An empty one, beside the packages.
+    /// Makes an empty program, beside the packages.
     fn new(folder: &Path, packages: &'a [Package], name: &'a str) -> anyhow::Result<Self> {
         let folder = folder.join(name);
         if folder.exists() {
@@ -255,7 +255,7 @@ impl<'a> Program<'a> {
     }
 }
 
-/// Cargo, of a toolchain of rustup's or the one that runs this.
+/// Returns Cargo, of a rustup toolchain or the one that runs this.
 fn cargo(toolchain: Option<&str>) -> Command {
     match toolchain {
         Some(toolchain) => {
@@ -284,7 +284,7 @@ fn weigh(without: &[u8], with: &[u8]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The kernels whose PTX is in a program, by name.
+/// Returns the kernels whose PTX is in a program, by name.
 fn kernels(program: &[u8]) -> Vec<String> {
     const ENTRY: &[u8] = b"\n.visible .entry ";
     let starts = program.windows(ENTRY.len()).enumerate().filter(|(_, window)| *window == ENTRY);

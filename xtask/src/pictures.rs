@@ -1,8 +1,8 @@
 //! `cargo xtask pictures`: the drawings of the documentation, as SVG in `docs/pictures`.
 //!
 //! `crates.svg` is drawn from `cargo metadata`: a crate stands one row above the highest crate that it depends on. All
-//! others are drawn from `docs/pictures/pictures.json`: rows of fields, whose widths are shares of the row (the bytes of a
-//! structure), or lanes of boxes joined by arrows (a path).
+//! others are drawn from `docs/pictures/pictures.json`: rows of fields, whose widths are shares of the row (the bytes
+//! of a structure), or lanes of boxes joined by arrows (a path).
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

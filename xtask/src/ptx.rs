@@ -84,7 +84,7 @@ fn is_promised(one: &Assembled) -> bool {
     !ALSO.contains(&one.architecture.as_str())
 }
 
-/// What becomes one PTX file.
+/// Source of one PTX file.
 struct Unit {
     name: String,
     /// The file, relative to the workspace.
@@ -102,7 +102,7 @@ const UNCODED: [&str; 3] = ["limits", "primitives_segmented_sort", "selftest"];
 const KERNELS_OF_OTHERS: [(&str, &str); 2] =
     [("examples/own-kernel", "own_kernel"), ("benches/papers/kernels", "papers_kernels")];
 
-/// Everything that becomes PTX.
+/// Returns every source of PTX.
 fn units(root: &Path) -> anyhow::Result<Vec<Unit>> {
     let modules = modules(root)?;
     let modules = modules.iter().map(|name| {
@@ -129,7 +129,7 @@ fn units(root: &Path) -> anyhow::Result<Vec<Unit>> {
     Ok(modules.chain(others).collect())
 }
 
-/// The modules of `kernels-gpu`, by their files of PTX; a test of that crate compares them with its table.
+/// Returns the modules of `kernels-gpu`, by their files of PTX; a test of that crate compares them with its table.
 fn modules(root: &Path) -> anyhow::Result<Vec<String>> {
     let folder = root.join("kernels-gpu/ptx");
     let files = fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
@@ -149,7 +149,7 @@ const ALSO: [&str; 1] = ["sm_120"];
 /// Compilers at once, at most: each compiles `core` first.
 const AT_ONCE: usize = 8;
 
-/// What a unit has become: its PTX, and what that is on each architecture, unless there is no assembler.
+/// Output of a unit: its PTX, and its code for each architecture if there is an assembler.
 struct Made {
     ptx: String,
     on_each: Vec<Assembled>,
@@ -200,12 +200,12 @@ fn make(
     made.into_iter().map(|(_, made)| made).collect()
 }
 
-/// A folder of the device build: one per compiler that is at work, because Cargo locks it.
+/// Returns a folder of the device build: one per compiler at work, because Cargo locks it.
 fn device_folder(root: &Path, worker: usize) -> PathBuf {
     crate::target_folder(root).join(if worker == 0 { "device".to_owned() } else { format!("device-{worker}") })
 }
 
-/// What the command line names, or everything.
+/// Returns the units that the command line names, or all.
 fn chosen(root: &Path, names: &[String]) -> anyhow::Result<Vec<Unit>> {
     let mut units = units(root)?;
     if let Some(unknown) = names.iter().find(|name| !units.iter().any(|unit| unit.name == **name)) {
@@ -220,7 +220,7 @@ fn counted(n: usize, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
-/// The first line in which two texts differ, as it stands in both.
+/// Returns the first line in which two texts differ, from both.
 fn first_difference(checked_in: &str, rebuilt: &str) -> Option<String> {
     // Git may have checked the file out with other line ends.
     let (mut old, mut new) = (checked_in.lines(), rebuilt.lines());
@@ -236,13 +236,13 @@ fn first_difference(checked_in: &str, rebuilt: &str) -> Option<String> {
     None
 }
 
-/// What the kernels of one module use on each architecture.
+/// Resources of the kernels of one module on each architecture.
 struct Row<'a> {
     module: &'a str,
     on_each: Vec<Assembled>,
 }
 
-/// One line per kernel: registers on each architecture, static shared memory, bytes spilled.
+/// Renders one line per kernel: registers on each architecture, static shared memory, bytes spilled.
 fn render(table: &[Row]) -> String {
     let mut text = String::new();
     let Some(first) = table.first() else { return text };

@@ -32,7 +32,7 @@ const ABOUT_SEEDS: [&str; 2] = ["warpset-simt", "warpset-gpu"];
 /// The arguments of `soak`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// How long; the round that is running then is finished
+    /// Seconds to run; the round that is running then is finished
     #[arg(long, default_value_t = 600)]
     seconds: u64,
     /// Executables that run side by side; default: one per processor
@@ -102,7 +102,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The test executables of the workspace.
+/// Builds the test executables of the workspace.
 fn built(root: &Path) -> anyhow::Result<Vec<Executable>> {
     let output = crate::cargo()
         .current_dir(root)
@@ -115,7 +115,7 @@ fn built(root: &Path) -> anyhow::Result<Vec<Executable>> {
     all.into_iter().filter_map(launching).collect()
 }
 
-/// The executables of a folder, whose files are named as `cargo xtask dist` names them: by package, and target.
+/// Lists the executables of a folder, whose files are named as `cargo xtask dist` names them: by package, and target.
 fn listed(root: &Path, folder: &Path) -> anyhow::Result<Vec<Executable>> {
     let mut executables = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
@@ -131,7 +131,7 @@ fn listed(root: &Path, folder: &Path) -> anyhow::Result<Vec<Executable>> {
     Ok(executables)
 }
 
-/// The executable, if it is a test that can launch kernels and passes with any seed.
+/// Returns the executable, if it is a test that can launch kernels and passes with any seed.
 fn launching(executable: Executable) -> Option<anyhow::Result<Executable>> {
     if !executable.is_test || ABOUT_SEEDS.contains(&package_of(&executable.name)) {
         return None;
@@ -141,12 +141,12 @@ fn launching(executable: Executable) -> Option<anyhow::Result<Executable>> {
     bytes.map(|bytes| names(bytes).then_some(executable)).transpose()
 }
 
-/// The package of a test executable, by its name.
+/// Returns the package of a test executable, by its name.
 fn package_of(name: &str) -> &str {
     name.split("--").next().unwrap_or(name)
 }
 
-/// What the workers share.
+/// State shared by the workers.
 struct Soak<'a> {
     args: &'a Args,
     folder: PathBuf,
@@ -191,7 +191,7 @@ impl Soak<'_> {
     }
 }
 
-/// The lines of a file, added up; nothing if no emulator has ended.
+/// Adds up the lines of a file; zero if no emulator has ended.
 fn sum(file: &Path) -> anyhow::Result<u64> {
     let text = if file.exists() { fs::read_to_string(file)? } else { String::new() };
     text.lines().map(|line| line.parse::<u64>().with_context(|| format!("{line} is no number of launches"))).sum()

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// How long a run may take.
+/// Time budget of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Effort {
     /// Every structure in minutes on two cores.
@@ -14,7 +14,7 @@ pub enum Effort {
 }
 
 impl Effort {
-    /// The word on the command line.
+    /// Returns the word on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Effort::Quick => "quick",
@@ -23,7 +23,7 @@ impl Effort {
         }
     }
 
-    /// At least this many repeats, unless one takes longer than [`Self::patience`].
+    /// Returns the least number of repeats, unless one takes longer than [`Self::patience`].
     fn repeats(self) -> usize {
         match self {
             Effort::Quick => 3,
@@ -42,7 +42,7 @@ impl Effort {
     }
 }
 
-/// Which time of the repeats counts.
+/// Statistic of the repeats that becomes a row's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
     /// The median.
@@ -69,7 +69,7 @@ pub fn median_seconds<S>(
     Ok(median(&mut times))
 }
 
-/// As [`median_seconds()`], but the least of the times; processor time if `one_thread`.
+/// Measures as [`median_seconds()`] does, but returns the least time; processor time if `one_thread`.
 pub fn least_seconds<S>(
     effort: Effort,
     one_thread: bool,
@@ -83,7 +83,7 @@ pub fn least_seconds<S>(
     Ok(times.into_iter().fold(f64::INFINITY, f64::min))
 }
 
-/// The times of all repeats, `least` of them at the least; `now` reads the clock.
+/// Repeats the work at least `least` times and returns all times; `now` reads the clock.
 fn repeat<S>(
     effort: Effort,
     least: usize,
@@ -108,7 +108,7 @@ fn repeat<S>(
     Ok(times)
 }
 
-/// What all threads of this process have used of processors, where the system tells.
+/// Returns the processor time of all threads of this process, where the system reports it.
 #[cfg(unix)]
 fn processor_time() -> Option<Duration> {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
@@ -120,7 +120,7 @@ fn processor_time() -> Option<Duration> {
     None
 }
 
-/// The median; sorts its argument.
+/// Returns the median; sorts its argument.
 pub fn median(times: &mut [f64]) -> f64 {
     times.sort_unstable_by(f64::total_cmp);
     match times.len() {

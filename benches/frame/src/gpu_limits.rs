@@ -1,4 +1,4 @@
-//! What a GPU's memory gives, measured in the same run by kernels that do nothing else.
+//! Limits of a GPU's memory, measured in the same run by kernels that do nothing else.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use super::clock::{self, Effort};
 use super::machine;
 use bench_record::Record;
 
-/// What one access does.
+/// Kind of access to device memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GpuAccess {
     /// A `u64` key in, a random 32-byte sector read, a byte out: what any lookup in 32-byte blocks has to do.
@@ -57,7 +57,7 @@ impl GpuLimits {
         Ok(rate)
     }
 
-    /// Every limit of `device` measured so far, as rows.
+    /// Returns every limit of `device` measured so far, as rows.
     pub fn rows(&self, device: &Device) -> Vec<Record> {
         let name = device.to_string();
         let mut rows: Vec<Record> = self
@@ -123,7 +123,7 @@ fn trial_rounds(device: &Device) -> u32 {
     if device.is_emulator() { 1 } else { 1 << 11 }
 }
 
-/// That many blocks on each multiprocessor.
+/// Returns a launch of `blocks` thread blocks per multiprocessor.
 fn grid(device: &Device, blocks: u32) -> LaunchConfig {
     LaunchConfig::new(device.properties().multiprocessors * blocks, kernels::BLOCK)
 }
@@ -195,7 +195,7 @@ fn measure(device: &Device, access: GpuAccess, bytes: usize, n: usize, effort: E
     }
 }
 
-/// [`seconds`] of work that needs no preparation.
+/// Measures work that needs no preparation, as [`seconds`] does.
 pub fn repeated(
     device: &Device,
     stream: &Stream,
@@ -205,7 +205,7 @@ pub fn repeated(
     seconds(device, stream, effort, || Ok(()), work)
 }
 
-/// Median time of `work` on the device's clock: one run untimed, then several, `prepare` before each.
+/// Returns the median time of `work` on the device's clock: one run untimed, then several, `prepare` before each.
 pub fn seconds(
     device: &Device,
     stream: &Stream,

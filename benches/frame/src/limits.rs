@@ -1,4 +1,4 @@
-//! What the processor's memory gives, measured in the same run: the lines that rates are held against.
+//! Limits of the processor's memory, measured in the same run: rates of rows are shown as shares of them.
 //!
 //! A filter's lookup streams keys in, touches one 32-byte block at a random address and writes an
 //! answer; an insert changes the block. These loops do just that and no hashing, so a structure
@@ -19,7 +19,7 @@ use bench_record::Record;
 #[repr(C, align(32))]
 struct Block([u64; 4]);
 
-/// What one access does.
+/// Kind of access to host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
     /// A `u64` key streamed in, 32 bytes read at a random address, a byte streamed out.
@@ -29,7 +29,7 @@ pub enum Access {
 }
 
 impl Access {
-    /// In plain words.
+    /// Returns the name in rows.
     pub fn name(self) -> &'static str {
         match self {
             Access::Read => "random 32-byte read",
@@ -46,7 +46,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Random accesses per second to `bytes` of memory, with the threads of the current pool.
+    /// Measures random accesses per second to `bytes` of memory, with the threads of the current pool.
     pub fn random(&mut self, access: Access, bytes: usize, effort: Effort) -> f64 {
         let threads = rayon::current_num_threads();
         *self.known.entry((access, bytes, threads)).or_insert_with(|| measure_random(access, bytes, effort))
@@ -59,7 +59,7 @@ impl Limits {
         *self.copies.entry((bytes, threads)).or_insert_with(|| measure_copy(bytes, effort))
     }
 
-    /// Every limit measured so far, as rows.
+    /// Returns every limit measured so far, as rows.
     pub fn rows(&self) -> Vec<Record> {
         let row = |operation: &str, n: usize, bytes: usize, threads: usize, rate: f64| {
             let row = Record::new("machine", operation, n).param("threads", threads).time(n as f64 / rate);
@@ -85,7 +85,7 @@ const ACCESSES: usize = 1 << 21;
 /// Bytes that one measurement of copying reads, and writes.
 const COPIED: usize = 1 << 26;
 
-/// The best of a few repeats: a limit is what the machine can do, not what it usually does.
+/// Returns the best of a few repeats: a limit is the machine's best, not its usual rate.
 fn best_seconds(effort: Effort, mut work: impl FnMut()) -> f64 {
     work();
     let repeats = if effort == Effort::Quick { 4 } else { 8 };

@@ -1,10 +1,10 @@
-//! What a run is measured on, so that figures can be compared: processor, threads, crate versions.
+//! Processor, threads, devices and crate versions of a run, so that figures can be compared.
 
 use std::time::SystemTime;
 
 use warpset::gpu::Device;
 
-/// The processor's name as the system gives it, and the threads that a process may use.
+/// Returns the processor's name as the system reports it, and the number of threads that a process may use.
 pub fn processor() -> String {
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = ["model name", "Model", "Hardware", "cpu model"].iter().find_map(|field| {
@@ -17,7 +17,7 @@ pub fn processor() -> String {
     format!("{name}, {} threads", threads())
 }
 
-/// A GPU's name, compute capability and driver; the emulator's name.
+/// Returns a GPU's name, compute capability and driver, or the emulator's name.
 pub fn gpu(device: &Device) -> String {
     let properties = device.properties();
     let (major, minor) = properties.compute_capability;
@@ -27,13 +27,13 @@ pub fn gpu(device: &Device) -> String {
     }
 }
 
-/// NVIDIA's driver, where the system tells.
+/// Returns the version of NVIDIA's driver, where the system reports it.
 pub fn driver() -> Option<String> {
     let version = std::fs::read_to_string("/sys/module/nvidia/version").ok()?;
     Some(version.trim().to_owned())
 }
 
-/// The time in UTC, as ISO 8601 writes it.
+/// Returns the time in UTC, in ISO 8601.
 pub fn now() -> String {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     iso(since.as_secs())
@@ -53,12 +53,12 @@ fn iso(seconds: u64) -> String {
     format!("{year}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3600, rest / 60 % 60, rest % 60)
 }
 
-/// The threads that this process may use.
+/// Returns the number of threads that this process may use.
 pub fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// The version of a package that this executable was built with, read from the lock file.
+/// Returns the version of a package in this executable, read from the lock file.
 pub fn version(package: &str) -> &'static str {
     const LOCK: &str = include_str!("../../Cargo.lock");
     let mut lines = LOCK.lines();

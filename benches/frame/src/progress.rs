@@ -26,7 +26,7 @@ impl Progress {
         Self { bar, steps, done: 0, start: Instant::now() }
     }
 
-    /// Since the run began.
+    /// Returns the time since the run began.
     pub fn elapsed(&self) -> Duration {
         self.start.elapsed()
     }

@@ -16,25 +16,25 @@ pub struct Screen<'a> {
     pub structure: &'static str,
     /// The input, for the rows.
     pub input: String,
-    /// What the keys are, for the sentence above the table.
+    /// Name of the keys, for the sentence above the table.
     pub noun: &'a str,
     /// Their type, for the rows.
     pub key: &'static str,
-    /// Where the set is from.
+    /// Source of the set.
     pub set: &'a str,
-    /// Where the keys that are asked for are from.
+    /// Source of the keys that are looked up.
     pub asked_from: &'a str,
     /// Distinct keys in the set.
     pub distinct: usize,
     /// Keys that are asked for.
     pub asked: usize,
-    /// How many of them nobody brought: the last ones.
+    /// Number of generated keys among them: the last ones.
     pub made: usize,
-    /// How many of them are in the set: the first ones.
+    /// Number of them that are in the set: the first ones.
     pub shared: usize,
 }
 
-/// What a filter said, and what it took.
+/// Answers of a filter, with the times and memory behind them.
 pub struct Said {
     /// Variant or peer.
     pub name: String,
@@ -67,7 +67,7 @@ fn count(n: usize) -> String {
 }
 
 impl<'a> Screen<'a> {
-    /// Which k-mers of a sample are in a reference? Also the k-mers that are asked for.
+    /// Prepares the question which k-mers of a sample are in a reference. Returns it with the k-mers to look up.
     pub fn of_genomes(structure: &'static str, reference: &'a Genome, sample: &'a Genome) -> (Self, Vec<u64>) {
         let (mut asked, absent) = sample.screen(reference);
         let shared = asked.len();
@@ -134,7 +134,7 @@ impl<'a> Screen<'a> {
         session.print(&grid(&self.question(), header.map(String::from).into(), lines));
     }
 
-    /// The sentence above the table. It counts made keys apart from those that were brought.
+    /// Words the sentence above the table. It counts generated keys apart from those of the input.
     fn question(&self) -> String {
         let made = match self.made {
             0 => String::new(),

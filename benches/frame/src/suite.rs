@@ -1,7 +1,7 @@
-//! What a structure brings to the bench, and what it finds there.
+//! Interface between the bench and its suites.
 //!
-//! A structure is one type that implements [`Suite`], in a crate of its own, with the settings that only it has. Nothing
-//! here knows any structure.
+//! A suite is one type that implements [`Suite`], in a crate of its own, with its own settings. This file depends on no
+//! structure.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,9 +20,22 @@ use super::progress::Progress;
 use super::table::{parameters, pivot};
 use bench_record::Record;
 
+/// Makes an emulated device.
+///
+/// # Errors
+/// This executable was compiled without the feature `emulator`.
+pub fn emulator() -> anyhow::Result<Device> {
+    #[cfg(feature = "emulator")]
+    return Ok(Device::emulator(Default::default()));
+    #[cfg(not(feature = "emulator"))]
+    anyhow::bail!(
+        "compiled without the emulator: `cargo xtask bench --backend emulator` compiles it, the feature `emulator`"
+    )
+}
+
 /// The benches of one structure.
 pub trait Suite: Sync {
-    /// The word on the command line.
+    /// Returns the word on the command line.
     fn name(&self) -> &'static str;
 
     /// Steps on real input: they come first, over all structures.
@@ -56,7 +69,7 @@ impl Suite for Generated {
     }
 }
 
-/// A step for each size on a device: the title of one, and what measures it.
+/// Makes one step per size on a device, from its title and its measurement.
 pub fn sizes_on(
     device: &Device,
     sizes: &[usize],
@@ -73,7 +86,7 @@ pub fn sizes_on(
 
 /// One step of a run: seconds of work, some rows.
 pub struct Step {
-    /// What it does, for the progress line.
+    /// Title, for the progress line.
     pub title: String,
     /// Does it.
     pub run: StepFn,
@@ -85,7 +98,7 @@ pub struct Step {
 pub type StepFn = Box<dyn FnOnce(&mut Session) -> anyhow::Result<()>>;
 
 impl Step {
-    /// A step.
+    /// Makes a step.
     pub fn new(title: impl Into<String>, run: impl FnOnce(&mut Session) -> anyhow::Result<()> + 'static) -> Self {
         Self { title: title.into(), run: Box::new(run), in_quick: true }
     }
@@ -96,20 +109,20 @@ impl Step {
     }
 }
 
-/// What was asked for.
+/// Settings of a run.
 pub struct Setup {
-    /// How long it may take.
+    /// Time budget.
     pub effort: Effort,
-    /// Where to run, the CPU first.
+    /// Targets, the CPU first.
     pub targets: Vec<Target>,
     /// Whether the user brought keys of their own.
     pub own_keys: bool,
 }
 
 impl Setup {
-    /// A quick run on the emulator.
+    /// Makes the settings of a quick run on the emulator.
     pub fn emulator() -> Self {
-        let targets = vec![Target::Gpu(Device::emulator(Default::default()))];
+        let targets = vec![Target::Gpu(emulator().expect("tests have the feature `emulator`"))];
         Self { effort: Effort::Quick, targets, own_keys: false }
     }
 
@@ -118,7 +131,7 @@ impl Setup {
         self.targets.contains(&Target::Cpu)
     }
 
-    /// The GPUs among the targets, the emulator too.
+    /// Returns the devices among the targets, emulators included.
     pub fn devices(&self) -> impl Iterator<Item = &Device> {
         self.targets.iter().filter_map(|target| match target {
             Target::Cpu => None,
@@ -127,7 +140,7 @@ impl Setup {
     }
 }
 
-/// Where a structure runs.
+/// Place of a measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Target {
     /// The structure's own host algorithm.
@@ -137,7 +150,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// `cpu`, `cuda` or `emulator`.
+    /// Returns `cpu`, `cuda` or `emulator`.
     pub fn name(&self) -> &'static str {
         match self {
             Target::Cpu => "cpu",
@@ -152,7 +165,7 @@ impl Target {
     }
 }
 
-/// How many threads a CPU row uses.
+/// Number of threads of a CPU row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Threads {
     /// One.
@@ -161,11 +174,11 @@ pub enum Threads {
     All,
 }
 
-/// What the steps of one run share: input, limits, rows.
+/// State shared by the steps of one run: input, limits, rows.
 pub struct Session {
-    /// How long it may take.
+    /// Time budget.
     pub effort: Effort,
-    /// Which of the repeats counts, on the CPU.
+    /// Statistic of the repeats, on the CPU.
     pub counted: Counted,
     /// Whether studies print their tables.
     pub shows_studies: bool,
@@ -195,7 +208,7 @@ pub struct Input {
 }
 
 impl Session {
-    /// A run without rows.
+    /// Starts a run without rows.
     ///
     /// # Errors
     /// The system refuses threads.
@@ -218,12 +231,12 @@ impl Session {
         })
     }
 
-    /// The real input.
+    /// Returns the real input.
     pub fn input(&self) -> Arc<Input> {
         self.input.clone()
     }
 
-    /// The threads of a CPU row.
+    /// Returns the thread pool of a CPU row.
     pub fn pool(&self, threads: Threads) -> &ThreadPool {
         match threads {
             Threads::One => &self.one,
@@ -231,7 +244,7 @@ impl Session {
         }
     }
 
-    /// Time of `work` on CPU threads, the median or what else was asked for.
+    /// Measures `work` on CPU threads: the median, or the statistic of the run.
     pub fn time<S: Send>(
         &self,
         threads: Threads,
@@ -241,7 +254,7 @@ impl Session {
         self.time_after(threads, state, |_| Ok(()), work)
     }
 
-    /// Time of `make`, and what it made last.
+    /// Measures `make`, and returns its last result.
     pub fn made<T: Send>(
         &self,
         threads: Threads,
@@ -255,7 +268,7 @@ impl Session {
         Ok((seconds, made.expect("work is repeated at least once")))
     }
 
-    /// Time of a change: before each repeat `state` becomes `before` again, untimed.
+    /// Measures a change: before each repeat `state` becomes `before` again, untimed.
     pub fn time_change<S: Send + Sync + Clone>(
         &self,
         threads: Threads,
@@ -270,7 +283,7 @@ impl Session {
         self.time_after(threads, state, again, work)
     }
 
-    /// Time of `work` with `prepare`, untimed, before each repeat.
+    /// Measures `work`, with `prepare` before each repeat, untimed.
     pub fn time_after<S: Send>(
         &self,
         threads: Threads,
@@ -285,7 +298,7 @@ impl Session {
         })
     }
 
-    /// Random accesses per second to `bytes` of memory.
+    /// Measures random accesses per second to `bytes` of memory.
     pub fn random_limit(&mut self, threads: Threads, access: Access, bytes: usize) -> f64 {
         let pool = if threads == Threads::One { &self.one } else { &self.all };
         let (limits, effort) = (&mut self.limits, self.effort);
@@ -307,7 +320,7 @@ impl Session {
         pool.install(|| limits.copy(bytes, effort))
     }
 
-    /// The threads of rows: one, and all where that is something else and the work can use them.
+    /// Returns the threads of rows: one, and all if that is more than one and the work is parallel.
     pub fn threads(&self, parallel: bool) -> &'static [Threads] {
         if parallel && !self.skips(Threads::All) { &[Threads::One, Threads::All] } else { &[Threads::One] }
     }
@@ -356,7 +369,7 @@ impl Session {
         self.print(&pivot(title, &rows, line, column, cell));
     }
 
-    /// The rows of a study so far.
+    /// Returns the rows of a study so far.
     pub fn study(&self, name: &str) -> Vec<&Record> {
         self.records.iter().filter(|row| row.text("study") == Some(name)).collect()
     }
@@ -383,12 +396,12 @@ impl Session {
         rows
     }
 
-    /// [`Self::rows_with`] without real input.
+    /// Runs steps as [`Self::rows_with`] does, without real input.
     pub fn rows_of(steps: Vec<Step>) -> Vec<Record> {
         Self::rows_with(Input::default(), steps)
     }
 
-    /// What shows how far a part of the current step is, where there is a bar: [`Progress::part`].
+    /// Returns a callback that shows the progress of a part of the current step, if there is a bar: [`Progress::part`].
     pub fn progress(&self) -> Option<impl Fn(u64, u64) + Clone + Send + Sync + use<>> {
         self.progress.part()
     }
@@ -400,7 +413,7 @@ impl Session {
         }
     }
 
-    /// Since the run began.
+    /// Returns the time since the run began.
     pub fn elapsed(&self) -> Duration {
         self.progress.elapsed()
     }
@@ -416,7 +429,7 @@ impl Session {
         Ok(())
     }
 
-    /// All rows with the limits among them and the ratios to peers filled in, the failures, the time it took.
+    /// Returns all rows, with the limits and the ratios to peers filled in, the failures, and the run's time.
     pub fn finish(mut self) -> (Vec<Record>, Vec<String>, Duration) {
         let rows = self.limits.rows().into_iter().map(|row| Record { device: self.processor.clone(), ..row });
         self.records.extend(rows);

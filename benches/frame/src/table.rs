@@ -60,7 +60,7 @@ fn structure_table(rows: &[&Record]) -> Table {
     table
 }
 
-/// A small table under a title: the first column is left-aligned.
+/// Renders a small table under a title: the first column is left-aligned.
 pub fn grid(title: &str, header: Vec<String>, rows: Vec<Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(UTF8_BORDERS_ONLY).set_header(header).add_rows(rows);
@@ -70,7 +70,7 @@ pub fn grid(title: &str, header: Vec<String>, rows: Vec<Vec<String>>) -> String 
     format!("\n{title}\n{table}\n")
 }
 
-/// The rows as a grid: one line per `line`, one column per `column`, in order of appearance.
+/// Renders the rows as a grid: one line per `line`, one column per `column`, in order of appearance.
 pub fn pivot<'a>(
     title: &str,
     rows: &[&'a Record],
@@ -99,7 +99,7 @@ pub fn pivot<'a>(
     grid(title, header, lines.collect())
 }
 
-/// One row of ours.
+/// Renders one row of ours.
 fn cells(row: &Record, peer_rows: &[&Record], peers: &[&str]) -> Vec<String> {
     let text = |value: Option<f64>, show: fn(f64) -> String| value.map(show).unwrap_or_default();
     let mut cells = vec![

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::Record;
 
-/// What the rows of a file were measured on, by what, when.
+/// Machine, program and date of the rows of a file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct About {
@@ -23,7 +23,7 @@ pub struct About {
     pub date: String,
     /// `quick`, `standard` or `full`.
     pub effort: String,
-    /// Which of the repeats counts on the CPU: `median` or `least`.
+    /// Statistic of the repeats on the CPU: `median` or `least`.
     pub counted: String,
     /// The arguments of `bench`.
     pub arguments: Vec<String>,
@@ -36,12 +36,12 @@ pub struct About {
     pub driver: Option<String>,
     /// The other libraries with their versions.
     pub peers: BTreeMap<String, String>,
-    /// How long the run took.
+    /// Seconds that the run took.
     pub seconds: f64,
 }
 
 impl About {
-    /// The day of the run; empty if it is not known.
+    /// Returns the day of the run; empty if it is not known.
     pub fn day(&self) -> &str {
         self.date.split('T').next().unwrap_or_default()
     }
@@ -88,7 +88,7 @@ impl Run {
         Ok(Run { about, rows })
     }
 
-    /// The run as JSON, one row per line.
+    /// Writes the run as JSON, one row per line.
     pub fn to_json(&self) -> serde_json::Result<String> {
         let rows =
             self.rows.iter().map(|row| Ok(self.line(row)?.to_string())).collect::<serde_json::Result<Vec<_>>>()?;

@@ -18,7 +18,7 @@ pub type Params = Map<String, Value>;
 pub struct Record {
     /// `bloom`, `quotient`, … or `machine` for the limits.
     pub structure: String,
-    /// What was done, in plain words: `insert`, `contains hit`, `union`, …
+    /// Operation: `insert`, `contains hit`, `union`, …
     pub operation: String,
     /// `cpu`, `cuda` or `emulator`.
     pub backend: String,
@@ -58,7 +58,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// A row without results; `device` and `backend` are filled in by the session.
+    /// Makes a row without results; the session fills in `device` and `backend`.
     pub fn new(structure: &str, operation: &str, n: usize) -> Self {
         Self {
             structure: structure.into(),
@@ -104,24 +104,24 @@ impl Record {
         self
     }
 
-    /// A parameter as text.
+    /// Returns a parameter as text.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.params.get(name)?.as_str()
     }
 
-    /// A parameter as a number.
+    /// Returns a parameter as a number.
     pub fn number(&self, name: &str) -> Option<f64> {
         self.params.get(name)?.as_f64()
     }
 
-    /// Variant or peer, with what else tells rows of one study apart.
+    /// Returns the variant or peer, with the parameters that distinguish rows of one study.
     pub fn name(&self) -> String {
         let name = self.text("variant").or(self.implementation()).unwrap_or_default();
         let kept = if self.text("duplicates") == Some("kept") { ", kept" } else { "" };
         format!("{name}{kept}")
     }
 
-    /// The peer's name, for a row of a peer.
+    /// Returns the peer's name, for a row of a peer.
     pub fn implementation(&self) -> Option<&str> {
         self.text("implementation")
     }
@@ -143,7 +143,7 @@ const NOT_WORK: [&str; 6] = ["implementation", "hashes", "truth", "said", "false
 /// Memory of a peer over ours up to which it still is a peer.
 const AS_SMALL: f64 = 1.02;
 
-/// The peers that did the same work as `row`, each with our rate over its rate.
+/// Returns the peers that did the same work as `row`, each with our rate over its rate.
 ///
 /// A peer's row did the same work if it has the operation and the number of items of ours, and each of its parameters,
 /// its own name and settings aside, is one of ours with the same value.

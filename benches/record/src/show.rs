@@ -19,7 +19,7 @@ const RESULTS: [&str; 11] = [
     "milliseconds",
 ];
 
-/// The parameters in one line: the implementation or variant first, the rest by name.
+/// Renders the parameters in one line: the implementation or variant first, the rest by name.
 pub fn parameters(row: &Record) -> String {
     let show = |name: &str, value: &Value| match (name, value) {
         ("implementation" | "variant" | "key" | "input", Value::String(value)) => value.clone(),
@@ -37,7 +37,7 @@ pub fn parameters(row: &Record) -> String {
     leading.chain(rest).collect::<Vec<_>>().join(", ")
 }
 
-/// A rate with its prefix: `1.23 G`.
+/// Renders a rate with its prefix: `1.23 G`.
 pub fn rate(value: f64) -> String {
     match value {
         v if v >= 1e9 => format!("{:.2} G", v / 1e9),
@@ -47,7 +47,7 @@ pub fn rate(value: f64) -> String {
     }
 }
 
-/// A probability in percent, with three figures that count.
+/// Renders a probability in percent, with three significant figures.
 pub fn percent(value: f64) -> String {
     match 100.0 * value {
         0.0 => "0 %".into(),
@@ -57,7 +57,7 @@ pub fn percent(value: f64) -> String {
     }
 }
 
-/// A size in binary units.
+/// Renders a size in binary units.
 pub fn bytes(value: f64) -> String {
     match value {
         v if v >= (1u64 << 30) as f64 => format!("{:.4} GiB", v / (1u64 << 30) as f64),

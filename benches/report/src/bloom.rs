@@ -11,7 +11,7 @@ const FPR: Axis = Axis { label: "false-positive rate", scale: Scale::Log10, show
 const FILTER_SIZE: Axis = Axis { label: "filter size", scale: Scale::Log2, show: bytes };
 const ITEMS_PER_SECOND: Axis = Axis { label: "keys per second", scale: Scale::Log10, show: short_rate };
 
-/// Every figure; those that the rows do not fill are empty.
+/// Returns every figure; those without rows are empty.
 pub fn figures(records: &[Record]) -> Vec<Figure> {
     let rows: Vec<&Record> = records.iter().filter(|row| row.structure == "bloom").collect();
     let mut figures = vec![fpr_over_n(&rows), fpr_over_bits(&rows), build_by_key_size(&rows)];
@@ -27,7 +27,7 @@ pub fn figures(records: &[Record]) -> Vec<Figure> {
     figures
 }
 
-/// Every table that the rows fill.
+/// Returns every table with rows.
 pub fn tables(records: &[Record]) -> Vec<Grid> {
     let rows: Vec<&Record> = records.iter().filter(|row| row.structure == "bloom").collect();
     [first_level_hashes(&rows), screens(&rows)].into_iter().filter(|grid| !grid.rows.is_empty()).collect()
@@ -157,7 +157,7 @@ fn throughput(
     Figure::new(name, format!("{what} {title}"), caption, (FILTER_SIZE, ITEMS_PER_SECOND), all)
 }
 
-/// Table 1: iterations until the buckets hold.
+/// Makes Table 1: iterations until the buckets hold.
 fn first_level_hashes(rows: &[&Record]) -> Grid {
     let rows: Vec<&Record> = rows
         .iter()
@@ -208,7 +208,7 @@ const PAPER: [(&str, [&str; 4]); 11] = [
     ("AP", ["0", "26", "++", "++"]),
 ];
 
-/// The paper's lines for these loads, where there are any of ours.
+/// Returns the paper's lines for these loads, where there are lines of ours.
 fn of_paper(loads: &[f64]) -> Vec<Vec<String>> {
     let cell = |cells: &[&str; 4], load: f64| {
         let place = [0.8, 0.85, 0.9, 0.95].iter().position(|known| (known - load).abs() < 1e-9);
@@ -221,7 +221,7 @@ fn of_paper(loads: &[f64]) -> Vec<Vec<String>> {
     if loads.is_empty() { Vec::new() } else { PAPER.iter().map(line).collect() }
 }
 
-/// The screens on real input: what the filters say beside the truth.
+/// Makes the table of screens on real input: the answers of filters beside the truth.
 fn screens(rows: &[&Record]) -> Grid {
     let caption = "Every key that is in the set is found; of the others a few are let through. The expected number is \
         what the filter's own formula promises.";

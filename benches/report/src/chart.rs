@@ -7,7 +7,7 @@ use svg::node::element::{Group, Line, Path, Rectangle, Text, Title, path::Data};
 
 use range::Range;
 
-/// Where a drawing is shown: its size, the plotting area (left, top, right, bottom), its colours.
+/// Context of a drawing: its size, the plotting area (left, top, right, bottom), its colours.
 struct Frame {
     width: f64,
     height: f64,
@@ -56,7 +56,7 @@ pub const COLOURS: [&str; 13] = [
     "#bcbd22", "#00bfa5", "#ad1457",
 ];
 
-/// How an axis maps numbers to places.
+/// Map of an axis from numbers to places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
     /// Evenly, from zero.
@@ -79,7 +79,7 @@ impl Scale {
 /// An axis.
 #[derive(Clone, Copy)]
 pub struct Axis {
-    /// What it shows, with the unit.
+    /// Quantity, with the unit.
     pub label: &'static str,
     /// Its scale.
     pub scale: Scale,
@@ -87,7 +87,7 @@ pub struct Axis {
     pub show: fn(f64) -> String,
 }
 
-/// How a series is drawn.
+/// Style of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// A line through marked points: measured.
@@ -106,7 +106,7 @@ pub enum Style {
     Anchor,
 }
 
-/// A number without needless zeros, with a prefix: `10 k`, `2.5 M`.
+/// Renders a number without needless zeros, with a prefix: `10 k`, `2.5 M`.
 pub fn short_rate(value: f64) -> String {
     match value {
         v if v >= 1e9 => format!("{} G", (v / 1e7).round() / 100.0),
@@ -116,7 +116,7 @@ pub fn short_rate(value: f64) -> String {
     }
 }
 
-/// A probability in percent, two figures that count and no needless zeros: `10 %`, `0.013 %`.
+/// Renders a probability in percent, with two significant figures and no needless zeros: `10 %`, `0.013 %`.
 pub fn short_percent(value: f64) -> String {
     let percent = 100.0 * value;
     if percent <= 0.0 {
@@ -135,9 +135,9 @@ pub struct Series {
     pub name: String,
     /// Its points, any order.
     pub points: Vec<(f64, f64)>,
-    /// How it is drawn.
+    /// Style of drawing.
     pub style: Style,
-    /// Which colour; the same number is the same colour.
+    /// Index of the colour; equal numbers have equal colours.
     pub colour: usize,
 }
 
@@ -149,7 +149,7 @@ pub struct Chart {
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// What is drawn, in this order.
+    /// Series, in the order of drawing.
     pub series: Vec<Series>,
 }
 
@@ -159,20 +159,20 @@ impl Chart {
         self.series.iter().all(|series| series.points.is_empty())
     }
 
-    /// The chart as a drawing that stands alone.
+    /// Draws the chart as an SVG file.
     pub fn svg(&self) -> String {
-        // As wide as the longest name in the legend asks for.
+        // The legend is as wide as its longest name.
         let letters = self.series.iter().map(|series| series.name.chars().count()).max().unwrap_or_default();
         let width = FILE.width.max(FILE.area.2 + 56.0 + 6.6 * letters as f64);
         self.draw(&Frame { width, ..FILE })
     }
 
-    /// The chart for a page: without title and legend, in the page's colours.
+    /// Draws the chart for a page: without title and legend, in the page's colours.
     pub fn svg_on_page(&self) -> String {
         self.draw(&PAGE)
     }
 
-    /// The legend of a page: a small drawing and a name per series.
+    /// Returns the legend for a page: a small drawing and a name per series.
     pub fn legend(&self) -> Vec<(String, String)> {
         let named = self.series.iter().filter(|series| !series.name.is_empty() && !series.points.is_empty());
         let entry = |series: &Series| {
@@ -208,7 +208,7 @@ impl Chart {
         }
         for (number, tick) in x.ticks(9).into_iter().enumerate() {
             let at = place((tick, y.low)).0;
-            // Where letters are large, there is room for every second one.
+            // With large letters, only every second label fits.
             let class = if number % 2 == 1 { "odd" } else { "even" };
             let label = text(frame, at, bottom + 19.0, "middle", &(self.x.show)(tick)).set("class", class);
             document = document.add(grid(frame, at, top, at, bottom)).add(label);
@@ -270,7 +270,7 @@ fn marked(style: Style) -> bool {
     !matches!(style, Style::Theory | Style::Limit)
 }
 
-/// The mark of a point, with what it says when it is pointed at.
+/// Draws the mark of a point, with the note that appears under the pointer.
 fn mark(style: Style, x: f64, y: f64, colour: &str, paper: &str, note: Option<String>) -> Path {
     let start = |dx: f64, dy: f64| Data::new().move_to((tenth(x + dx), tenth(y + dy)));
     let shape = match style {
@@ -325,7 +325,7 @@ fn series_group(
     group
 }
 
-/// How a series looks, 24 units wide.
+/// Draws a series' sample for the legend, 24 units wide.
 fn legend_mark(style: Style, colour: &str, paper: &str, x: f64, y: f64) -> Group {
     let mut group = Group::new();
     if let Some((width, dashes)) = stroke(style) {

@@ -10,7 +10,7 @@ use anyhow::{Context, ensure};
 pub const WIDTHS: [u32; 3] = [390, 820, 1440];
 const HEIGHT: u32 = 2600;
 
-/// What browsers are called.
+/// Names of browsers' programs.
 const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
 fn browser() -> Option<PathBuf> {
@@ -19,7 +19,7 @@ fn browser() -> Option<PathBuf> {
     NAMES.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name))).find(|file| file.is_file())
 }
 
-/// The attribute of the page's root that its script has set.
+/// Returns the attribute of the page's root that its script has set.
 fn attribute<'a>(dom: &'a str, name: &str) -> Option<&'a str> {
     let start = format!("data-{name}=\"");
     let from = dom.find(&start)? + start.len();
@@ -103,7 +103,7 @@ mod tests {
         );
     }
 
-    /// Where there is no browser, this checks nothing and says so.
+    /// Checks a small page; without a browser, prints that nothing is checked.
     #[test]
     fn a_small_page_passes() {
         let row = |bytes: u64| {

@@ -1,4 +1,4 @@
-//! Which filter to take when: space and speed of quotient and Bloom filters at the same rate of false positives.
+//! Choice of a filter: space and speed of quotient and Bloom filters at one rate of false positives.
 
 use super::Figure;
 use super::chart::{Axis, Scale, Style, short_rate};
@@ -10,7 +10,7 @@ const STUDY: &str = "equal rate";
 const BITS: Axis = Axis { label: "bits per key", scale: Scale::Linear, show: |bits| format!("{bits:.0}") };
 const SPEED: Axis = Axis { label: "lookups per second", scale: Scale::Log10, show: short_rate };
 
-/// What a filter can do beyond asking and inserting: keys removed, copies counted, filters put together.
+/// Returns a filter's abilities beyond lookups and insertions: keys removed, copies counted, filters merged.
 fn abilities(name: &str) -> [&'static str; 3] {
     match name {
         "rank-and-select quotient" => ["yes", "yes, in digits", "of any sizes"],
@@ -24,7 +24,7 @@ fn of_one_thread(records: &[Record]) -> Vec<&Record> {
     study(&rows, STUDY)
 }
 
-/// The figure; empty without rows.
+/// Returns the figure; empty without rows.
 pub fn figures(records: &[Record]) -> Vec<Figure> {
     let rows = of_one_thread(records);
     let asked: Vec<&Record> = rows.into_iter().filter(|row| row.operation.starts_with("contains")).collect();
@@ -43,7 +43,7 @@ pub fn figures(records: &[Record]) -> Vec<Figure> {
     )]
 }
 
-/// The table; without lines where there are no rows.
+/// Returns the table; without lines if there are no rows.
 pub fn tables(records: &[Record]) -> Vec<Grid> {
     let rows = of_one_thread(records);
     let line = |row: &Record| Some((row.number("rate")?, row.name()));

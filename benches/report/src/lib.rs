@@ -27,7 +27,7 @@ use chart::{Axis, Chart, Series};
 /// The arguments of `report`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// What `bench --json` wrote; rows of several files are put together
+    /// Files of `bench --json`; rows of several files are combined
     #[arg(required = true, value_name = "JSON")]
     json: Vec<PathBuf>,
     /// The page to write
@@ -51,14 +51,14 @@ pub struct Args {
 pub struct Figure {
     /// Its file name without the ending, and its anchor on the page.
     pub name: String,
-    /// What it shows and what it is held against.
+    /// Content of the figure, and its reference.
     pub caption: String,
     /// The chart.
     pub chart: Chart,
 }
 
 impl Figure {
-    /// A figure; empty if no series has a point.
+    /// Makes a figure; empty if no series has a point.
     pub fn new(
         name: impl Into<String>,
         title: impl Into<String>,
@@ -78,7 +78,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// The page of these runs; rows of all are put together.
+    /// Makes the page of these runs; all their rows are combined.
     pub fn of(runs: Vec<Run>) -> Page {
         let records: Vec<Record> = runs.iter().flat_map(|run| run.rows.iter().cloned()).collect();
         let mut figures = sets::figures(&records);
@@ -99,7 +99,7 @@ impl Page {
         Page { runs, figures, tables }
     }
 
-    /// The page as HTML, with the list of all rows or without.
+    /// Renders the page as HTML, with or without the list of all rows.
     pub fn html(&self, with_rows: bool) -> String {
         page::render(&self.runs, &self.figures, &self.tables, with_rows)
     }

@@ -28,8 +28,8 @@ impl OfPaper {
         self.rows.get(&format!("{:.0}", batch.log2()))
     }
 
-    /// Minimum, maximum and mean of a tree or of the sorted array; of its lookups and ranges the paper has the mean
-    /// alone.
+    /// Returns minimum, maximum and mean of a tree or of the sorted array; the paper has only the mean of its lookups
+    /// and ranges.
     fn rates(&self, row: &Record) -> [Option<f64>; 3] {
         let Some(rates) = row.number("batch").and_then(|batch| self.row(batch)) else { return [None; 3] };
         let places = match (is_array(row), rates.len()) {
@@ -72,7 +72,7 @@ impl Paper {
         serde_json::from_str(include_str!("lsm/paper.json")).expect("a test reads it")
     }
 
-    /// The table that has the operation of a row.
+    /// Returns the table with the operation of a row.
     fn of(&self, row: &Record) -> Option<&OfPaper> {
         Some(match (row.operation.as_str(), row.number("length").map(|length| length as u64)) {
             ("insert batches", _) => &self.insertion,
@@ -100,7 +100,7 @@ const ELEMENTS: Axis =
     Axis { label: "elements in the tree", scale: Scale::Log2, show: |n| format!("2^{:.0}", n.log2()) };
 const PER_SECOND: Axis = Axis { label: "per second", scale: Scale::Log10, show: short_rate };
 
-/// Every figure; those that the rows do not fill are empty.
+/// Returns every figure; those without rows are empty.
 pub fn figures(records: &[Record]) -> Vec<Figure> {
     let (rows, paper) = (ours(records), Paper::read());
     let inserted: Vec<&Record> = study(&rows, "paper insertion").into_iter().filter(|row| row.n == 1 << 27).collect();
@@ -113,7 +113,7 @@ pub fn figures(records: &[Record]) -> Vec<Figure> {
     ]
 }
 
-/// Figure 4a: the time of each batch.
+/// Makes Figure 4a: the time of each batch.
 fn batch_times(rows: &[&Record]) -> Figure {
     let row = rows.iter().find(|row| row.number("batch") == Some(f64::from(1 << 19)) && !is_array(row));
     let times = row.and_then(|row| row.params.get("milliseconds")?.as_array());
@@ -132,7 +132,7 @@ fn batch_times(rows: &[&Record]) -> Figure {
     )
 }
 
-/// Figure 4b: the rate of all insertions so far.
+/// Makes Figure 4b: the rate of all insertions so far.
 fn effective(rows: &[&Record], paper: &Paper) -> Figure {
     let mut all: Vec<Series> = Vec::new();
     for (colour, row) in rows.iter().rev().filter(|row| !is_array(row)).enumerate() {
@@ -158,7 +158,7 @@ fn effective(rows: &[&Record], paper: &Paper) -> Figure {
     )
 }
 
-/// The means of a table over the batch size, with the paper's.
+/// Plots the means of a table over the batch size, with the paper's.
 fn by_batch(name: &str, title: &str, rows: &[&Record], paper: &Paper) -> Figure {
     let label = |row: &Record| match (row.text("method"), row.number("length")) {
         (Some(method), _) => format!("{}, {}, {method}", row.name(), row.operation),
@@ -186,7 +186,7 @@ fn by_batch(name: &str, title: &str, rows: &[&Record], paper: &Paper) -> Figure 
     )
 }
 
-/// Every table that the rows fill.
+/// Returns every table with rows.
 pub fn tables(records: &[Record]) -> Vec<Grid> {
     let (rows, paper) = (ours(records), Paper::read());
     let grids = [
@@ -299,7 +299,7 @@ mod tests {
         for ranges in [&paper.count_8, &paper.count_1024, &paper.range_8, &paper.range_1024] {
             assert_eq!(lengths(ranges), (5, 20));
         }
-        // Where the least is not the mean, it is below it, and the mean below the largest.
+        // If the minimum differs from the mean, it is below it, and the mean is below the maximum.
         let all = [&paper.insertion, &paper.absent, &paper.present, &paper.count_8, &paper.range_1024];
         for rates in all.iter().flat_map(|of| of.rows.values()) {
             assert!(rates[0] <= rates[2] && rates[2] <= rates[1], "{rates:?}");

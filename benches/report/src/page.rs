@@ -16,7 +16,7 @@ pub struct Grid {
     pub name: &'static str,
     /// The heading.
     pub title: String,
-    /// What it shows.
+    /// Content of the section.
     pub caption: String,
     /// The head of each column.
     pub header: Vec<String>,
@@ -42,12 +42,12 @@ const SECTIONS: [(&str, &str); 8] = [
     ("", "Primitives"),
 ];
 
-/// The section of a figure or table.
+/// Returns the section of a figure or table.
 fn section(name: &str) -> usize {
     SECTIONS.iter().position(|(prefix, _)| name.starts_with(prefix)).unwrap_or(SECTIONS.len() - 1)
 }
 
-/// The colours of series, as variables of the page.
+/// Writes the colours of series as variables of the page.
 fn colours() -> String {
     let set = |(number, colour): (usize, &str)| format!("--c{number}: {colour};");
     let light: String = COLOURS.into_iter().enumerate().map(set).collect();
@@ -55,7 +55,7 @@ fn colours() -> String {
     format!(":root {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n")
 }
 
-/// The whole page; `with_rows`: with the list of all rows.
+/// Renders the whole page; `with_rows`: with the list of all rows.
 pub fn render(runs: &[Run], figures: &[Figure], grids: &[Grid], with_rows: bool) -> String {
     let rows = runs.iter().map(|run| run.rows.len()).sum::<usize>();
     let used: Vec<usize> = (0..SECTIONS.len())
@@ -106,7 +106,7 @@ pub fn render(runs: &[Run], figures: &[Figure], grids: &[Grid], with_rows: bool)
     page.into_string()
 }
 
-/// What was run, where and when.
+/// Renders the arguments, place and time of each run.
 fn runs_markup(runs: &[Run]) -> Markup {
     html! {
         h2 id="runs" { "Runs" }
@@ -123,7 +123,7 @@ fn runs_markup(runs: &[Run]) -> Markup {
     }
 }
 
-/// One row per structure and operation; those of papers last.
+/// Renders one row per structure and operation; those of papers last.
 fn headline_markup(runs: &[Run]) -> Markup {
     let number = |value: Option<f64>, show: fn(f64) -> String| value.map(show).unwrap_or_default();
     let (yardsticks, ours): (Vec<_>, Vec<_>) = headline::lines(runs).into_iter().partition(|line| line.is_yardstick);
@@ -152,7 +152,7 @@ fn headline_markup(runs: &[Run]) -> Markup {
     }
 }
 
-/// The CUDA programs beside the rows of a GPU.
+/// Renders the CUDA programs beside the rows of a GPU.
 fn rivals_markup(lines: &[headline::Line<'_>]) -> Markup {
     let rivals: Vec<_> = lines.iter().filter_map(|line| Some((line, line.rival.as_ref()?))).collect();
     html! {

@@ -54,7 +54,7 @@ fn is_shown(row: &Record) -> bool {
         && study.is_none_or(|study| STUDIES.contains(&study))
 }
 
-/// A page: the conditions, and a table per operation.
+/// Renders a page: the conditions, and a table per operation.
 fn page(run: &Run, title: &str, rows: &[&Record]) -> String {
     let mut text = format!("# {title}: rates\n\n{}\n", conditions(run));
     for operation in groups(rows, |row| Some(row.operation.clone())) {
@@ -77,7 +77,7 @@ fn page(run: &Run, title: &str, rows: &[&Record]) -> String {
     text
 }
 
-/// Machine, date, command and the meaning of a cell.
+/// Writes machine, date, command and the meaning of a cell.
 fn conditions(run: &Run) -> String {
     let about = &run.about;
     let devices = about.devices.values().cloned().collect::<Vec<_>>().join("; ");
@@ -92,7 +92,7 @@ fn conditions(run: &Run) -> String {
     )
 }
 
-/// The arguments of the run, without the names of its files.
+/// Returns the arguments of the run, without the names of its files.
 fn words(about: &bench_record::file::About) -> String {
     let mut words = about.arguments.iter();
     let mut kept = Vec::new();
@@ -135,8 +135,8 @@ fn cell(row: &Record) -> String {
     text
 }
 
-/// Every row of the run that another library wins, the greatest loss first, one line per structure, operation, library
-/// and column.
+/// Lists every row of the run that another library wins, the greatest loss first, one line per structure, operation,
+/// library and column.
 fn losses(run: &Run) -> String {
     let mut lost: Vec<(f64, &Record)> =
         run.rows.iter().filter_map(|row| Some((row.peer_ratio.filter(|&value| value < 1.0)?, row))).collect();

@@ -1,5 +1,4 @@
-//! What papers say of their own measurements, and what the authors' code reached where we ran it, drawn in the same
-//! charts as ours.
+//! Measurements that papers report, and those of the authors' code where we ran it, drawn in the same charts as ours.
 //!
 //! `papers.csv` has one line per point. `paper` is a value that a text or table gives, with its place and machine;
 //! values that only a drawing shows are not there. `anchor` is other people's code, run by us on a machine that the

@@ -5,7 +5,7 @@ use super::chart::{Axis, Scale, Style, short_rate};
 use super::rows::series;
 use bench_record::Record;
 
-/// Every figure; those that the rows do not fill are empty.
+/// Returns every figure; those without rows are empty.
 pub fn figures(records: &[Record]) -> Vec<Figure> {
     let rows: Vec<&Record> = records
         .iter()

@@ -13,7 +13,7 @@ const BATCH: Axis = Axis { label: "keys in a batch", scale: Scale::Log10, show: 
 const RATE: Axis = Axis { label: "keys per second", scale: Scale::Log10, show: short_rate };
 const BYTES: Axis = Axis { label: "bytes per item", scale: Scale::FromLeast, show: |bytes| format!("{bytes:.1}") };
 
-/// Where rows were measured, and what figures of it are called.
+/// Place of measurement, with the names of its figures.
 #[derive(Clone, Copy)]
 struct Executor {
     backend: &'static str,
@@ -29,7 +29,7 @@ const EXECUTORS: [Executor; 3] = [
     Executor { backend: "cuda", one_thread: false, suffix: "cuda", title: "the GPU" },
 ];
 
-/// Every figure; those that the rows do not fill are empty.
+/// Returns every figure; those without rows are empty.
 pub fn figures(records: &[Record]) -> Vec<Figure> {
     let rows: Vec<&Record> = records.iter().filter(|row| row.structure == "quotient").collect();
     let mut figures = Vec::new();
@@ -51,13 +51,14 @@ pub fn figures(records: &[Record]) -> Vec<Figure> {
     figures
 }
 
-/// Every table that the rows fill.
+/// Returns every table with rows.
 pub fn tables(records: &[Record]) -> Vec<Grid> {
     let rows: Vec<&Record> = records.iter().filter(|row| row.structure == "quotient").collect();
     [memory(&rows), screens(&rows)].into_iter().filter(|grid| !grid.rows.is_empty()).collect()
 }
 
-/// The rows of a place. Of filters that only one thread can change or ask, those rows count for all threads too.
+/// Returns the rows of a place. For filters that only one thread can change or look up, these rows count for all
+/// threads too.
 fn of_place<'a>(rows: &[&'a Record], place: Executor) -> Vec<&'a Record> {
     let here: Vec<&Record> = rows.iter().copied().filter(|row| row.backend == place.backend).collect();
     let most = here.iter().filter_map(|row| row.number("threads")).fold(0.0, f64::max);
@@ -78,7 +79,7 @@ fn of_place<'a>(rows: &[&'a Record], place: Executor) -> Vec<&'a Record> {
     here.iter().copied().filter(wanted).collect()
 }
 
-/// The paper's figure of a study, its part of a file's name, and what it shows.
+/// Returns the paper's figure of a study, its part of a file's name, and its caption.
 fn of_study(study: &str) -> (&'static str, &'static str, &'static str) {
     match study {
         "lookup over fill" => ("Figures 8 and 9", "lookup-fill", "Lookups of stored keys over the load"),
@@ -89,12 +90,12 @@ fn of_study(study: &str) -> (&'static str, &'static str, &'static str) {
     }
 }
 
-/// What did it: variant or crate, with what else tells rows of one study apart.
+/// Returns the variant or crate, with the parameters that distinguish rows of one study.
 fn label(row: &Record, with_operation: bool) -> Option<String> {
     Some(if with_operation { format!("{}, {}", row.operation, row.name()) } else { row.name() })
 }
 
-/// File names are for good: the documents show them.
+/// Returns the name of a figure's file. Names do not change: the documents refer to them.
 fn name(place: Executor, bits: f64, part: &str) -> String {
     format!("quotient-{part}-{}-q{bits}", place.suffix)
 }
@@ -135,7 +136,7 @@ fn over_batch(rows: &[&Record], place: Executor, bits: f64, of: &str) -> Figure 
     )
 }
 
-/// Speed over space of both forms of the slots; each point is a width of the remainder.
+/// Plots speed over space of both forms of the slots; each point is a width of the remainder.
 fn containers(rows: &[&Record], place: Executor) -> Figure {
     let rows: Vec<&Record> = study(rows, "containers")
         .into_iter()
@@ -158,7 +159,7 @@ fn containers(rows: &[&Record], place: Executor) -> Figure {
     )
 }
 
-/// Table I.
+/// Makes Table I.
 fn memory(rows: &[&Record]) -> Grid {
     let rows = study(rows, "memory");
     let rates = groups(&rows, |row| row.number("error_rate"));

@@ -19,7 +19,7 @@ const BITS: Axis = Axis { label: "bits per key", scale: Scale::FromLeast, show: 
 /// Functions of fewer keys say nothing of space: their fixed parts count.
 const LARGE: u64 = 100_000;
 
-/// Every figure; those that the rows do not fill are empty.
+/// Returns every figure; those without rows are empty.
 pub fn figures(records: &[Record]) -> Vec<Figure> {
     let rows: Vec<&Record> = records.iter().filter(|row| row.structure == "recsplit").collect();
     let leaf_sizes = study(&rows, "leaf sizes");
@@ -46,14 +46,14 @@ pub fn figures(records: &[Record]) -> Vec<Figure> {
     figures
 }
 
-/// Every table that the rows fill.
+/// Returns every table with rows.
 pub fn tables(records: &[Record]) -> Vec<Grid> {
     let rows: Vec<&Record> = records.iter().filter(|row| row.structure == "recsplit").collect();
     let tables = [speed_ups(&rows), device::beside_the_thesis(&rows), spaces::crossings(&rows), comparison(&rows)];
     tables.into_iter().filter(|grid| !grid.rows.is_empty()).collect()
 }
 
-/// Method or crate; the threads if there are several.
+/// Returns the method or crate; the threads if there are several.
 fn label(row: &Record) -> Option<String> {
     let name = row.text("variant").or(row.implementation())?;
     Some(match row.number("threads") {
@@ -82,7 +82,7 @@ fn build_over_leaf(rows: &[&Record], bucket: f64, name: &'static str) -> Figure 
     )
 }
 
-/// One series per bucket size and kind; the bucket size has the colour, the kind the style.
+/// Makes one series per bucket size and kind; the bucket size has the colour, the kind the style.
 fn by_bucket(
     rows: &[&Record],
     kinds: &[(&str, Style)],
@@ -137,7 +137,7 @@ fn query_over_leaf(rows: &[&Record]) -> Figure {
     )
 }
 
-/// What one function costs, on one thread.
+/// Cost of one function on one thread.
 struct Cost {
     label: String,
     peer: bool,
@@ -146,7 +146,7 @@ struct Cost {
     query: f64,
 }
 
-/// The functions of generated keys that are large enough.
+/// Returns the costs of the functions of generated keys that are large enough.
 fn costs(rows: &[&Record]) -> Vec<Cost> {
     let builds = rows.iter().filter(|row| {
         row.operation == "build"
@@ -178,7 +178,7 @@ fn query_of(rows: &[&Record], build: &Record, operation: &str) -> Option<f64> {
     nanoseconds(found?)
 }
 
-/// The points that no other point beats in both.
+/// Returns the points that no other point beats in both coordinates.
 fn front(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let beaten = |(x, y): (f64, f64)| points.iter().any(|&(a, b)| a <= x && b <= y && (a < x || b < y));
     points.iter().copied().filter(|&point| !beaten(point)).collect()
@@ -217,7 +217,7 @@ fn fronts(rows: &[&Record]) -> Vec<Figure> {
     .into()
 }
 
-/// Table 6.1: how much faster than the sequential brute force, at best.
+/// Makes Table 6.1: the best speed-ups over the sequential brute force.
 fn speed_ups(rows: &[&Record]) -> Grid {
     let builds: Vec<&Record> = study(rows, "leaf sizes").into_iter().filter(|row| row.operation == "build").collect();
     let original = "brute force, sequential";
@@ -254,7 +254,7 @@ fn speed_ups(rows: &[&Record]) -> Grid {
     }
 }
 
-/// Table 6.2: the functions side by side, the smallest last.
+/// Makes Table 6.2: the functions side by side, the smallest last.
 fn comparison(rows: &[&Record]) -> Grid {
     let mut lines: Vec<(&Record, Vec<String>)> = Vec::new();
     for build in rows

@@ -4,7 +4,7 @@ use super::chart::{Series, Style};
 use super::page::Grid;
 use bench_record::Record;
 
-/// The distinct values of `key` over the rows, in order of appearance.
+/// Returns the distinct values of `key` over the rows, in order of appearance.
 pub fn groups<T: PartialEq>(rows: &[&Record], key: impl Fn(&Record) -> Option<T>) -> Vec<T> {
     let mut groups = Vec::new();
     for group in rows.iter().filter_map(|row| key(row)) {
@@ -15,7 +15,7 @@ pub fn groups<T: PartialEq>(rows: &[&Record], key: impl Fn(&Record) -> Option<T>
     groups
 }
 
-/// One series per group, coloured in order.
+/// Makes one series per group, coloured in order.
 pub fn series<T: PartialEq + ToString>(
     rows: &[&Record],
     key: impl Fn(&Record) -> Option<T>,
@@ -35,12 +35,12 @@ pub fn series<T: PartialEq + ToString>(
     groups(rows, &key).into_iter().enumerate().map(one).collect()
 }
 
-/// The rows of a study.
+/// Returns the rows of a study.
 pub fn study<'a>(rows: &[&'a Record], name: &str) -> Vec<&'a Record> {
     rows.iter().copied().filter(|row| row.text("study") == Some(name)).collect()
 }
 
-/// The screens among the rows: what is there beside what a filter says.
+/// Makes the table of the screens among the rows: the truth beside the answers of each filter.
 pub fn screens(name: &'static str, title: &str, caption: &str, rows: &[&Record]) -> Grid {
     let rows = rows.iter().filter(|row| row.operation == "screen");
     let count = |value: Option<f64>| value.map_or_else(String::new, |n| indicatif::HumanCount(n as u64).to_string());

@@ -1,4 +1,4 @@
-//! Which set to take when: space, speed and builds of every set and filter, of the same keys.
+//! Choice of a set: space, speed and builds of every set and filter, of the same keys.
 
 use super::Figure;
 use super::chart::{Axis, Scale, Style, short_rate};
@@ -13,7 +13,7 @@ const OTHERS: [&str; 1] = ["fuse"];
 const BITS: Axis = Axis { label: "bits per key", scale: Scale::Log2, show: |bits| format!("{bits:.0}") };
 const SPEED: Axis = Axis { label: "lookups per second", scale: Scale::Log10, show: short_rate };
 
-/// What an operation is, whatever a suite calls it.
+/// Kind of an operation, under whatever name a suite has for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Build,
@@ -34,7 +34,7 @@ impl Kind {
     }
 }
 
-/// One CPU thread, or a device.
+/// Returns the place of a row: one CPU thread, or a device.
 fn place(row: &Record) -> Option<&'static str> {
     match row.backend.as_str() {
         "cpu" => (row.number("threads") == Some(1.0)).then_some("CPU"),
@@ -42,7 +42,7 @@ fn place(row: &Record) -> Option<&'static str> {
     }
 }
 
-/// The rows of ours: those of the study, and of structures that it lacks.
+/// Returns our rows: those of the study, and of structures that it lacks.
 fn rows_of(records: &[Record]) -> Vec<&Record> {
     let is_ours = |row: &&Record| row.implementation().is_none() && row.bits_per_item.is_some();
     let studied = |row: &Record| row.text("study") == Some(STUDY);
@@ -53,7 +53,7 @@ fn rows_of(records: &[Record]) -> Vec<&Record> {
     rows.filter(|row| Kind::of(row).is_some() && place(row).is_some()).collect()
 }
 
-/// What the figure calls a row's set.
+/// Returns the figure's name of a row's set.
 fn name(row: &Record) -> String {
     let name = row.name();
     if row.text("study") == Some(STUDY) || name.contains(&row.structure) {
@@ -63,13 +63,13 @@ fn name(row: &Record) -> String {
     }
 }
 
-/// The row of most keys among those of one set and operation on one place.
+/// Returns the row with the most keys among those of one set and operation on one place.
 fn largest<'a>(rows: &[&'a Record], of: impl Fn(&Record) -> bool) -> Option<&'a Record> {
     let keys = |row: &&&Record| row.number("keys").unwrap_or(row.n as f64) as u64;
     rows.iter().filter(|row| of(row)).max_by_key(keys).copied()
 }
 
-/// The figures, one per place; empty without rows.
+/// Returns the figures, one per place; empty without rows.
 pub fn figures(records: &[Record]) -> Vec<Figure> {
     let rows = rows_of(records);
     let figure = |on: &'static str, title: &str| {
@@ -96,7 +96,7 @@ pub fn figures(records: &[Record]) -> Vec<Figure> {
     ]
 }
 
-/// The table; without lines where there are no rows.
+/// Returns the table; without lines if there are no rows.
 pub fn tables(records: &[Record]) -> Vec<Grid> {
     let rows = rows_of(records);
     let lines = groups(&rows, |row| Some(name(row))).into_iter().map(|set| {
@@ -170,7 +170,7 @@ mod tests {
         let figures = figures(&rows);
         assert_eq!(figures[0].chart.series.len(), 2);
         assert!(figures[1].chart.series.len() == 1 && figures[1].chart.series[0].points.len() == 2);
-        // The study's own rows of fuse filters stand for them.
+        // The study's own rows of fuse filters replace those of their suite.
         rows.push(row("sets", "fuse 8 bits", "build", "cpu", 1000).param("study", STUDY));
         assert_eq!(tables(&rows)[0].rows.len(), 3);
         assert_eq!(tables(&rows)[0].rows[2][6], "");

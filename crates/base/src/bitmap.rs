@@ -34,13 +34,13 @@ impl Bitmap {
         Bitmap { words, len }
     }
 
-    /// A bitmap with one bit per answer.
+    /// Packs answers into one bit each.
     pub fn from_bools(answers: &[bool]) -> Bitmap {
         let word = |answers: &[bool]| answers.iter().rev().fold(0, |word, &yes| word << 1 | u64::from(yes));
         Bitmap { words: answers.chunks(64).map(word).collect(), len: answers.len() }
     }
 
-    /// The answer for key `i`.
+    /// Returns the answer for key `i`.
     ///
     /// # Panics
     /// If there is no key `i`.
@@ -49,7 +49,7 @@ impl Bitmap {
         self.words[i / 64] >> (i % 64) & 1 == 1
     }
 
-    /// How many keys there are.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -59,22 +59,22 @@ impl Bitmap {
         self.len == 0
     }
 
-    /// How many answers are yes.
+    /// Counts the answers that are yes.
     pub fn count_ones(&self) -> usize {
         self.words.iter().map(|w| w.count_ones() as usize).sum()
     }
 
-    /// The words.
+    /// Returns the words.
     pub fn as_words(&self) -> &[u64] {
         &self.words
     }
 
-    /// The words, without a copy.
+    /// Returns the words, without a copy.
     pub fn into_words(self) -> Vec<u64> {
         self.words
     }
 
-    /// The answers in the order of the keys.
+    /// Iterates over the answers in the order of the keys.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = bool> + '_ {
         (0..self.len).map(|i| self.words[i / 64] >> (i % 64) & 1 == 1)
     }

@@ -51,7 +51,7 @@ pub const HEADER_BYTES: usize = 128;
 pub const FIELDS: usize = 8;
 
 const MAGIC: [u8; 8] = *b"WARPSET\0";
-/// Where the checksum is; it covers all before it, and the payload.
+/// Offset of the checksum, which covers all bytes before it, and the payload.
 const CHECKSUM_AT: usize = 120;
 /// Reading from a stream grows the memory from this size on, so that a header alone cannot make it large.
 const FIRST_READ_BYTES: u64 = 1 << 20;
@@ -65,23 +65,23 @@ pub trait Saved: Sized {
     const STRUCTURE: Structure;
     /// For messages: "split-block Bloom filter".
     const NAME: &'static str;
-    /// What the payload consists of.
+    /// Word type of the payload.
     type Word: Pod;
     /// The parameters, checked.
     type Layout: Copy;
     /// The errors of the structure.
     type Error: SavedError;
 
-    /// The parameters of a header, if they are those of such a structure.
+    /// Checks the parameters of a header and converts them.
     ///
     /// # Errors
     /// [`FileError::InvalidHeader`], and what the structure adds.
     fn layout_of(fields: [u64; FIELDS]) -> Result<Self::Layout, Self::Error>;
-    /// The number of words of a structure with these parameters.
+    /// Returns the number of words of a structure with these parameters.
     fn words_of(layout: &Self::Layout) -> u64;
-    /// The parameters for the header.
+    /// Returns the parameters for the header.
     fn fields(&self) -> [u64; FIELDS];
-    /// The words as they are saved, in one piece of memory or in several.
+    /// Returns the words as they are saved, in one piece of memory or in several.
     fn payload(&self) -> impl Payload + '_;
     /// Whether these can be the words of such a structure, for structures that can tell beyond the checksum.
     ///
@@ -115,7 +115,7 @@ const fn word_bytes<S: Saved>() -> u64 {
     size_of::<S::Word>() as u64
 }
 
-/// What every header says.
+/// Contents of every header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Bytes after the header.
@@ -158,7 +158,7 @@ impl Header {
         Ok(Header { payload_bytes: u64_at(16), fields, checksum: u64_at(CHECKSUM_AT) })
     }
 
-    /// The bytes of the header of this structure.
+    /// Returns the bytes of the header of this structure.
     pub fn to_bytes(&self, structure: Structure) -> HeaderBytes {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
@@ -173,7 +173,7 @@ impl Header {
         bytes
     }
 
-    /// XXH3-64 of a header's bytes before the checksum, and of the payload.
+    /// Hashes a header's bytes before the checksum, and the payload, by XXH3-64.
     pub fn checksum_of<T: Pod>(header: &HeaderBytes, payload: &[T]) -> u64 {
         let mut hasher = Xxh3::new();
         hasher.update(&header[..CHECKSUM_AT]);
@@ -290,7 +290,7 @@ pub fn read_from<S: Saved>(reader: &mut impl Read, available: u64) -> Result<S, 
     S::read(layout, &mut PayloadReader::new(reader, &bytes, &header, available))
 }
 
-/// The saved form in memory.
+/// Returns the saved form in memory.
 pub fn to_bytes<S: Saved>(structure: &S) -> Vec<u8> {
     let payload = structure.payload();
     let mut bytes = Vec::with_capacity(HEADER_BYTES + payload.bytes() as usize);
@@ -349,7 +349,7 @@ pub fn whole<T, E: SavedError>(path: &Path, read: impl FnOnce(&mut File, u64) ->
 /// Parameters and words of a structure in saved bytes.
 pub type Viewed<'a, S> = (<S as Saved>::Layout, &'a [<S as Saved>::Word]);
 
-/// The parameters and the words in saved bytes, without a copy: everything checked, for which it reads the words.
+/// Returns the parameters and the words in saved bytes, without a copy. Checks everything, so it reads all words.
 ///
 /// # Errors
 /// Any [`FileError`], and what the structure adds.
@@ -359,7 +359,7 @@ pub fn view<S: Saved>(bytes: &[u8]) -> Result<Viewed<'_, S>, S::Error> {
     Ok((header.layout, payload))
 }
 
-/// [`view`] that touches the header only.
+/// Does the work of [`view`] but reads the header only.
 ///
 /// # Errors
 /// Any [`FileError`] but [`FileError::Corrupted`], and what the structure adds.
@@ -413,7 +413,7 @@ macro_rules! saved_methods {
                 $crate::file::read_from(&mut reader, 0)
             }
 
-            /// The saved form in memory.
+            /// Returns the saved form in memory.
             pub fn to_bytes(&self) -> Vec<u8> {
                 $crate::file::to_bytes(self)
             }

@@ -1,9 +1,9 @@
 //! Traits of filters, on every backend: their operations on many keys, and code that works with any filter.
 //!
-//! Operations on host slices (`_bulk` in their names) are methods of these traits alone, on the host and on devices, and
-//! return `Result` on both: a program that moves a filter to a device changes its type and nothing else. In host memory
-//! only operations that can run out of space fail (insertions into Rao's Bloom filter and into quotient filters), and
-//! slices of different lengths.
+//! Operations on host slices (`_bulk` in their names) are methods of these traits alone, on the host and on devices,
+//! and return `Result` on both: a program that moves a filter to a device changes its type and nothing else. In host
+//! memory only operations that can run out of space fail (insertions into Rao's Bloom filter and into quotient
+//! filters), and slices of different lengths.
 //!
 //! Operations on single keys exist twice. Types in host memory have inherent methods with exact results
 //! (`contains(&key) -> bool`), which a program calls there; the traits have them as `Result` for generic code.
@@ -14,19 +14,19 @@
 //!
 //! | trait | operation | implemented by |
 //! | --- | --- | --- |
-//! | [`Filter`] | ask | all |
+//! | [`Filter`] | look up | all |
 //! | [`Insert`] | insert, clear, merge | all that can change |
-//! | [`TestAndInsert`] | insert and say which keys were new | Bloom filters, quotient filters |
+//! | [`TestAndInsert`] | insert and report which keys were new | Bloom filters, quotient filters |
 //! | [`Remove`] | take out one copy of each key | quotient filters |
-//! | [`Count`] | how many copies of each key | quotient filters |
+//! | [`Count`] | count the copies of each key | quotient filters |
 
 use crate::bitmap::{Bitmap, bits_to};
 use crate::key::Key;
 pub use crate::length::{LengthMismatch, same_length};
 use crate::stencil::{Stencil, select};
 
-/// What takes the answers to a batch, one bit per key, as words: from the key of this number on, a multiple of 64; in
-/// any order.
+/// Callback that receives answers as words, one bit per key. The number is that of the first key, a multiple of 64;
+/// calls come in any order.
 pub type Take<'a> = dyn FnMut(usize, &[u64]) + 'a;
 
 /// Keys that [`Filter::any_contained_bulk`] looks up at a time.
@@ -35,11 +35,11 @@ const ANY_BATCH: usize = 1 << 20;
 /// A set that answers "no" only for keys that it does not hold.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no filter of Warpset",
-    note = "Bloom filters, quotient filters, binary fuse filters, static filters, static sets and their views are, on the \
-            host and on devices"
+    note = "Bloom filters, quotient filters, binary fuse filters, sequence filters, static filters, static sets and maps, \
+            and their views are, on the host and on devices"
 )]
 pub trait Filter {
-    /// Why an operation failed.
+    /// Error of an operation.
     type Error: std::error::Error + From<LengthMismatch> + Send + Sync + 'static;
 
     /// Looks all keys up and gives the answers to `take`: what the other lookups are made of.
@@ -48,7 +48,7 @@ pub trait Filter {
     /// The errors of the backend.
     fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Self::Error>;
 
-    /// Bytes of memory that the filter's words take.
+    /// Returns the bytes of memory that the filter's words take.
     fn memory_bytes(&self) -> u64;
 
     /// Whether one key may be in the filter. On a device that is a batch of one key.
@@ -77,7 +77,7 @@ pub trait Filter {
         answers_into(self, keys, answers)
     }
 
-    /// [`Filter::contains_bulk`] as bytes 0 and 1, into a slice of the same length.
+    /// Does the work of [`Filter::contains_bulk`] into a slice of the same length, as bytes 0 and 1.
     ///
     /// # Errors
     /// If the lengths differ, and what the backend adds.
@@ -85,7 +85,7 @@ pub trait Filter {
         answers_into(self, keys, answers)
     }
 
-    /// [`Filter::contains_bulk`] as one bit per key.
+    /// Does the work of [`Filter::contains_bulk`] and returns one bit per key.
     ///
     /// # Errors
     /// The errors of the backend.
@@ -130,7 +130,7 @@ pub trait Filter {
         Ok(())
     }
 
-    /// [`Filter::contains_bulk`] under a stencil: no for keys that it does not mean.
+    /// Looks up the keys that the stencil selects; the answer for the others is `false`.
     ///
     /// # Errors
     /// If the stencil is not for as many keys, and what the backend adds.
@@ -142,7 +142,7 @@ pub trait Filter {
         Ok(self.contains_if_bitmap_bulk(keys, stencil)?.iter().collect())
     }
 
-    /// [`Filter::contains_if_bulk`] as one bit per key: a stencil again.
+    /// Does the work of [`Filter::contains_if_bulk`] and returns one bit per key, which can serve as another stencil.
     ///
     /// # Errors
     /// The errors of [`Filter::contains_if_bulk`].
@@ -266,8 +266,7 @@ pub trait TestAndInsert: Insert {
     /// [`LengthMismatch`], and the errors of [`Insert::insert_bulk`].
     fn test_and_insert_bulk_into<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> Result<(), Self::Error>;
 
-    /// [`TestAndInsert::test_and_insert_bulk`] under a stencil: keys that it does not mean are not inserted, and not
-    /// new.
+    /// Inserts the keys that the stencil selects and reports which of them were new; the others count as not new.
     ///
     /// # Errors
     /// If the stencil is not for as many keys, and what the backend adds.
@@ -295,7 +294,7 @@ pub trait Remove: Insert {
     /// The errors of the backend.
     fn remove_bulk<K: Key>(&mut self, keys: &[K]) -> Result<u64, Self::Error>;
 
-    /// [`Remove::remove_bulk`] of the keys that a stencil means.
+    /// Removes one copy of each key that the stencil selects.
     ///
     /// # Errors
     /// If the stencil is not for as many keys, and those of [`Remove::remove_bulk`].

@@ -1,4 +1,4 @@
-//! What can be a key, and how it is hashed: one trait for all structures.
+//! Keys and their hashes: one trait for all structures.
 //!
 //! | key | XXH64 | seeded hash, 64 bits | seeded hash, 128 bits |
 //! | --- | --- | --- | --- |
@@ -98,30 +98,30 @@ impl Seed {
         Seed { seed, spread: hash::spread_seed(seed) }
     }
 
-    /// The seed as given.
+    /// Returns the seed as given.
     pub const fn get(self) -> u64 {
         self.seed
     }
 
-    /// The seed as kernels take it for integers.
+    /// Returns the seed in the form that kernels take for integers.
     pub const fn spread(self) -> u64 {
         self.spread
     }
 
-    /// The seeded hash of a key.
+    /// Hashes a key to 64 bits.
     #[inline]
     pub fn hash<K: Key + ?Sized>(self, key: &K) -> u64 {
         key.seeded_hash(self.seed, self.spread)
     }
 
-    /// The seeded hash of a key in 128 bits.
+    /// Hashes a key to 128 bits.
     #[inline]
     pub fn hash128<K: Key + ?Sized>(self, key: &K) -> Hash128 {
         key.hash128(self.seed)
     }
 }
 
-/// What the structures' crates need of keys; nothing that users call.
+/// Functions of keys for the structures' crates; users call none of them.
 #[doc(hidden)]
 pub mod sealed {
     use super::*;
@@ -145,27 +145,28 @@ pub mod sealed {
         /// Whether hashing is so cheap that doing it twice beats storing 16 bytes.
         const CHEAP: bool = false;
 
-        /// XXH64 with seed 0 of the key's bytes; an integer's bytes are its value in 64 bits.
+        /// Hashes the key's bytes by XXH64 with seed 0; an integer's bytes are its value in 64 bits.
         fn xxh64(&self) -> u64;
-        /// [`xxh64`](Self::xxh64), with integers as four bytes, as in a Parquet column of type INT32.
+        /// Hashes like [`xxh64`](Self::xxh64), but integers as four bytes, as in a Parquet column of type INT32.
         fn int32_hash(&self) -> u64 {
             self.xxh64()
         }
-        /// The seeded hash; `spread` is `spread_seed(seed)`.
+        /// Hashes to 64 bits under a seed; `spread` is `spread_seed(seed)`.
         fn seeded_hash(&self, seed: u64, spread: u64) -> u64;
-        /// The seeded hash of 128 bits. Keys that are equal have equal hashes for every seed.
+        /// Hashes to 128 bits under a seed. Keys that are equal have equal hashes for every seed.
         fn hash128(&self, seed: u64) -> Hash128;
         /// Whether every key of this type has a [`word`](Sealed::word).
         const HAS_WORD: bool = false;
-        /// The value of an integer in 64 bits, if the key is one that has it.
+        /// Returns the value of an integer in 64 bits, if the key is an integer and has such a value.
         fn word(&self) -> Option<u64> {
             None
         }
-        /// A first-level hash of Rao's Table 1; of an integer: of the little-endian bytes of its value in 64 bits.
+        /// Hashes by a first-level function of Rao's Table 1; an integer as the little-endian bytes of its value in 64
+        /// bits.
         fn string_hash(&self, function: StringHash) -> u32;
-        /// The key for people to read, in error messages.
+        /// Formats the key for error messages.
         fn describe(&self) -> String;
-        /// The slice without its type.
+        /// Returns the slice without its type.
         fn raw(_keys: &[Self]) -> Raw<'_>
         where
             Self: Sized,
@@ -198,7 +199,7 @@ mod tests {
         assert_ne!("abc".hash128(3), "abc".hash128(4));
     }
 
-    /// All hashes of a key under one seed.
+    /// Computes all hashes of a key under one seed.
     fn hashes(key: impl Key) -> (u64, u64, u64, Hash128, u32) {
         let seed = Seed::new(9);
         (key.xxh64(), key.int32_hash(), seed.hash(&key), seed.hash128(&key), key.string_hash(StringHash::Bkdr))
@@ -231,7 +232,7 @@ mod tests {
             assert_eq!((hash.2, hash.3), (hashes(value.to_le_bytes()).2, hashes(value.to_le_bytes()).3));
         }
         assert_eq!(hashes(i128::MIN).0, i128::MIN.to_le_bytes().xxh64());
-        // What numbers its keys tells these apart.
+        // Functions that number their keys tell these apart.
         assert_ne!(hashes(-1i128).3, hashes(i128::from(u64::MAX)).3);
     }
 

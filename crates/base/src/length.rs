@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{what}: {found} given, {needed} needed; pass a slice of that length")]
 pub struct LengthMismatch {
-    /// What is too short or too long: "values".
+    /// Name of the slice that is too short or too long: "values".
     pub what: &'static str,
     /// The length that is needed.
     pub needed: usize,
@@ -15,7 +15,7 @@ pub struct LengthMismatch {
 crate::debug_as_display!(LengthMismatch);
 
 impl LengthMismatch {
-    /// An error unless `found` is exactly what is needed.
+    /// Reports an error unless `found` equals `needed`.
     ///
     /// # Errors
     /// [`LengthMismatch`].
@@ -23,7 +23,7 @@ impl LengthMismatch {
         if found == needed { Ok(()) } else { Err(LengthMismatch { what, needed, found }) }
     }
 
-    /// An error unless `found` is what is needed, or more.
+    /// Reports an error unless `found` is at least `needed`.
     ///
     /// # Errors
     /// [`LengthMismatch`].
@@ -32,7 +32,7 @@ impl LengthMismatch {
     }
 }
 
-/// An error unless there are as many answers, or whatever goes with keys, as keys.
+/// Reports an error unless there is one answer, or other item, per key.
 ///
 /// # Errors
 /// [`LengthMismatch`].

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A number as a person would write it: with an exponent where that is shorter than the zeros.
+/// Formats a number with an exponent where that is shorter than its zeros.
 pub fn short(number: &f64) -> impl fmt::Display {
     Short(*number)
 }
@@ -18,7 +18,7 @@ impl fmt::Display for Short {
     }
 }
 
-/// A number of things, with the plural where it belongs: "1 byte", "2 bytes".
+/// Formats a number of things, with the plural where it belongs: "1 byte", "2 bytes".
 pub fn count(number: u64, thing: &'static str) -> impl fmt::Display {
     Count(number, thing)
 }

@@ -11,8 +11,8 @@ use rayon::prelude::*;
 /// The most threads that are started at once, unless the machine has more: beyond that they cost more than they bring.
 pub const MOST_THREADS: usize = 256;
 
-/// How many threads to start where `asked` are wanted, 0 for all of the machine: no more than there are `pieces` of
-/// work, nor than [`MOST_THREADS`] or the machine's, whichever is more; at least one.
+/// Returns the number of threads to start if `asked` are wanted; 0 asks for all of the machine. At most one per piece
+/// of work, at most [`MOST_THREADS`] or the machine's number, whichever is larger, and at least one.
 pub fn threads_for(asked: usize, pieces: u64) -> usize {
     let machine = std::thread::available_parallelism().map_or(1, usize::from);
     let wanted = if asked == 0 { machine } else { asked };
@@ -30,9 +30,9 @@ pub fn numbers(count: usize, task: &(dyn Fn(usize) + Sync)) {
     }
 }
 
-/// Runs `own` on the caller's thread, and `task` beside it on up to `helpers` threads of the pool, and waits for all.
-/// How many come, and when, depends on what else the pool has to do, so `own` must not wait for what only `task` would
-/// do: under Miri nobody comes.
+/// Runs `own` on the caller's thread, and `task` beside it on up to `helpers` threads of the pool; waits for all. The
+/// pool's other work determines how many helpers start, and when, so `own` must not wait for a result of `task`. Miri
+/// has no other worker threads.
 pub fn beside<R>(helpers: usize, task: &(dyn Fn() + Sync), own: impl FnOnce() -> R) -> R {
     rayon::in_place_scope(|scope| {
         wake(scope, 0, if cfg!(miri) { 0 } else { helpers }, task);
@@ -53,9 +53,12 @@ fn wake<'s>(scope: &rayon::Scope<'s>, caller: usize, helpers: usize, task: &'s (
 
 /// Runs `task` with each part, in no order.
 pub fn for_each<T: Send>(parts: impl IntoIterator<Item = T>, task: impl Fn(T) + Sync) {
-    let parts: Vec<Mutex<Option<T>>> = parts.into_iter().map(|part| Mutex::new(Some(part))).collect();
-    numbers(parts.len(), &|number| {
-        if let Some(part) = take(&parts[number]) {
+    let mut waiting = Vec::new();
+    for part in parts {
+        waiting.push(Mutex::new(Some(part)));
+    }
+    numbers(waiting.len(), &|number| {
+        if let Some(part) = take(&waiting[number]) {
             task(part);
         }
     });
@@ -82,23 +85,33 @@ pub fn answer<Q: Sync, A: Send>(
     for_each(parts, |(items, answers)| work(items, answers));
 }
 
-/// The sum of what `count` says of items in tasks of `task` items.
+/// Sums the results of `count` for tasks of `task` items.
 pub fn sum<Q: Sync>(items: &[Q], task: usize, count: impl Fn(&[Q]) -> usize + Sync) -> usize {
     if is_serial(items.len(), task) { count(items) } else { map(items.chunks(task), count).into_iter().sum() }
 }
 
-/// What `task` makes of each part, in the order of the parts.
+/// Calls `task` with each part and returns the results in the order of the parts.
 pub fn map<T: Send, R: Send>(parts: impl IntoIterator<Item = T>, task: impl Fn(T) -> R + Sync) -> Vec<R> {
-    let places: Vec<Mutex<(Option<T>, Option<R>)>> =
-        parts.into_iter().map(|part| Mutex::new((Some(part), None))).collect();
+    let mut places = Vec::new();
+    for part in parts {
+        places.push((Mutex::new(Some(part)), Mutex::new(None)));
+    }
     numbers(places.len(), &|number| {
-        let part = places[number].lock().ok().and_then(|mut place| place.0.take());
-        let result = part.map(&task);
-        if let Ok(mut place) = places[number].lock() {
-            place.1 = result;
+        let (part, result) = &places[number];
+        if let Some(part) = take(part) {
+            let made = task(part);
+            if let Ok(mut result) = result.lock() {
+                *result = Some(made);
+            }
         }
     });
-    places.into_iter().filter_map(|place| place.into_inner().ok().and_then(|(_, result)| result)).collect()
+    let mut results = Vec::with_capacity(places.len());
+    for (_, result) in places {
+        if let Ok(Some(result)) = result.into_inner() {
+            results.push(result);
+        }
+    }
+    results
 }
 
 /// Runs `task` with each part, in no order, and returns the error of the first part in their order that failed, if any
@@ -113,7 +126,7 @@ pub fn try_for_each<T: Send, E: Send>(
     map(parts, task).into_iter().collect()
 }
 
-/// [`map`] with scratch memory: each call of `task` has one that no other call has at the time, used before or made by
+/// Does the work of [`map`] with scratch memory: each call of `task` has exclusive use of one, reused or made by
 /// `scratch`.
 pub fn map_with<S: Send, T: Send, R: Send>(
     scratch: impl Fn() -> S + Sync,
@@ -132,9 +145,8 @@ pub fn map_with<S: Send, T: Send, R: Send>(
     })
 }
 
-/// Fills an empty vector with `len` items, which all threads make where they come to lie: memory that has not been used
-/// yet is provided by the system when it is written first, which takes a thread longer than to write it. A task makes
-/// `together` of them, at least.
+/// Fills an empty vector with `len` items, constructed in place by all threads, because the first write to fresh memory
+/// is what costs. A task makes at least `together` items.
 pub fn fill<T: Send>(items: &mut Vec<T>, len: usize, together: usize, make: impl Fn(usize) -> T + Sync + Send) {
     match len > together && !cfg!(miri) {
         true => (0..len).into_par_iter().with_min_len(together).map(make).collect_into_vec(items),
@@ -142,7 +154,7 @@ pub fn fill<T: Send>(items: &mut Vec<T>, len: usize, together: usize, make: impl
     }
 }
 
-/// [`for_each`] of parts that are too small to be handed out one by one: `together` of them at a time.
+/// Does the work of [`for_each`] for small parts: hands out `together` of them at a time.
 pub fn for_each_small<T: Send>(together: usize, parts: impl IntoIterator<Item = T>, task: impl Fn(T) + Sync) {
     let mut parts = parts.into_iter();
     let groups = std::iter::from_fn(|| {
@@ -152,7 +164,7 @@ pub fn for_each_small<T: Send>(together: usize, parts: impl IntoIterator<Item = 
     for_each(groups, |group| group.into_iter().for_each(&task));
 }
 
-/// The part, for the one caller that has its number.
+/// Takes the part out, for the one caller that has its number.
 fn take<T>(place: &Mutex<Option<T>>) -> Option<T> {
     place.lock().ok().and_then(|mut place| place.take())
 }

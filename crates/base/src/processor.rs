@@ -1,4 +1,4 @@
-//! What the processor has beyond the least that every one of its architecture has.
+//! Processor features beyond the minimum of the architecture.
 
 #[cfg(target_arch = "x86_64")]
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -59,7 +59,7 @@ type Proof = std::convert::Infallible;
 
 #[cfg(target_arch = "x86_64")]
 impl Pdep {
-    /// The form, if this processor has it. One load after the first call.
+    /// Returns the form if this processor has it. After the first call this is one load.
     #[inline]
     pub fn detect() -> Option<Pdep> {
         static KNOWN: AtomicU8 = AtomicU8::new(0);
@@ -87,7 +87,7 @@ impl Pdep {
         fast.then_some(Pdep(()))
     }
 
-    /// The form, unasked.
+    /// Returns the form without asking the processor.
     ///
     /// # Safety
     /// The processor has BMI1, BMI2, LZCNT and POPCNT.
@@ -119,14 +119,14 @@ impl Select for Pdep {
 
     #[inline(always)]
     fn pair(self, word: u64, rank: u32) -> u64 {
-        // SAFETY: as above.
+        // SAFETY: `self` exists only where the processor has the instruction.
         unsafe { std::arch::x86_64::_pdep_u64(3u64.wrapping_shl(rank), word) }
     }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
 impl Pdep {
-    /// The form, if this processor has it.
+    /// Returns the form if this processor has it.
     #[inline(always)]
     pub fn detect() -> Option<Pdep> {
         None
@@ -155,7 +155,7 @@ macro_rules! vectors {
         pub struct $name(Proof);
 
         impl $name {
-            /// The form, if this processor has it. One load after the first call.
+            /// Returns the form if this processor has it. After the first call this is one load.
             #[inline]
             pub fn detect() -> Option<$name> {
                 #[cfg(target_arch = "x86_64")]

@@ -20,20 +20,20 @@ const PART: usize = 1 << 15;
 const DIGIT_BITS: u32 = 8;
 const DIGITS: usize = 1 << DIGIT_BITS;
 
-/// What items are sorted by: `u64` or `u128`.
+/// Sort key of an item: `u64` or `u128`.
 pub trait Rank: Copy + Ord + Send + Sync + BitOr<Output = Self> + BitXor<Output = Self> {
     /// Bits of a rank.
     const BITS: u32;
     /// The least.
     const ZERO: Self;
-    /// The bits from `shift` on, of which the lowest ones are there.
+    /// Returns the bits from `shift` on, as far as a `usize` holds them.
     fn above_bit(self, shift: u32) -> usize;
-    /// The eight bits from `shift` on.
+    /// Returns the eight bits from `shift` on.
     #[inline(always)]
     fn digit(self, shift: u32) -> usize {
         self.above_bit(shift) % DIGITS
     }
-    /// The number of bits up to the highest one that is set.
+    /// Returns the number of bits up to the highest set bit.
     fn significant_bits(self) -> u32;
 }
 
@@ -73,7 +73,7 @@ where
     sort_within(items, &mut spare, bits, alone, Home::Here, &rank);
 }
 
-/// Where the result is to be.
+/// Place of a sort's result.
 #[derive(Clone, Copy, PartialEq)]
 enum Home {
     Here,
@@ -126,7 +126,7 @@ fn parts<'a, T>(mut items: &'a mut [T], ends: &[usize]) -> Vec<&'a mut [T]> {
     cut
 }
 
-/// How many have each digit.
+/// Counts the items of each digit.
 fn counts<T: Copy, R: Rank>(items: &[T], shift: u32, rank: &impl Fn(T) -> R) -> [usize; DIGITS] {
     let mut counts = [0; DIGITS];
     for &item in items {

@@ -28,7 +28,7 @@ use crate::parallel;
     note = "pass a slice of `bool` or `u8` with one item per key, or a `Bitmap`"
 )]
 pub trait Stencil: sealed::Sealed + Sync {
-    /// The number of keys that the stencil is for.
+    /// Returns the number of keys that the stencil covers.
     fn len(&self) -> usize;
 
     /// Whether it is for no keys.
@@ -94,7 +94,7 @@ fn tasks(len: usize) -> impl Iterator<Item = Range<usize>> {
     (0..len).step_by(TASK).map(move |first| first..len.min(first + TASK))
 }
 
-/// The keys that `stencil` means: 8 bytes of memory for each.
+/// Gathers the keys that `stencil` selects, at 8 bytes of memory each.
 ///
 /// # Errors
 /// Unless it says something for each key.
@@ -110,7 +110,7 @@ pub(crate) fn select<'k, K: Sync>(
 }
 
 impl<K> Selected<'_, K> {
-    /// The answers for all keys: those for the selected ones, in their order, and no for the others.
+    /// Spreads the answers of the selected keys, in their order, over all keys; the others get no.
     pub fn spread(&self, stencil: &(impl Stencil + ?Sized), answers: &Bitmap) -> Bitmap {
         let parts = parallel::map(tasks(stencil.len()).zip(&self.starts), |(range, &start)| {
             let (first, mut next) = (range.start, start);

@@ -30,7 +30,7 @@ impl<T: Pod> AlignedWords<T> {
     /// Words in a cache line.
     const LINE: usize = LINE_BYTES / size_of::<T>();
 
-    /// `len` zero words. Large ones cost no physical memory until they are touched.
+    /// Allocates `len` zero words. Large allocations cost no physical memory until they are touched.
     ///
     /// # Errors
     /// [`OutOfMemory`].
@@ -49,18 +49,18 @@ impl<T: Pod> AlignedWords<T> {
         self
     }
 
-    /// The first word that starts a line.
+    /// Returns the index of the first word that starts a line.
     fn first_of(memory: &[T]) -> usize {
         memory.as_ptr().align_offset(LINE_BYTES).min(Self::LINE)
     }
 
-    /// The words.
+    /// Returns the words.
     #[inline]
     pub fn as_slice(&self) -> &[T] {
         &self.memory[self.first..self.first + self.len]
     }
 
-    /// The words, to be changed.
+    /// Returns the words, mutably.
     #[inline]
     pub fn as_mut_slice(&mut self) -> &mut [T] {
         &mut self.memory[self.first..self.first + self.len]
@@ -68,7 +68,7 @@ impl<T: Pod> AlignedWords<T> {
 }
 
 impl<T: Pod> Clone for AlignedWords<T> {
-    /// Like `Vec::clone`, ends the process when there is no memory.
+    /// Clones like `Vec::clone`: ends the process if memory runs out.
     fn clone(&self) -> AlignedWords<T> {
         let mut memory = vec![T::zeroed(); self.memory.len()];
         let first = Self::first_of(&memory);
@@ -80,7 +80,7 @@ impl<T: Pod> Clone for AlignedWords<T> {
 /// Bytes from which on huge pages pay: some of them.
 const LARGE_BYTES: usize = 8 << 20;
 
-/// [`AlignedWords::in_huge_pages`] for other memory that has not been touched yet.
+/// Does the work of [`AlignedWords::in_huge_pages`] for other memory that has not been touched yet.
 ///
 /// ```
 /// let mut words = warpset_base::words::zeroed_vec::<u64>(1 << 20)?;
@@ -113,7 +113,7 @@ pub fn advise_huge_pages<T: Pod>(memory: &mut [T]) {
     let _ = (memory, LARGE_BYTES);
 }
 
-/// `len` zeros that need no alignment.
+/// Allocates `len` zeros of any alignment.
 ///
 /// # Errors
 /// [`OutOfMemory`].

@@ -29,7 +29,7 @@ pub struct Assembler {
     program: PathBuf,
 }
 
-/// What one kernel uses on one architecture.
+/// Resources of one kernel on one architecture.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resources {
     /// The kernel's name.
@@ -42,12 +42,12 @@ pub struct Resources {
     pub spilled_bytes: u32,
 }
 
-/// What a PTX file is on one architecture.
+/// Result of assembling a PTX file for one architecture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assembled {
     /// The architecture, as `sm_90`.
     pub architecture: String,
-    /// What each kernel uses, by name.
+    /// Resources of each kernel, by name.
     pub kernels: Vec<Resources>,
     /// The machine code: a `cubin`.
     pub code: Vec<u8>,
@@ -66,7 +66,7 @@ impl Resources {
 }
 
 impl Assembler {
-    /// The assembler that the environment names, else the first one found.
+    /// Finds the assembler that the environment names, or else the first one in the usual places.
     ///
     /// # Errors
     /// There is none; the message says how to install it.
@@ -74,7 +74,7 @@ impl Assembler {
         tools::find(VARIABLE, "ptxas").map(|program| Self { program }).ok_or(NoAssembler)
     }
 
-    /// The executable.
+    /// Returns the executable.
     pub fn program(&self) -> &Path {
         &self.program
     }
@@ -103,7 +103,7 @@ impl Assembler {
     }
 }
 
-/// What `ptxas -v` says of each kernel, by name.
+/// Parses the output of `ptxas -v` for each kernel, by name.
 fn parse(log: &str) -> Vec<Resources> {
     let mut kernels: Vec<Resources> = Vec::new();
     for line in log.lines() {

@@ -45,12 +45,12 @@ pub struct Builder {
 pub struct Ptx {
     /// The file that holds it.
     pub path: PathBuf,
-    /// What the file holds.
+    /// Text of the file.
     pub text: String,
 }
 
 impl Builder {
-    /// A builder of the crate in `folder`, the one with its `Cargo.toml`.
+    /// Makes a builder of the crate in `folder`, which contains its `Cargo.toml`.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
@@ -85,21 +85,21 @@ impl Builder {
         self
     }
 
-    /// The GPU architecture that the PTX is for: it runs there and on later ones. Default: `sm_80`.
+    /// Sets the GPU architecture of the PTX, which runs there and on later ones. Default: `sm_80`.
     pub fn architecture(mut self, name: impl Into<String>) -> Self {
         self.architecture = name.into();
         self
     }
 
-    /// The version of PTX that the text is written in, times ten. Newer instructions need a newer one, and a newer
-    /// driver. Default: 80, which drivers for CUDA 12.0 read.
+    /// Sets the version of PTX, times ten. Newer instructions need a newer version, and a newer driver. Default: 80,
+    /// which drivers for CUDA 12.0 read.
     pub fn ptx_version(mut self, version: u32) -> Self {
         self.ptx_version = version;
         self
     }
 
-    /// The folder whose files the stamp covers, and that their names are relative to. Sources outside of it, such as
-    /// dependencies from a registry, do not count. Default: the crate's folder.
+    /// Sets the folder whose files the stamp covers, and that their names are relative to. Sources outside of it, such
+    /// as dependencies from a registry, do not count. Default: the crate's folder.
     pub fn root(mut self, folder: impl Into<PathBuf>) -> Self {
         self.root = Some(folder.into());
         self
@@ -112,24 +112,24 @@ impl Builder {
         self
     }
 
-    /// The folder of the device build. Default: in a build script `OUT_DIR/device`; else `target/device` in the root,
-    /// or `device` in the folder that `CARGO_TARGET_DIR` names.
+    /// Sets the folder of the device build. Default: in a build script `OUT_DIR/device`; else `target/device` in the
+    /// root, or `device` in the folder that `CARGO_TARGET_DIR` names.
     pub fn target_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.target = Some(folder.into());
         self
     }
 
-    /// Keeps the PTX in this file, relative to the crate's folder, to be checked in: as long as it matches its sources
-    /// it is taken as it is, and nobody needs the device compiler; when they have changed, it is compiled and written
-    /// again. Default: nothing is kept.
+    /// Keeps the PTX in this file, relative to the crate's folder, to be checked in. While the file matches its sources
+    /// it is used unchanged, and no device compiler is needed; after a change it is compiled and written again.
+    /// Default: none.
     pub fn checked_in(mut self, file: impl Into<PathBuf>) -> Self {
         self.checked_in = Some(file.into());
         self
     }
 
-    /// The PTX: from the file that is checked in, if it matches its sources, else compiled, linted, and assembled where
-    /// there is a `ptxas`. The file is `<name>.ptx` in `OUT_DIR` or, outside of a build script, in the folder of the
-    /// device build.
+    /// Returns the PTX: from the file that is checked in, if it matches its sources, else compiled, linted, and
+    /// assembled if there is a `ptxas`. The file is `<name>.ptx` in `OUT_DIR` or, outside of a build script, in the
+    /// folder of the device build.
     ///
     /// In a build script it also tells Cargo which files it depends on. There the crate may be the script's own: the
     /// device build runs the script again, and this call then returns an empty text at once.
@@ -183,7 +183,7 @@ impl Builder {
         Stamp::check(ptx, &root, &self.flags()).map(drop)
     }
 
-    /// The architectures that the PTX has to assemble for: those it promises to run on.
+    /// Lists the architectures that the PTX has to assemble for: those it promises to run on.
     pub fn architectures(&self) -> Vec<String> {
         let number = |name: &str| name.strip_prefix("sm_").and_then(|digits| digits.parse::<u32>().ok());
         // PTX for `sm_90a` runs on that architecture alone.
@@ -216,7 +216,7 @@ impl Builder {
         Ok(shared.map_or_else(|| self.root_folder().map(|root| root.join("target")), Ok)?.join("device"))
     }
 
-    /// What is checked in.
+    /// Reads the file that is checked in.
     fn kept(&self) -> Result<Kept, Error> {
         let Some(file) = self.checked_in.as_ref().map(|file| self.folder.join(file)) else { return Ok(Kept::Nowhere) };
         if script::asked_to_compile()? {
@@ -233,7 +233,7 @@ impl Builder {
         })
     }
 
-    /// The text, and the files it was made from.
+    /// Compiles; returns the text and its source files.
     fn compiled(&self, toolchain: &DeviceToolchain, manifest: &Manifest) -> Result<(String, Vec<PathBuf>), Error> {
         let folder = self.folder.canonicalize().map_err(Error::io("open", &self.folder))?;
         let (root, flags) = (self.root_folder()?, self.flags());
@@ -256,7 +256,7 @@ impl Builder {
         Ok((text, compiled.sources))
     }
 
-    /// The text and the files it was made from, after lint and assembler.
+    /// Compiles, lints and assembles; returns the text and its source files.
     fn checked(&self, toolchain: &DeviceToolchain, manifest: &Manifest) -> Result<(String, Vec<PathBuf>), Error> {
         let made = self.compiled(toolchain, manifest)?;
         let name = self.name(manifest);

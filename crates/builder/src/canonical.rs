@@ -4,7 +4,7 @@
 //! names of unnamed constants carry a hash over such symbols. Two builds of the same sources must give the same text,
 //! so disambiguators are removed (within one module the crate's name says as much), and hashes become numbers.
 
-/// `ptx` with `_RNvNtC7warpset5TABLE` for `_RNvNtCs7qjyHQuge67_7warpset5TABLE`, and `anon_$_0_$_5` for
+/// Replaces hashes in symbols: `_RNvNtC7warpset5TABLE` for `_RNvNtCs7qjyHQuge67_7warpset5TABLE`, and `anon_$_0_$_5` for
 /// `anon_$_1e647cf2ada5aeb69bca5f5d00d58ec9_$_5`.
 pub fn canonical(ptx: &str) -> String {
     number_hashes(&remove_disambiguators(ptx))
@@ -12,7 +12,7 @@ pub fn canonical(ptx: &str) -> String {
 
 const UNNAMED: &str = "anon_$_";
 
-/// The hashes of unnamed constants, numbered as they appear: each stands for one crate's constants.
+/// Numbers the hashes of unnamed constants in the order of their first use; each hash identifies one crate's constants.
 fn number_hashes(ptx: &str) -> String {
     let mut out = String::with_capacity(ptx.len());
     let mut seen: Vec<&str> = Vec::new();
@@ -57,7 +57,8 @@ fn remove_disambiguators(ptx: &str) -> String {
     out
 }
 
-/// A crate root in a symbol is `C`, optionally `s<base 62>_`, then the length of the name.
+/// Appends a symbol without disambiguators. A crate root in a symbol is `C`, optionally `s<base 62>_`, then the length
+/// of the name.
 fn push_without_disambiguators(out: &mut String, mut symbol: &str) {
     while let Some(at) = symbol.find("Cs") {
         let tail = &symbol[at + 2..];

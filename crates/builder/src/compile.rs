@@ -39,7 +39,7 @@ pub(crate) struct Compilation<'a> {
     /// The crate's folder and names.
     pub folder: &'a Path,
     pub manifest: &'a Manifest,
-    /// What the output is called.
+    /// Name of the output.
     pub name: &'a str,
     /// Flags for every crate.
     pub flags: &'a [String],
@@ -50,7 +50,7 @@ pub(crate) struct Compilation<'a> {
     pub target: &'a Path,
 }
 
-/// What the compiler made.
+/// Output of the compiler.
 pub(crate) struct Compiled {
     pub ptx: String,
     /// Every file that was read of the crate and of those it depends on by path; absolute.
@@ -99,7 +99,7 @@ impl Compilation<'_> {
     }
 }
 
-/// The files in a dependency file of Cargo (`output: file file…`, blanks escaped).
+/// Parses a dependency file of Cargo (`output: file file…`, blanks escaped).
 fn sources(dependencies: &str) -> Vec<PathBuf> {
     let list = dependencies.split_once(": ").map_or("", |(_, list)| list.lines().next().unwrap_or(""));
     let placeholder = "\0";
@@ -109,7 +109,7 @@ fn sources(dependencies: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The files that lie in `root`, relative to it, with `/` between folders.
+/// Returns the files that are in `root`, relative to it, with `/` between folders.
 pub(crate) fn within(root: &Path, files: &[PathBuf]) -> Vec<String> {
     files.iter().filter_map(|file| Some(file.strip_prefix(root).ok()?.to_str()?.replace('\\', "/"))).collect()
 }

@@ -13,7 +13,7 @@ use crate::{Assembled, Error, stamp::Stamp, tools};
 /// The environment variable that names `fatbinary`.
 pub(crate) const VARIABLE: &str = "WARPSET_FATBINARY";
 
-/// What stands in a container before the stamp; `warpset_simt::Module` looks for it.
+/// Mark before the stamp in a container; `warpset_simt::Module` searches for it.
 const MARK: &str = "warpset:";
 
 /// NVIDIA's `fatbinary` is not on this machine.
@@ -31,7 +31,7 @@ pub struct Containers {
 }
 
 impl Containers {
-    /// The program that the environment names, else the first one found.
+    /// Finds the program that the environment names, or else the first one in the usual places.
     ///
     /// # Errors
     /// There is none; the message says how to install it.
@@ -39,14 +39,14 @@ impl Containers {
         tools::find(VARIABLE, "fatbinary").map(|program| Self { program }).ok_or(NoContainers)
     }
 
-    /// The executable.
+    /// Returns the executable.
     pub fn program(&self) -> &Path {
         &self.program
     }
 
-    /// A compressed container of the code that `ptx` was assembled to. It carries the stamp of the text, by which a
-    /// program that holds both knows that they belong together; without a stamp, no program takes it. The same input
-    /// gives the same bytes.
+    /// Packs the code that `ptx` was assembled to into a compressed container with the stamp of the text. A program
+    /// that holds both compares the stamps; without a stamp no program uses the container. Equal input gives equal
+    /// bytes.
     ///
     /// # Errors
     /// [`Error::NoContainer`] with what the program says; [`Error::Io`] if it does not run.

@@ -1,4 +1,4 @@
-//! Why there is no PTX, and what to do about it.
+//! Errors of builds, each with its remedy.
 
 use std::{fmt, io, path::PathBuf};
 
@@ -10,7 +10,7 @@ use crate::{
     toolchain::NoDeviceToolchain,
 };
 
-/// Why kernels could not be compiled, or were refused.
+/// Reason why kernels could not be compiled, or were refused.
 ///
 /// `Debug` prints the same text as `Display`, so that a build script whose `main` returns this error shows it readably.
 #[derive(thiserror::Error)]
@@ -21,7 +21,7 @@ pub enum Error {
     NoCrate {
         /// The folder that the builder was given.
         folder: PathBuf,
-        /// What is missing there.
+        /// The missing part.
         why: String,
     },
     /// No compiler can build the kernels.
@@ -39,9 +39,9 @@ pub enum Error {
     /// The compiler succeeded and left no PTX or no list of sources.
     #[error("the compiler left no {what} in {}: remove {} and build again", file.display(), target.display())]
     NoOutput {
-        /// What is missing.
+        /// Name of the missing part.
         what: &'static str,
-        /// Where it should be.
+        /// Expected place of the file.
         file: PathBuf,
         /// The folder of the device build.
         target: PathBuf,
@@ -64,7 +64,7 @@ pub enum Error {
         name: String,
         /// The architecture that it was assembled for.
         architecture: String,
-        /// What `ptxas` says.
+        /// Message of `ptxas`.
         log: String,
     },
     /// `fatbinary` makes no container of the device code.
@@ -72,7 +72,7 @@ pub enum Error {
     NoContainer {
         /// The crate, or its module.
         name: String,
-        /// What `fatbinary` says.
+        /// Message of `fatbinary`.
         log: String,
     },
     /// Kernels need more registers than there are, and did not ask to spill.
@@ -94,9 +94,9 @@ pub enum Error {
     StaleWithoutToolchain {
         /// The PTX file.
         path: PathBuf,
-        /// How it differs from its sources.
+        /// Difference from the sources.
         why: Stale,
-        /// Where the compiler was looked for, and how to install it.
+        /// Places where no compiler was found, and how to install one.
         missing: NoDeviceToolchain,
     },
     /// An environment variable has a value that means nothing.
@@ -106,17 +106,17 @@ pub enum Error {
         variable: &'static str,
         /// Its value.
         value: String,
-        /// What it may be.
+        /// Values that the setting may have.
         allowed: &'static str,
     },
     /// A file could not be read or written, or a program not be started.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The failed action.
         action: &'static str,
         /// On what.
         path: PathBuf,
-        /// Why it failed.
+        /// Cause of the failure.
         source: io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! How the device compiler is called: the release, the target, flags and profile.
+//! Command line of the device compiler: the release, the target, flags and profile.
 
 /// The release of Rust that compiles kernels. One exact release, because the PTX it generates is checked in.
 pub const RUST_RELEASE: &str = "1.96.0";
@@ -24,7 +24,7 @@ pub(crate) const PROFILE: &[(&str, &str)] = &[
     ("CARGO_PROFILE_RELEASE_PANIC", "abort"),
 ];
 
-/// The compiler flags of the device build, each with what happens without it in `docs/architecture.md`.
+/// Returns the compiler flags of the device build. `docs/architecture.md` says what each of them prevents.
 pub(crate) fn rust_flags(architecture: &str, ptx_version: u32) -> Vec<String> {
     let fixed = [
         "-Zunstable-options",

@@ -5,7 +5,7 @@
 
 const MARKER: &str = "// @launch_bounds ";
 
-/// `ptx` with `.maxntid` and `.minnctapersm` before the body of each kernel that carries launch bounds.
+/// Inserts `.maxntid` and `.minnctapersm` before the body of each kernel that carries launch bounds.
 ///
 /// `.maxntid` bounds the product of the block's extents, so the number goes into the first of them. Kernels that have a
 /// `.maxntid` already stay as they are: applying this twice changes nothing.
@@ -35,7 +35,7 @@ pub fn with_launch_bounds(ptx: &str) -> String {
     out
 }
 
-/// Where the next `.entry` directive stands, at the start of a line or after `.visible`.
+/// Finds the next `.entry` directive, at the start of a line or after `.visible`.
 fn find_entry(ptx: &str) -> Option<usize> {
     ptx.match_indices(".entry ").map(|(at, _)| at).find(|&at| {
         let line = ptx[..at].rsplit('\n').next().unwrap_or_default();
@@ -43,7 +43,7 @@ fn find_entry(ptx: &str) -> Option<usize> {
     })
 }
 
-/// The numbers after the marker: threads per block, and blocks per multiprocessor if any are asked for.
+/// Parses the numbers after the marker: threads per block, and blocks per multiprocessor if given.
 fn bounds(kernel: &str) -> Option<(u32, Option<u32>)> {
     let line = &kernel[kernel.find(MARKER)? + MARKER.len()..];
     let mut numbers = line.lines().next()?.split_whitespace().map_while(|word| word.parse().ok());

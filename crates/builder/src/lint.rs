@@ -1,4 +1,4 @@
-//! What a kernel's PTX must not contain.
+//! Rules for the PTX of kernels.
 //!
 //! Each rule is a slip that compiles, runs and costs speed or correctness: arrays that did not stay in registers,
 //! pointers that lost their address space, atomics and loads at the scope of the whole system where the device's was
@@ -28,7 +28,7 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// The name after [`ALLOW`].
+    /// Returns the name after [`ALLOW`].
     const fn name(self) -> &'static str {
         match self {
             Self::Local => "local",
@@ -77,7 +77,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The first finding of each kind in each kernel, with the number of those like it: one slip breaks many lines.
+/// Returns the first finding of each kind in each kernel, with the number of similar ones: one slip breaks many lines.
 pub fn summary(findings: &[Finding]) -> Vec<String> {
     let of_one_kind = findings.chunk_by(|a, b| a.kernel == b.kernel && a.rule == b.rule);
     let line = |alike: &[Finding]| match alike.len() {
@@ -87,7 +87,7 @@ pub fn summary(findings: &[Finding]) -> Vec<String> {
     of_one_kind.map(line).collect()
 }
 
-/// What to do about the kinds of slip that were found, one line each.
+/// Returns the remedies for the kinds of slip that were found, one line each.
 pub(crate) fn remedies(findings: &[Finding]) -> String {
     let rules: BTreeSet<_> = findings.iter().map(|finding| finding.rule).collect();
     let lines = rules.into_iter().map(|rule| {
@@ -96,7 +96,7 @@ pub(crate) fn remedies(findings: &[Finding]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Every slip in `ptx` that its kernel does not ask for.
+/// Finds every slip in `ptx` that its kernel does not ask for.
 pub fn lint(ptx: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (kernel, lines) in by_kernel(ptx) {
@@ -125,7 +125,8 @@ fn allowance(line: &str) -> Option<&str> {
     line.trim().strip_prefix(ALLOW)?.split_whitespace().next()
 }
 
-/// The lines of each kernel with their numbers; under the empty name those before the first kernel and of functions.
+/// Splits the text into the numbered lines of each kernel; the lines before the first kernel and of functions are under
+/// the empty name.
 fn by_kernel(ptx: &str) -> Vec<(&str, Vec<(usize, &str)>)> {
     let mut kernels = vec![("", Vec::new())];
     for (index, line) in ptx.lines().enumerate() {
@@ -139,7 +140,7 @@ fn by_kernel(ptx: &str) -> Vec<(&str, Vec<(usize, &str)>)> {
     kernels
 }
 
-/// The directive and the name after it, if the line is directive `which`.
+/// Returns the directive and the name after it, if the line is directive `which`.
 fn directive<'a>(line: &'a str, which: &str) -> Option<(&'a str, &'a str)> {
     let code = line.split("//").next().unwrap_or_default();
     let mut words = code.split_whitespace().skip_while(|word| [".visible", ".weak", ".extern"].contains(word));
@@ -148,7 +149,7 @@ fn directive<'a>(line: &'a str, which: &str) -> Option<(&'a str, &'a str)> {
     (first == which).then(|| (first, name.split('(').next().unwrap_or(name)))
 }
 
-/// The rules that a line breaks.
+/// Lists the rules that a line breaks.
 fn rules_broken(line: &str) -> Vec<Rule> {
     let code = line.split("//").next().unwrap_or_default();
     let mut broken = Vec::new();
@@ -199,7 +200,7 @@ fn rule_broken(mnemonic: &str) -> Option<Rule> {
 mod tests {
     use super::*;
 
-    /// A kernel with `body`, after another that is clean.
+    /// Returns a kernel with `body`, after another that is clean.
     fn kernel(body: &str) -> String {
         format!(
             ".version 8.0\n.visible .entry clean(\n\t.param .u32 clean_param_0\n)\n{{\n\tret;\n}}\n\

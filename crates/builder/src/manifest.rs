@@ -1,4 +1,4 @@
-//! What the builder has to know of a crate's `Cargo.toml`.
+//! Fields of a crate's `Cargo.toml` that the builder needs.
 
 use std::{fs, path::Path};
 
@@ -29,7 +29,7 @@ impl Manifest {
     }
 }
 
-/// The `name` in one section. Cargo does not let names be inherited, so they stand there as plain strings.
+/// Returns the `name` in one section. Cargo does not let names be inherited, so they are plain strings.
 fn name_in(text: &str, section: &str) -> Option<String> {
     let lines = text.lines().map(str::trim).skip_while(|line| *line != section).skip(1);
     lines.take_while(|line| !line.starts_with('[')).find_map(|line| {

@@ -1,10 +1,10 @@
-//! What a build script hears from Cargo and tells it.
+//! Messages between Cargo and a build script.
 
 use std::{env, path::PathBuf};
 
 use crate::{Error, assemble, builder::PTX_VARIABLE, toolchain};
 
-/// The folder for a build script's output; `None` outside of one.
+/// Returns the folder for a build script's output; `None` outside of one.
 pub(crate) fn out_dir() -> Option<PathBuf> {
     env::var_os("OUT_DIR").map(PathBuf::from)
 }

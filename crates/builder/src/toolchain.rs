@@ -34,11 +34,11 @@ pub struct DeviceToolchain {
     .rejected.iter().map(|(from, why)| format!("\n  {from}: {why}")).collect::<String>()
 )]
 pub struct NoDeviceToolchain {
-    /// Where one was looked for, and what was wrong there.
+    /// Candidates that were tried, and the fault of each.
     pub rejected: Vec<(String, Unfit)>,
 }
 
-/// What is wrong with one candidate.
+/// Fault of one candidate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unfit {
@@ -60,7 +60,7 @@ pub enum Unfit {
 }
 
 impl DeviceToolchain {
-    /// The compiler that the environment names, else the system's, else rustup's.
+    /// Finds the compiler that the environment names, else the system's, else rustup's.
     ///
     /// # Errors
     /// There is none of that release; the message says what was found where, and how to install one.
@@ -111,7 +111,7 @@ impl fmt::Display for DeviceToolchain {
     }
 }
 
-/// The compiler of rustup's toolchain of that release. Asked for by path: rustup's own proxies would set variables
+/// Finds the compiler of rustup's toolchain of that release. By path, because rustup's own proxies would set variables
 /// that the device build must not see.
 fn rustup_compiler() -> Option<PathBuf> {
     let path = output(Command::new("rustup").args(["which", "--toolchain", RUST_RELEASE, "rustc"])).ok()?;
@@ -119,7 +119,7 @@ fn rustup_compiler() -> Option<PathBuf> {
     path.is_file().then_some(path)
 }
 
-/// What a command prints, if it succeeds.
+/// Returns the output of a command, if it succeeds.
 fn output(command: &mut Command) -> std::io::Result<String> {
     // The library path that rustup sets for the host's compiler is wrong for any other.
     let output = command.env_remove("LD_LIBRARY_PATH").output()?;

@@ -9,7 +9,7 @@ use std::{
 
 use crate::Error;
 
-/// The program that the environment names, else the first one found in PATH, in CUDA's usual folder, or among Python's
+/// Finds the program that the environment names, else the first one in PATH, in CUDA's usual folder, or among Python's
 /// packages.
 pub(crate) fn find(variable: &str, program: &str) -> Option<PathBuf> {
     let named = env::var_os(variable).map(PathBuf::from);
@@ -22,7 +22,7 @@ pub(crate) fn find(variable: &str, program: &str) -> Option<PathBuf> {
         .find(|program| program.is_file())
 }
 
-/// The folders where Python keeps packages, if there is a Python.
+/// Lists the folders of Python's packages, if there is a Python.
 fn python_packages() -> Vec<PathBuf> {
     let script = "import site, sysconfig\n\
                   print(sysconfig.get_paths()['purelib'])\n\
@@ -32,7 +32,8 @@ fn python_packages() -> Vec<PathBuf> {
     String::from_utf8_lossy(&output.stdout).lines().map(PathBuf::from).collect()
 }
 
-/// Where the package `nvidia-cuda-nvcc` puts its programs: `nvidia/cu13/bin`, in older releases `nvidia/cuda_nvcc/bin`.
+/// Lists the folders of the package `nvidia-cuda-nvcc` with its programs: `nvidia/cu13/bin`, in older releases
+/// `nvidia/cuda_nvcc/bin`.
 fn in_packages(packages: &Path, program: &str) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(packages.join("nvidia")) else { return Vec::new() };
     let mut found: Vec<_> = entries.flatten().map(|entry| entry.path().join("bin").join(program)).collect();
@@ -47,7 +48,7 @@ pub(crate) fn in_scratch<T>(work: impl FnOnce(&Path) -> Result<T, Error>) -> Res
     let folder = env::temp_dir().join(format!("warpset-builder-{}-{call}", std::process::id()));
     fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
     let result = work(&folder);
-    // What stays behind in the system's temporary folder does no harm.
+    // A file left in the system's temporary folder does no harm.
     let _ = fs::remove_dir_all(&folder);
     result
 }

@@ -30,7 +30,7 @@ pub unsafe extern "ptx-kernel" fn fill(words: *mut u32, value: u32) {
     }
 }
 
-/// A pointer that lost its address space, because it comes from memory.
+/// Uses a pointer that lost its address space, because it is read from memory.
 ///
 /// # Safety
 /// `words` points to a pointer to a word that no other thread accesses.
@@ -42,7 +42,7 @@ pub unsafe extern "ptx-kernel" fn indirect(words: *const *mut u32) {
 }
 "#;
 
-/// The crate, in a folder and under a name of its own: tests share one folder of the device build.
+/// Writes the crate to a folder and under a name of its own: tests share one folder of the device build.
 fn tiny(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     fs::create_dir_all(folder.join("src")).expect("a folder for the test");

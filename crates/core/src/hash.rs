@@ -19,7 +19,7 @@ pub use xxh64::{ByteSource, xxh64, xxh64_int32, xxh64_u32, xxh64_u64};
 /// 2^64 divided by the golden ratio, odd: spreads small seeds over all bits.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A bijection on 64 bits in which every input bit changes every output bit with probability close to one half.
+/// Permutes 64 bits so that every input bit changes every output bit with probability close to one half.
 ///
 /// Pelle Evensen's `moremur` constants for the Murmur3 finaliser: two multiplications.
 #[inline]
@@ -31,14 +31,14 @@ pub const fn finalise(mut x: u64) -> u64 {
     x ^ (x >> 27)
 }
 
-/// What [`mix`] makes of its seed; a kernel can take this as a parameter and call [`mix_spread`].
+/// Prepares the seed of [`mix`]; a kernel can take the result as a parameter and call [`mix_spread`].
 #[inline]
 pub const fn spread_seed(seed: u64) -> u64 {
     finalise(seed.wrapping_mul(GOLDEN))
 }
 
-/// The seeded hash of an integer: for each seed a bijection on 64 bits. Shorter integers hash as the 64-bit one of
-/// their value.
+/// Hashes an integer under a seed: for each seed a bijection on 64 bits. Shorter integers hash like the 64-bit integer
+/// of their value.
 ///
 /// The seed is spread over all bits first; otherwise neighbouring seeds would only permute a dense range of keys.
 #[inline]
@@ -46,7 +46,7 @@ pub const fn mix(key: u64, seed: u64) -> u64 {
     mix_spread(key, spread_seed(seed))
 }
 
-/// [`mix`] with a seed that went through [`spread_seed`]: one exclusive or and [`finalise`].
+/// Hashes like [`mix`], with a seed prepared by [`spread_seed`]: one exclusive or and [`finalise`].
 #[inline]
 pub const fn mix_spread(key: u64, spread: u64) -> u64 {
     finalise(key ^ spread)

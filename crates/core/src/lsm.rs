@@ -1,4 +1,4 @@
-//! Log-structured merge trees: which level takes a batch, and the filter of a level's keys.
+//! Log-structured merge trees: capacities of levels, and the filter of a level's keys.
 //!
 //! Source: Ashkiani, Li, Farach-Colton, Amenta, Owens, "GPU LSM: A Dynamic Dictionary Data Structure for the GPU",
 //! IPDPS 2018. Departures: levels below the batch size gather batches that are not full (the paper pads them with
@@ -11,20 +11,20 @@ use crate::hash::mix;
 
 pub use number::Number;
 
-/// The smallest capacity of a level.
+/// Smallest capacity of a level.
 pub const LEAST_CAPACITY: u64 = 64;
-/// A gathering level holds this many times what the one below it holds.
+/// Ratio of the capacities of consecutive gathering levels, as a power of two.
 const GATHERING_FACTOR_BITS: u32 = 4;
 
-/// How many levels gather batches that are not full: those smaller than `batch_size`, a power of two.
+/// Returns the number of levels that gather short batches: those smaller than `batch_size`, a power of two.
 #[inline]
 pub const fn gathering_levels(batch_size: u64) -> u32 {
     let bits = batch_size.trailing_zeros();
     bits.saturating_sub(LEAST_CAPACITY.trailing_zeros()) / GATHERING_FACTOR_BITS
 }
 
-/// How many elements level `index` may hold: `batch_size / 256`, `batch_size / 16`, `batch_size`, then twice as many
-/// from level to level.
+/// Returns the capacity of level `index`: `batch_size / 256`, `batch_size / 16`, `batch_size`, then twice the previous
+/// one.
 #[inline]
 pub const fn capacity(batch_size: u64, index: u32) -> u64 {
     let gathering = gathering_levels(batch_size);
@@ -37,30 +37,30 @@ pub const fn capacity(batch_size: u64, index: u32) -> u64 {
 
 /// Bits per key of a level's filter.
 pub const FILTER_BITS_PER_KEY: u64 = 12;
-/// The seed of the hash of the upper half of a key that has more than 64 bits.
+/// Seed of the hash of the upper half of a key with more than 64 bits.
 const UPPER_SEED: u64 = 0x6869_6768_2068_616c;
-/// The seed of its hash.
+/// Seed of the hash of a key.
 const FILTER_SEED: u64 = 0x6c73_6d66_696c_7465;
 
-/// The hash of a key, for [`filter_word`] and [`filter_mask`].
+/// Returns the hash of a key, for [`filter_word`] and [`filter_mask`].
 #[inline]
 pub fn filter_hash(key: impl Number) -> u64 {
     mix(key.folded(), FILTER_SEED)
 }
 
-/// The word of 64 bits in which all bits of a key lie, of `words`. Uses the high bits of the hash.
+/// Returns the place of the 64-bit word that holds all bits of a key, below `words`. Uses the high bits of the hash.
 #[inline]
 pub const fn filter_word(hash: u64, words: u64) -> u64 {
     ((hash as u128 * words as u128) >> 64) as u64
 }
 
-/// The bits of a key in its word: up to four. Uses the low bits of the hash.
+/// Returns the bits of a key in its word: up to four. Uses the low bits of the hash.
 #[inline]
 pub const fn filter_mask(hash: u64) -> u64 {
     1 << (hash & 63) | 1 << (hash >> 6 & 63) | 1 << (hash >> 12 & 63) | 1 << (hash >> 18 & 63)
 }
 
-/// Words of the filter of a level with this many elements.
+/// Returns the number of words of the filter of a level with `len` elements.
 #[inline]
 pub const fn filter_words(len: u64) -> u64 {
     (len * FILTER_BITS_PER_KEY).div_ceil(64)

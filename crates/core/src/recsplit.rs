@@ -6,13 +6,13 @@
 //!
 //! - [`hash`]: bucket of a key, trial hashes, child and leaf position of a hash value.
 //! - [`shape`]: the splitting tree as a function of the number of keys, rotation groups, Golomb parameters.
-//! - [`place`]: where the code of a node stands, from the index of its number.
-//! - [`elias_fano`]: how many bits a list keeps verbatim, and the line that tree positions are relative to.
-//! - [`fingerprint`]: what a static filter keeps of a key.
+//! - [`place`]: position of a node's code, from the index of its number.
+//! - [`elias_fano`]: bits that a list keeps verbatim, and the line that tree positions are relative to.
+//! - [`fingerprint`]: bits of a key in a static filter.
 //! - [`lookup`]: from a key's hash to its number.
-//! - [`candidate`]: the trial hash and the rotations that a stored number stands for.
+//! - [`candidate`]: the trial hash and the rotations that a stored number encodes.
 //!
-//! Departures from the thesis, each with its reason, stand at the head of the module that they touch.
+//! Each module opens with its departures from the thesis, and their reasons.
 
 #[cfg(feature = "recsplit")]
 pub mod candidate;

@@ -26,11 +26,11 @@ use core::marker::PhantomData;
 /// assert_eq!([3, 0, 5, 0].into_iter().fold(LastSet::IDENTITY, LastSet::combine), 5);
 /// ```
 pub trait Operator: 'static {
-    /// What it combines.
+    /// Type of the combined values.
     type Value: Copy + Send + Sync + 'static;
     /// The value that changes nothing when combined.
     const IDENTITY: Self::Value;
-    /// The combination of both, in order.
+    /// Combines two values, in order.
     fn combine(before: Self::Value, after: Self::Value) -> Self::Value;
 }
 
@@ -42,13 +42,13 @@ pub trait Number: Copy + Send + Sync + 'static {
     const MIN: Self;
     /// The largest.
     const MAX: Self;
-    /// The sum, wrapping.
+    /// Adds, wrapping.
     fn plus(self, other: Self) -> Self;
-    /// The smaller.
+    /// Returns the smaller.
     fn smaller(self, other: Self) -> Self;
-    /// The larger.
+    /// Returns the larger.
     fn larger(self, other: Self) -> Self;
-    /// The bits of both.
+    /// Unites the bits of both.
     fn union(self, other: Self) -> Self;
 }
 
@@ -132,7 +132,7 @@ operators! {
     "The bits of all." BitOr: ZERO, union;
 }
 
-/// A value, and whether a segment begins in what it stands for.
+/// Value of a stretch of the input, and whether a segment begins in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flagged<V> {
     /// Whether a segment begins here.
@@ -154,7 +154,7 @@ impl<O: Operator> Operator for Segmented<O> {
     }
 }
 
-/// How many runs begin in a stretch of the input, and the value of its last, unfinished run.
+/// Number of runs that begin in a stretch of the input, and the value of its last, unfinished run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Runs<V> {
     /// Runs that begin here; below 2^60.
@@ -181,12 +181,12 @@ impl<O: Operator> Operator for ByRun<O> {
 pub struct Lift<T> {
     /// The least that it gives.
     pub floor: T,
-    /// What it adds.
+    /// Amount that is added.
     pub add: T,
 }
 
 impl<T: Number> Lift<T> {
-    /// The function's value at `y`.
+    /// Evaluates the function at `y`.
     #[inline(always)]
     pub fn apply(self, y: T) -> T {
         self.floor.larger(y.plus(self.add))

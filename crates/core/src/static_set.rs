@@ -1,36 +1,51 @@
 //! Exact static sets: where a key is, one copy for every backend.
 //!
-//! Keys lie in *buckets* of one cache line. A bijection of 64 bits ([`permute`]) makes a hash of a
-//! key. Its highest bits choose a *shard*, the next ones a *group* of the shard, and the lowest 32, with the group's
-//! *pilot*, one of the shard's buckets. A pilot is a byte that the build found: with it all keys of the group have room
-//! in their buckets. So a lookup reads one byte and one line.
+//! **Problem.** Exact membership in one read of memory, with almost no space beyond the keys themselves. A hash table
+//! needs probing or empty places; a perfect hash function needs a walk before the read.
 //!
-//! Source: pilots of groups, largest group first, are those of Pibiri and Trani, "PTHash", SIGIR 2021, after
-//! Belazzougui, Botelho, Dietzfelbinger, "Hash, Displace, and Compress", ESA 2009; groups of uneven sizes, those of
-//! Hermann, Lehmann, Pibiri, Sanders, Walzer, "PHOBIC", ESA 2024. Departures: a position has room for several keys, so
-//! that pilots of one byte suffice for full buckets; groups belong to shards, which are built one by one; one quadratic
-//! curve, in integers, gives the sizes of the groups.
+//! **Idea.** Keys are stored in *buckets* of one cache line. A bijection of 64 bits ([`permute`]) turns a key into a
+//! hash, so the hash determines the key. The hash chooses a *shard*, a *group* of the shard, and, together with the
+//! group's *pilot*, one of the shard's buckets:
+//!
+//! ```text
+//! hash   | shard bits | group …  |  low 32 bits  |
+//!                         |             |
+//!               pilot = pilots[group]   |
+//!                         \---> place(low, pilot) = bucket of the shard: one line of 8 words
+//! ```
+//!
+//! A pilot is a byte that the build searches for: under it every key of the group finds space in its bucket. The build
+//! treats the largest groups first, while buckets are empty. A lookup reads one pilot and one line.
+//!
+//! **Bound.** At 90 % full buckets of 8 slots (91 % of 16), 256 pilots per group suffice in the fullest of ten thousand
+//! shards with a probability of 99 %; pilots take 1.33 bits per key (1 bit). See [`Shape::for_keys`].
+//!
+//! **Source.** Pilots of groups, largest group first: Pibiri and Trani, "PTHash", SIGIR 2021, after Belazzougui,
+//! Botelho, Dietzfelbinger, "Hash, Displace, and Compress", ESA 2009. Groups of uneven sizes: Hermann, Lehmann, Pibiri,
+//! Sanders, Walzer, "PHOBIC", ESA 2024. Departures: a bucket holds several keys, so pilots of one byte suffice for full
+//! buckets; groups belong to shards, which are built one by one; one quadratic curve, in integers, gives the sizes of
+//! the groups.
 
 use crate::hash::permute::{permute, spread_of, unpermute};
 
 /// Words of 64 bits in the keys of a bucket: a cache line.
 pub const BUCKET_WORDS: usize = 8;
-/// Pilots that are tried for a group.
+/// Pilots to try per group.
 pub const PILOTS: u32 = 256;
-/// Keys that a group may have.
+/// The most keys of a group.
 pub const MOST_IN_GROUP: u32 = 64;
-/// Expected keys of a shard, at most.
+/// The most expected keys of a shard.
 pub const SHARD_KEYS: u64 = 1 << 14;
-/// Bits that number the shards, at most: then buckets have numbers of 32 bits.
+/// The most bits that number the shards: bucket numbers fit 32 bits.
 pub const MOST_SHARD_BITS: u32 = 20;
-/// Keys that a set can have.
+/// The most keys of a set.
 pub const MOST_KEYS: u64 = SHARD_KEYS << MOST_SHARD_BITS;
 
-/// How many shards, groups and buckets there are.
+/// Numbers of shards, groups and buckets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Shape {
-    /// There are 2 to this power shards, at most [`MOST_SHARD_BITS`].
+    /// Base-2 logarithm of the number of shards, at most [`MOST_SHARD_BITS`].
     pub shard_bits: u32,
     /// Groups of a shard.
     pub groups: u32,
@@ -41,9 +56,9 @@ pub struct Shape {
 const _: () = assert!(size_of::<Shape>() == 12);
 
 impl Shape {
-    /// The shape for `keys` different keys in buckets of `slots`, 8 or 16; `None` for more than [`MOST_KEYS`].
+    /// Returns the shape for `keys` different keys in buckets of `slots`, 8 or 16; `None` for more than [`MOST_KEYS`].
     ///
-    /// Nine tenths of 8 slots are used, with groups of 6 keys, or 91 of 100 of 16 slots, with groups of 8: the fullest
+    /// Nine tenths of 8 slots are used, with groups of 6 keys, or 91 of 100 of 16 slots, with groups of 8. The fullest
     /// of ten thousand shards then has pilots with a probability of 99 %, and pilots take 1.33 bits per key, or 1.
     pub const fn for_keys(keys: u64, slots: u32) -> Option<Shape> {
         if keys > MOST_KEYS {
@@ -59,40 +74,41 @@ impl Shape {
         Some(Shape { shard_bits, groups: mean.div_ceil(in_group) as u32, buckets })
     }
 
-    /// Number of shards; of an empty set too.
+    /// Returns the number of shards, at least 1.
     #[inline(always)]
     pub const fn shards(self) -> u64 {
         1 << self.shard_bits
     }
 
-    /// Groups of all shards.
+    /// Returns the number of groups of all shards.
     #[inline(always)]
     pub const fn all_groups(self) -> u64 {
         (self.groups as u64) << self.shard_bits
     }
 
-    /// Buckets of all shards.
+    /// Returns the number of buckets of all shards.
     #[inline(always)]
     pub const fn all_buckets(self) -> u64 {
         (self.buckets as u64) << self.shard_bits
     }
 
-    /// The shard of a hash. Hashes in ascending order have shards in ascending order.
+    /// Returns the shard of a hash. Hashes in ascending order have shards in ascending order.
     #[inline(always)]
     pub const fn shard(self, hash: u64) -> u64 {
         hash >> 1 >> (63 - self.shard_bits)
     }
 
-    /// The group of a hash in its shard. Within a shard hashes in ascending order have groups in ascending order.
+    /// Returns the group of a hash in its shard. Within a shard hashes in ascending order have groups in ascending
+    /// order.
     ///
-    /// The first groups are the largest: at a share `u` of the hashes, `u / 4 + 3 u^2 / 4` of the groups have passed.
-    /// Large groups find room while buckets are empty, and the many small ones fill what is left.
+    /// The first groups are the largest: a share `u` of the hashes falls in the first `u / 4 + 3 u^2 / 4` of the
+    /// groups. Large groups are placed while buckets are empty, and the many small ones fill the rest.
     #[inline(always)]
     pub fn group_in_shard(self, hash: u64) -> u32 {
         self.group_in_shard_by(hash, high)
     }
 
-    /// [`group_in_shard`](Self::group_in_shard) by the caller's own upper half of a product.
+    /// Computes [`group_in_shard`](Self::group_in_shard) with the caller's `high`, the upper half of a product.
     #[inline(always)]
     pub fn group_in_shard_by(self, hash: u64, high: impl Fn(u32, u32) -> u32) -> u32 {
         let share = ((hash << self.shard_bits) >> 32) as u32;
@@ -100,39 +116,40 @@ impl Shape {
         high((share >> 2) + (square >> 1) + (square >> 2), self.groups)
     }
 
-    /// The group of a hash among those of all shards: where its pilot is.
+    /// Returns the group of a hash among those of all shards, the index of its pilot.
     #[inline(always)]
     pub fn group(self, hash: u64) -> u64 {
         self.group_by(hash, high)
     }
 
-    /// [`group`](Self::group) by the caller's own upper half of a product.
+    /// Computes [`group`](Self::group) with the caller's `high`, the upper half of a product.
     #[inline(always)]
     pub fn group_by(self, hash: u64, high: impl Fn(u32, u32) -> u32) -> u64 {
         self.shard(hash) * self.groups as u64 + self.group_in_shard_by(hash, high) as u64
     }
 
-    /// The bucket of a hash among those of all shards, by the pilot of its group.
+    /// Returns the bucket of a hash among those of all shards, by the pilot of its group.
     #[inline(always)]
     pub fn bucket(self, hash: u64, pilot: u32) -> u32 {
         self.bucket_by(hash, pilot, high)
     }
 
-    /// [`bucket`](Self::bucket) by the caller's own upper half of a product.
+    /// Computes [`bucket`](Self::bucket) with the caller's `high`, the upper half of a product.
     #[inline(always)]
     pub fn bucket_by(self, hash: u64, pilot: u32, high: impl Fn(u32, u32) -> u32) -> u32 {
         self.shard(hash) as u32 * self.buckets + place_by(hash as u32, pilot, self.buckets, high)
     }
 }
 
-/// The bucket in its shard of a hash with these low bits, by the pilot of its group: below `buckets`, unless that is 0.
+/// Returns the bucket in its shard of a hash with these low bits, by the pilot of its group: below `buckets`, unless
+/// that is 0.
 #[inline(always)]
 pub fn place(low: u32, pilot: u32, buckets: u32) -> u32 {
     place_by(low, pilot, buckets, high)
 }
 
-/// [`place`] by the caller's own upper half of a product. (`ptxas` of CUDA 12.9 takes the two last multiplications here
-/// for one, if it sees the upper half as a shift of a product of 64 bits.)
+/// Computes [`place`] with the caller's `high`, the upper half of a product. (`ptxas` of CUDA 12.9 merges the last two
+/// multiplications here into one if `high` is written as a shift of a product of 64 bits.)
 #[inline(always)]
 pub fn place_by(low: u32, pilot: u32, buckets: u32, high: impl Fn(u32, u32) -> u32) -> u32 {
     let mut x = (low ^ pilot.wrapping_mul(0x9e37_79b1)).wrapping_mul(0x85eb_ca6b);
@@ -140,25 +157,25 @@ pub fn place_by(low: u32, pilot: u32, buckets: u32, high: impl Fn(u32, u32) -> u
     high(x.wrapping_mul(0xc2b2_ae35), buckets)
 }
 
-/// The hash of a key in 64 bits, under a seed that went through [`spread`].
+/// Returns the hash of a key in 64 bits, under a seed after [`spread`].
 #[inline(always)]
 pub const fn hash(key: u64, spread: u64) -> u64 {
     permute(key, 64, spread)
 }
 
-/// The key of a hash.
+/// Returns the key of a hash.
 #[inline(always)]
 pub const fn key(hash: u64, spread: u64) -> u64 {
     unpermute(hash, 64, spread)
 }
 
-/// What [`hash`] takes of a seed.
+/// Prepares a seed for [`hash`].
 #[inline(always)]
 pub const fn spread(seed: u64) -> u64 {
     spread_of(seed)
 }
 
-/// The upper half of the product.
+/// Returns the upper half of the product.
 #[inline(always)]
 const fn high(x: u32, y: u32) -> u32 {
     ((x as u64 * y as u64) >> 32) as u32

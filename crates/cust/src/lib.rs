@@ -1,5 +1,4 @@
-//! Programs that orchestrate their work with `cust` run Warpset's structures on their contexts, streams
-//! and buffers, and hand ours to `cust`.
+//! Exchange of contexts, streams and memory with the crate `cust`, in both directions and without copies.
 //!
 //! | of `cust` | used by ours | of ours | used by `cust` |
 //! | --- | --- | --- | --- |
@@ -29,7 +28,7 @@ use warpset_gpu::{AdoptedMemory, Device, DeviceSlice, DeviceSliceMut, GpuError, 
 
 pub use cust_crate as cust;
 
-/// Why an exchange with `cust` failed.
+/// Reason why an exchange with `cust` failed.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -54,7 +53,7 @@ impl std::fmt::Debug for Error {
     }
 }
 
-/// The device whose primary context this is.
+/// Returns the device of this primary context.
 ///
 /// # Errors
 /// [`Error::NotPrimary`] if it is none; [`Error::Gpu`] if there is no device that runs our kernels.
@@ -63,7 +62,7 @@ pub fn adopt_context(context: &Context) -> Result<Device, Error> {
     Device::cuda_all()?.into_iter().find(|device| device.as_raw_context() == Some(raw)).ok_or(Error::NotPrimary)
 }
 
-/// The device's context, for `cust`: it is retained once more, and made current on this thread.
+/// Returns the device's context for `cust`: retained once more, and made current on this thread.
 ///
 /// # Errors
 /// [`Error::Emulator`], or what `cust` says.
@@ -75,7 +74,7 @@ pub fn lend_context(device: &Device) -> Result<Context, Error> {
     Ok(Context::new(cust_crate::device::Device::get_device(device.properties().ordinal)?)?)
 }
 
-/// A stream of `cust`, for work of ours.
+/// Wraps a stream of `cust`, for work of ours.
 ///
 /// # Errors
 /// [`GpuError::OtherDevice`] if it belongs to another device.
@@ -87,7 +86,7 @@ pub unsafe fn adopt_stream(device: &Device, stream: &CustStream) -> Result<Strea
     Ok(unsafe { Stream::adopt(device, stream.as_inner().cast())? })
 }
 
-/// A stream of ours, for work of `cust`.
+/// Lends a stream of ours, for work of `cust`.
 ///
 /// # Errors
 /// [`Error::Emulator`].
@@ -113,7 +112,7 @@ impl Deref for LentStream<'_> {
     }
 }
 
-/// Memory of `cust`, for structures of ours: a `DeviceBuffer` or a part of one.
+/// Wraps memory of `cust`, a `DeviceBuffer` or a part of one, for structures of ours.
 ///
 /// # Errors
 /// [`GpuError::OtherDevice`] if it is memory of another device.
@@ -128,17 +127,17 @@ pub unsafe fn adopt_memory<'a, T: Pod + DeviceCopy>(
     Ok(unsafe { AdoptedMemory::new(device, items.as_device_ptr().as_raw(), items.len())? })
 }
 
-/// Items of ours, for `cust` to read.
+/// Lends items of ours, for `cust` to read.
 ///
 /// # Safety
 /// Work of `cust` on these items, and work of ours that writes them, are ordered by a stream, an event or a wait.
 pub unsafe fn lend_slice<'a, T: Pod + DeviceCopy>(items: DeviceSlice<'a, T>) -> LentSlice<'a, T> {
     let pointer = DevicePointer::from_raw(items.as_raw());
-    // SAFETY: the slice is valid for its length as long as `'a`; without `DerefMut` nobody writes it.
+    // SAFETY: the slice is valid for its length during `'a`; without `DerefMut` no code writes it.
     LentSlice { lent: unsafe { CustSlice::from_raw_parts(pointer, items.len()) }, owner: PhantomData }
 }
 
-/// Items of ours, for `cust` to write.
+/// Lends items of ours, for `cust` to write.
 ///
 /// # Safety
 /// Work of `cust` on these items, and work of ours, are ordered by a stream, an event or a wait.
@@ -198,6 +197,6 @@ pub unsafe fn launch(
     config: LaunchConfig,
     arguments: &mut [*mut c_void],
 ) -> Result<(), Error> {
-    // SAFETY: the caller's promise.
+    // SAFETY: `function` and `arguments` fit, by this function's contract.
     unsafe { stream.launch_function(function.to_raw().cast(), config, arguments) }.map_err(Error::from)
 }

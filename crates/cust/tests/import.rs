@@ -7,7 +7,7 @@ use std::process::Command;
 use warpset_cust::Error;
 use warpset_gpu::{Device, GpuError};
 
-/// Where Cargo keeps the source of `cust_raw`; `None` where tests run without Cargo.
+/// Returns the folder of the source of `cust_raw`; `None` where tests run without Cargo.
 fn cust_raw() -> Option<String> {
     let output = Command::new(std::env::var_os("CARGO")?)
         .args(["metadata", "--format-version", "1", "--offline", "--filter-platform", "x86_64-unknown-linux-gnu"])

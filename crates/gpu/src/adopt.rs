@@ -22,7 +22,7 @@ use crate::stream::Stream;
 /// # use warpset_gpu::{AdoptedMemory, Device};
 /// # fn main() -> Result<(), warpset_gpu::GpuError> {
 /// let device = Device::emulator(Default::default());
-/// let theirs = device.from_slice(&[1u32, 2, 3])?; // stands for an allocation of another library
+/// let theirs = device.from_slice(&[1u32, 2, 3])?; // in place of another library's allocation
 ///
 /// // SAFETY: three words that live as long as `theirs`, and that nothing else writes.
 /// let words = unsafe { AdoptedMemory::<u32>::new(&device, theirs.as_slice().as_raw(), 3)? };
@@ -37,7 +37,7 @@ pub struct AdoptedMemory<'a, T> {
 }
 
 impl<'a, T: Pod> AdoptedMemory<'a, T> {
-    /// `len` items at `address` on `device`.
+    /// Wraps `len` items at `address` on `device`.
     ///
     /// # Errors
     /// [`GpuError::InvalidCast`] if the address is not aligned for `T`; [`GpuError::OtherDevice`] if the driver knows
@@ -67,20 +67,20 @@ impl<'a, T: Pod> AdoptedMemory<'a, T> {
         Ok(Self { memory: Memory::adopted(device, place, bytes), len, owner: PhantomData })
     }
 
-    /// The items, to be read.
+    /// Borrows the items for reading.
     pub fn as_slice(&self) -> DeviceSlice<'_, T> {
         DeviceSlice::new(&self.memory, self.len)
     }
 
-    /// The items, to be written.
+    /// Borrows the items for writing.
     pub fn as_mut_slice(&mut self) -> DeviceSliceMut<'_, T> {
         DeviceSliceMut::new(&self.memory, self.len)
     }
 }
 
 impl Stream {
-    /// The stream of another owner, as one of ours: work that this crate queues on it runs in its order, and memory
-    /// that is freed waits for it. Dropping the last clone leaves the other owner's stream as it is.
+    /// Wraps the stream of another owner: work that this crate queues on it runs in its order, and memory that is freed
+    /// waits for it. Dropping the last clone leaves the other owner's stream unchanged.
     ///
     /// # Errors
     /// [`GpuError::OtherDevice`] if the stream belongs to another context than the device's primary one;
@@ -92,7 +92,7 @@ impl Stream {
     pub unsafe fn adopt(device: &Device, raw: *mut c_void) -> Result<Stream> {
         match &device.0 {
             #[cfg(feature = "cuda")]
-            // SAFETY: the caller's promise.
+            // SAFETY: `raw` is a stream that outlives the result, by this function's contract.
             Executor::Cuda(cuda) => unsafe { Stream::adopted(device, cuda, raw) },
             Executor::Emulator(_) => {
                 let _ = raw;
@@ -117,7 +117,7 @@ impl Stream {
     ) -> Result<()> {
         match &self.device().0 {
             #[cfg(feature = "cuda")]
-            // SAFETY: the caller's promise.
+            // SAFETY: `function` and `arguments` fit, by this function's contract.
             Executor::Cuda(_) => unsafe { self.cuda().launch_function(function, config, arguments) },
             Executor::Emulator(_) => {
                 let _ = (function, config, arguments);
@@ -128,8 +128,8 @@ impl Stream {
 }
 
 impl Device {
-    /// The driver's handle of the primary context (`CUcontext`), which this crate works in; `None` on the emulator. It
-    /// lives as long as the device.
+    /// Returns the driver's handle of the primary context (`CUcontext`), which this crate works in; `None` on the
+    /// emulator. It is valid while the device is held.
     pub fn as_raw_context(&self) -> Option<*mut c_void> {
         match &self.0 {
             #[cfg(feature = "cuda")]
@@ -140,15 +140,16 @@ impl Device {
 }
 
 impl<T: Pod> DeviceSlice<'_, T> {
-    /// The address on the device, for other libraries: valid for reads of the slice's items while the slice lives.
+    /// Returns the address on the device, for other libraries: valid for reads of the slice's items while the slice is
+    /// borrowed.
     pub fn as_raw(&self) -> u64 {
         self.address() as u64
     }
 }
 
 impl<T: Pod> DeviceSliceMut<'_, T> {
-    /// The address on the device, for other libraries: valid for reads and writes of the slice's items while the slice
-    /// lives.
+    /// Returns the address on the device, for other libraries: valid for reads and writes of the slice's items while
+    /// the slice is borrowed.
     pub fn as_raw_mut(&mut self) -> u64 {
         self.as_slice().as_raw()
     }

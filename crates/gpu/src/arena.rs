@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::memory::{Memory, byte_len};
 use crate::{DeviceSliceMut, DeviceVec, Stream};
 
-/// What each vector's address is a multiple of, as that of an allocation is.
+/// Alignment of every vector's address, equal to that of an allocation.
 const ALIGNMENT: usize = 256;
 
 /// An allocation from whose begin on vectors are taken. It is freed with the last of them.
@@ -20,8 +20,8 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// Room for vectors that take these bytes together, by [`Arena::bytes_of`], allocated and freed in the order of
-    /// `stream`.
+    /// Allocates room for vectors of `bytes` bytes together, as counted by [`Arena::bytes_of`]; allocated and freed in
+    /// the order of `stream`.
     ///
     /// # Errors
     /// [`GpuError::OutOfMemory`](crate::GpuError::OutOfMemory), and other errors of the driver's allocation.
@@ -29,7 +29,7 @@ impl Arena {
         Ok(Arena { memory: Arc::new(Memory::on_stream(stream, bytes)?), bytes, taken: 0 })
     }
 
-    /// The bytes that a vector of `len` items takes.
+    /// Returns the bytes that a vector of `len` items takes.
     ///
     /// # Errors
     /// [`GpuError::TooLarge`](crate::GpuError::TooLarge).
@@ -37,7 +37,7 @@ impl Arena {
         Ok(byte_len::<T>(len)?.next_multiple_of(ALIGNMENT))
     }
 
-    /// A vector with unspecified contents, or what [`Arena::rest`] was filled with.
+    /// Takes a vector with unspecified contents, or with the bytes that [`Arena::rest`] was filled with.
     ///
     /// # Errors
     /// [`GpuError::TooLarge`](crate::GpuError::TooLarge).
@@ -52,7 +52,7 @@ impl Arena {
         Ok(DeviceVec::of_memory(memory, len))
     }
 
-    /// What has not been taken yet.
+    /// Borrows the bytes that have not been taken yet.
     pub fn rest(&mut self) -> DeviceSliceMut<'_, u8> {
         DeviceSliceMut::new(&self.memory, self.bytes).split_at_mut(self.taken).1
     }

@@ -1,4 +1,4 @@
-//! Which backend this machine gets, and why.
+//! Choice of the backend for this machine, with the reason.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::error::{GpuError, Result};
 /// `cpu`, which turns CUDA off.
 pub const BACKEND_VARIABLE: &str = "WARPSET_BACKEND";
 
-/// What [`Backend::auto`] found.
+/// Result of [`Backend::auto`].
 #[derive(Clone, Debug)]
 pub enum Backend {
     /// A CUDA device that runs our kernels.
@@ -19,7 +19,7 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// The first CUDA device that can run our kernels, or the reason why there is none. Never panics.
+    /// Finds the first CUDA device that can run our kernels, or the reason why there is none. Never panics.
     ///
     /// ```
     /// match warpset_gpu::Backend::auto() {
@@ -34,7 +34,7 @@ impl Backend {
         }
     }
 
-    /// The device, unless it is the CPU.
+    /// Returns the device, unless the backend is the CPU.
     pub fn device(&self) -> Option<&Device> {
         match self {
             Self::Cuda(device) => Some(device),
@@ -42,7 +42,7 @@ impl Backend {
         }
     }
 
-    /// Why there is no CUDA device; `None` if there is one.
+    /// Returns the reason why there is no CUDA device; `None` if there is one.
     pub fn reason(&self) -> Option<&GpuError> {
         match self {
             Self::Cuda(_) => None,
@@ -89,7 +89,7 @@ pub(crate) enum Setting {
     Off(String),
 }
 
-/// What the environment variable says.
+/// Parses the environment variable.
 pub(crate) fn setting() -> Result<Setting> {
     match std::env::var_os(BACKEND_VARIABLE) {
         None => Ok(Setting::Any),
@@ -97,7 +97,7 @@ pub(crate) fn setting() -> Result<Setting> {
     }
 }
 
-/// An error if the environment turns CUDA off.
+/// Reports an error if the environment turns CUDA off.
 pub(crate) fn check_enabled() -> Result<()> {
     match setting()? {
         Setting::Off(value) => Err(GpuError::Disabled { variable: BACKEND_VARIABLE, value }),

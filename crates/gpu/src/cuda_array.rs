@@ -70,13 +70,13 @@ pub struct CudaArrayInterface {
     pub version: u32,
 }
 
-/// The type of an item, as `typestr` names it.
+/// Names the type of an item in the notation of `typestr`.
 fn typestr_of<T: ArrayItem>() -> String {
     let order = if size_of::<T>() == 1 { '|' } else { '<' };
     format!("{order}{}{}", T::KIND, size_of::<T>())
 }
 
-/// An array that does not fit what is asked of it.
+/// Returns the error of an array that does not fit the request.
 pub(crate) fn unfit(field: &'static str, found: impl ToString, expected: impl ToString) -> GpuError {
     GpuError::ForeignArray { field, found: found.to_string(), expected: expected.to_string() }
 }
@@ -87,19 +87,19 @@ impl CudaArrayInterface {
         CudaArrayInterface { shape, typestr, data, strides: None, stream: None, version: 3 }
     }
 
-    /// What another library is told of a slice that it may read. It must not use it once the slice's owner is gone; and
+    /// Describes a slice that another library may read. The library must not use it once the slice's owner is gone.
     /// `stream` is `None`, so wait first for work that writes the slice (`Device::synchronize`).
     pub fn from_slice<T: ArrayItem>(slice: DeviceSlice<'_, T>) -> Self {
         Self::of::<T>(slice.as_raw(), slice.len(), true)
     }
 
-    /// What another library is told of a slice that it may read and write; [`from_slice`](Self::from_slice) says until
-    /// when.
+    /// Describes a slice that another library may read and write, under the conditions of
+    /// [`from_slice`](Self::from_slice).
     pub fn from_mut_slice<T: ArrayItem>(mut slice: DeviceSliceMut<'_, T>) -> Self {
         Self::of::<T>(slice.as_raw_mut(), slice.len(), false)
     }
 
-    /// How many items there are.
+    /// Returns the number of items.
     ///
     /// # Errors
     /// [`GpuError::ForeignArray`] if that is no number of this machine.
@@ -126,8 +126,8 @@ impl CudaArrayInterface {
             })
     }
 
-    /// The array's items, all dimensions in one, if they are of type `T` and lie one after the other. If the array
-    /// names a stream, waits for all work on the device, which includes that stream's.
+    /// Wraps the array's items, all dimensions in one, if they are of type `T` and contiguous. If the array names a
+    /// stream, waits for all work on the device, which includes that stream's.
     ///
     /// # Errors
     /// [`GpuError::ForeignArray`] names the field that does not fit. Those of [`AdoptedMemory::new`].
@@ -161,7 +161,7 @@ impl CudaArrayInterface {
         }
         // An array without items may have any address.
         let address = if len == 0 { 0 } else { self.data.0 };
-        // SAFETY: the caller's promise.
+        // SAFETY: the array's items are contiguous, as checked, and stay valid by this function's contract.
         unsafe { AdoptedMemory::new(device, address, len) }
     }
 }
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
     use crate::testing::devices;
 
-    /// The field that is refused.
+    /// Returns the name of the refused field.
     fn refused<T: ArrayItem>(array: &CudaArrayInterface, device: &Device) -> &'static str {
         // SAFETY: nothing is accessed.
         match unsafe { array.adopt::<T>(device) } {
@@ -187,7 +187,7 @@ mod tests {
             let mut there = device.from_slice(&[1i32, -2, 3, -4, 5, -6]).unwrap();
             let mut array = CudaArrayInterface::from_mut_slice(there.as_mut_slice());
             assert_eq!((array.typestr.as_str(), array.data.1), ("<i4", false));
-            // As another library tells of it: two dimensions, strides, a stream.
+            // An array as another library describes it: two dimensions, strides, a stream.
             array.shape = vec![2, 1, 3];
             array.strides = Some(vec![12, 99, 4]);
             array.stream = Some(1);

@@ -35,7 +35,7 @@ pub(crate) enum Executor {
 }
 
 impl Device {
-    /// The CUDA device of this ordinal. Opening a device again while it is held yields the same one.
+    /// Opens the CUDA device of this ordinal. Opening a device again while it is held yields the same one.
     ///
     /// # Errors
     /// Why it cannot be used: [`GpuError::is_unavailable`] holds for all of these.
@@ -50,7 +50,7 @@ impl Device {
         }
     }
 
-    /// How many CUDA devices there are, at least one.
+    /// Counts the CUDA devices; at least one.
     ///
     /// # Errors
     /// Why there is none.
@@ -62,7 +62,7 @@ impl Device {
         Err(GpuError::NotBuiltIn)
     }
 
-    /// Every CUDA device that can run our kernels, in the order of their ordinals.
+    /// Opens every CUDA device that can run our kernels, in the order of their ordinals.
     ///
     /// # Errors
     /// Why there is none.
@@ -74,13 +74,13 @@ impl Device {
         results.into_iter().collect()
     }
 
-    /// A new emulated device, with the default properties.
+    /// Makes an emulated device with the default properties.
     #[cfg(feature = "emulator")]
     pub fn emulator(config: emulator::Config) -> Self {
         Self::emulator_with(EmulatorOptions { config, ..EmulatorOptions::default() })
     }
 
-    /// A new emulated device.
+    /// Makes an emulated device with these options.
     #[cfg(feature = "emulator")]
     pub fn emulator_with(options: EmulatorOptions) -> Self {
         Self(Executor::Emulator(Arc::new(EmulatedDevice::new(options))))
@@ -91,7 +91,7 @@ impl Device {
         self.properties().is_emulator
     }
 
-    /// What the device is.
+    /// Returns the properties of the device.
     pub fn properties(&self) -> &DeviceProperties {
         match &self.0 {
             #[cfg(feature = "cuda")]
@@ -100,7 +100,7 @@ impl Device {
         }
     }
 
-    /// How much memory there is, and is left.
+    /// Returns the amounts of device memory, in total and free.
     ///
     /// # Errors
     /// [`GpuError::Driver`] with the driver's code.
@@ -191,7 +191,7 @@ impl Device {
         self.synchronize()
     }
 
-    /// A new stream. Streams are non-blocking: none waits for the legacy default stream.
+    /// Makes a stream. Streams are non-blocking: none waits for the legacy default stream.
     ///
     /// # Errors
     /// [`GpuError::Driver`] with the driver's code.
@@ -199,7 +199,7 @@ impl Device {
         Stream::new(self, 0)
     }
 
-    /// A new stream with a priority: the lower the number, the sooner its blocks run. The driver clamps it.
+    /// Makes a stream with a priority: the lower the number, the sooner its blocks run. The driver clamps it.
     ///
     /// # Errors
     /// [`GpuError::Driver`] with the driver's code.
@@ -207,7 +207,7 @@ impl Device {
         Stream::new(self, priority)
     }
 
-    /// A new event.
+    /// Makes an event.
     ///
     /// # Errors
     /// [`GpuError::Driver`] with the driver's code.
@@ -215,7 +215,7 @@ impl Device {
         Event::new(self)
     }
 
-    /// `len` items with unspecified contents (poison on the emulator).
+    /// Allocates `len` items with unspecified contents (poison on the emulator).
     ///
     /// # Errors
     /// [`GpuError::OutOfMemory`], [`GpuError::TooLarge`]; [`GpuError::Driver`] for anything else that the driver
@@ -224,7 +224,7 @@ impl Device {
         DeviceVec::on_device(self, len)
     }
 
-    /// `len` items of zero bytes.
+    /// Allocates `len` items of zero bytes.
     ///
     /// # Errors
     /// [`GpuError::OutOfMemory`], [`GpuError::TooLarge`]; [`GpuError::Driver`] for anything else that the driver
@@ -235,7 +235,7 @@ impl Device {
         Ok(vector)
     }
 
-    /// A copy of `items` on the device.
+    /// Copies `items` to the device.
     ///
     /// # Errors
     /// [`GpuError::OutOfMemory`], [`GpuError::TooLarge`]; [`GpuError::Driver`] for anything else that the driver
@@ -246,7 +246,7 @@ impl Device {
         Ok(vector)
     }
 
-    /// `len` zero items of page-locked host memory, from which copies are fast and asynchronous.
+    /// Allocates `len` zero items of page-locked host memory, from which copies are fast and asynchronous.
     ///
     /// # Errors
     /// [`GpuError::OutOfMemory`], [`GpuError::TooLarge`]; [`GpuError::Driver`] for anything else that the driver
@@ -271,7 +271,7 @@ impl Device {
         }
     }
 
-    /// The kernels that this device has loaded, by module and name; on the emulator, those that it has been asked for.
+    /// Lists the kernels that this device has loaded, by module and name; on the emulator, the launched ones.
     pub fn loaded_kernels(&self) -> Vec<LoadedKernel> {
         match &self.0 {
             #[cfg(feature = "cuda")]
@@ -280,7 +280,7 @@ impl Device {
         }
     }
 
-    /// What the compiler made of a kernel; `None` on the emulator.
+    /// Returns the compiler's figures for a kernel; `None` on the emulator.
     ///
     /// # Errors
     /// [`GpuError::UnknownModule`], [`GpuError::UnknownKernel`]; [`GpuError::PtxRejected`] if the driver does not take
@@ -296,8 +296,8 @@ impl Device {
         }
     }
 
-    /// Blocks of the shape of `config` that can be resident on the whole device at once: how many blocks a grid
-    /// whose blocks wait for each other, or that walks its input by grid stride, should have.
+    /// Returns the blocks of the shape of `config` that can be resident on the whole device at once: how many blocks a
+    /// grid whose blocks wait for each other, or that walks its input by grid stride, should have.
     ///
     /// # Errors
     /// [`GpuError::InvalidLaunch`] if no block of this shape fits; what [`Device::kernel_attributes`] returns.
@@ -311,7 +311,7 @@ impl Device {
         }
     }
 
-    /// An error unless `other` is this device; `operation` is the subject of the message.
+    /// Reports an error unless `other` is this device; `operation` is the subject of the message.
     ///
     /// # Errors
     /// [`GpuError::OtherDevice`].
@@ -323,7 +323,7 @@ impl Device {
         Err(GpuError::OtherDevice { operation, expected, found })
     }
 
-    /// [`Device::expect_same`] for several.
+    /// Does the work of [`Device::expect_same`] for several devices.
     ///
     /// # Errors
     /// [`GpuError::OtherDevice`] names the first that is another one.

@@ -10,7 +10,7 @@ use crate::device::Device;
 use crate::error::{GpuError, Result};
 use crate::faults;
 
-/// How long a thread of a pool that has nothing to do sleeps while other threads work for it.
+/// Sleep of an idle thread of a pool while other threads work for it.
 const IDLE: Duration = Duration::from_micros(50);
 
 /// Different devices of one kind, at least one, whose memory can be copied to each other: what operations on several
@@ -51,7 +51,7 @@ impl Devices {
         Ok(Self(devices))
     }
 
-    /// Every CUDA device that can run our kernels, in the order of their ordinals.
+    /// Opens every CUDA device that can run our kernels, in the order of their ordinals.
     ///
     /// # Errors
     /// Why there is none.
@@ -59,17 +59,17 @@ impl Devices {
         Self::new(Device::cuda_all()?)
     }
 
-    /// The devices, in the order in which they were given.
+    /// Returns the devices in the order in which they were given.
     pub fn all(&self) -> &[Device] {
         &self.0
     }
 
-    /// The first device.
+    /// Returns the first device.
     pub fn first(&self) -> &Device {
         &self.0[0]
     }
 
-    /// The first `count` of them, at least one.
+    /// Returns the first `count` devices, at least one.
     #[must_use]
     pub fn at_most(&self, count: usize) -> Self {
         Self(self.0[..count.clamp(1, self.0.len())].to_vec())
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(failed.iter().sum::<usize>(), 2);
     }
 
-    /// Every thread of the pool waits for workers that want the pool.
+    /// Checks that no deadlock occurs when every thread of the pool waits for workers that use the pool.
     #[test]
     fn workers_may_use_the_pool_that_waits_for_them() {
         let devices = Devices::new(emulators(3)).unwrap();

@@ -1,5 +1,4 @@
-//! Tensors of PyTorch, JAX, CuPy, NumPy and others, by DLPack: theirs used here, and ours given to them, without a
-//! copy.
+//! Exchange of tensors with PyTorch, JAX, CuPy, NumPy and others by DLPack, in both directions and without a copy.
 //!
 //! Source: DLPack 1.3, `include/dlpack/dlpack.h`, and its Python specification. A program that embeds Python, or talks
 //! to it, takes the pointer out of the capsule that `__dlpack__` returns, and renames the capsule to `used_dltensor` or
@@ -47,7 +46,7 @@ pub use abi::{
 /// The code of booleans, whose items are bytes.
 const BOOLEAN: u8 = 6;
 
-/// The type of an item, as DLPack names it.
+/// Names the type of an item in DLPack's terms.
 fn type_of<T: ArrayItem>() -> DLDataType {
     let code = match T::KIND {
         'i' => 0,
@@ -57,14 +56,14 @@ fn type_of<T: ArrayItem>() -> DLDataType {
     DLDataType { code, bits: 8 * size_of::<T>() as u8, lanes: 1 }
 }
 
-/// Where memory of a device is, as DLPack names it.
+/// Names the place of a device's memory in DLPack's terms.
 fn place_of(device: &Device) -> DLDevice {
     let properties = device.properties();
     let device_type = if properties.is_emulator { DL_EXT_DEV } else { DL_CUDA };
     DLDevice { device_type, device_id: properties.ordinal as i32 }
 }
 
-/// What a tensor holds, and where.
+/// Items of a tensor and their place.
 struct Items {
     address: usize,
     len: usize,
@@ -73,7 +72,7 @@ struct Items {
 }
 
 impl Items {
-    /// The items of a tensor, if they are of type `T` and lie one after the other in a place that `is_here` takes.
+    /// Finds the items of a tensor, if they are of type `T` and contiguous in a place that `is_here` accepts.
     ///
     /// # Safety
     /// `managed` is a sound tensor of whatever version.
@@ -81,13 +80,13 @@ impl Items {
         managed: NonNull<M>,
         is_here: impl FnOnce(DLDevice) -> Result<()>,
     ) -> Result<Items> {
-        // SAFETY: the caller's promise.
+        // SAFETY: a sound tensor, by this function's contract.
         if let Some(DLPackVersion { major, minor }) = unsafe { M::version(managed) }
             && major != DLPACK_MAJOR_VERSION
         {
             return Err(unfit("version", format!("{major}.{minor}"), format!("{DLPACK_MAJOR_VERSION}.x")));
         }
-        // SAFETY: the caller's promise, and this version has this layout.
+        // SAFETY: the tensor is sound, by this function's contract, and this version has this layout.
         let managed = unsafe { managed.as_ref() };
         let tensor = managed.tensor();
         is_here(tensor.device)?;
@@ -135,7 +134,7 @@ impl Items {
 }
 
 impl DLTensor {
-    /// The numbers of all dimensions, unless there are dimensions and no numbers.
+    /// Returns the numbers of all dimensions, unless there are dimensions and no numbers.
     fn dimensions(&self, numbers: *mut i64) -> Option<&[i64]> {
         match usize::try_from(self.ndim) {
             Ok(0) => Some(&[]),
@@ -169,6 +168,8 @@ unsafe impl Send for Owner {}
 unsafe impl Sync for Owner {}
 
 impl Owner {
+    /// Takes over a tensor.
+    ///
     /// # Safety
     /// The tensor is ours alone, and its deleter has not been called. The deleter may be called on any thread that the
     /// owner is sent to.
@@ -218,29 +219,30 @@ impl<T: ArrayItem> DeviceTensor<T> {
         let is_here = |found| {
             if found == here { Ok(()) } else { Err(unfit("device", format!("{found:?}"), format!("{here:?}"))) }
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: a sound tensor, by this function's contract.
         let items = unsafe { Items::of::<T, M>(tensor, is_here)? };
         device.synchronize()?;
         // A tensor without items may have any address.
         let address = if items.len == 0 { 0 } else { items.address as u64 };
-        // SAFETY: the caller's promise; the memory is dropped before its owner.
+        // SAFETY: the items stay valid until the deleter is called, and the memory is dropped before `owner`, which
+        // calls it.
         let memory = unsafe { AdoptedMemory::new(device, address, items.len)? };
-        // SAFETY: the caller's promise.
+        // SAFETY: the deleter has not been called, by this function's contract, and `Owner` alone calls it.
         let owner = unsafe { Owner::new(tensor) };
         Ok(Self { memory, items, device: device.clone(), _owner: owner })
     }
 
-    /// Items in each dimension.
+    /// Returns the number of items in each dimension.
     pub fn shape(&self) -> &[usize] {
         &self.items.shape
     }
 
-    /// The items, to be read: all dimensions in one.
+    /// Borrows the items for reading, all dimensions in one.
     pub fn as_slice(&self) -> DeviceSlice<'_, T> {
         self.memory.as_slice()
     }
 
-    /// The items, to be written.
+    /// Borrows the items for writing.
     ///
     /// # Errors
     /// [`GpuError::ForeignArray`] if the tensor's flags forbid it. The form without a version has no flags.
@@ -252,7 +254,7 @@ impl<T: ArrayItem> DeviceTensor<T> {
 
 impl<T: ArrayItem> Drop for DeviceTensor<T> {
     fn drop(&mut self) {
-        // What failed is reported by the next call to the device.
+        // The next call to the device reports a failure.
         let _ = self.device.synchronize();
     }
 }
@@ -298,25 +300,25 @@ impl<T: ArrayItem> HostTensor<T> {
             DL_CPU | DL_CUDA_HOST => Ok(()),
             _ => Err(unfit("device", format!("{found:?}"), "one of the host: 1, or 3 for pinned memory")),
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: a sound tensor, by this function's contract.
         let items = unsafe { Items::of::<T, M>(tensor, is_here)? };
-        // SAFETY: the caller's promise, and the version has been checked.
+        // SAFETY: the tensor is sound, by this function's contract, and `Items::of` has checked its version.
         let data = unsafe { tensor.as_ref() }.tensor().data.cast::<u8>();
         let data = match items.len {
             0 => NonNull::dangling(),
             // `Items::of` has checked that the address is aligned and not null.
             _ => NonNull::new(data.wrapping_add(items.address - data.addr()).cast()).unwrap_or(NonNull::dangling()),
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: the deleter has not been called, by this function's contract, and `Owner` alone calls it.
         Ok(Self { data, items, _owner: unsafe { Owner::new(tensor) } })
     }
 
-    /// Items in each dimension.
+    /// Returns the number of items in each dimension.
     pub fn shape(&self) -> &[usize] {
         &self.items.shape
     }
 
-    /// The items, to be written.
+    /// Borrows the items for writing.
     ///
     /// # Errors
     /// As for [`DeviceTensor::as_mut_slice`].
@@ -342,19 +344,19 @@ impl<T: ArrayItem> fmt::Debug for HostTensor<T> {
     }
 }
 
-/// What lives as long as a tensor of ours is used elsewhere.
+/// Data that must stay until other libraries have released a tensor of ours.
 struct Context<O> {
     shape: [i64; 1],
     strides: [i64; 1],
     _owner: O,
 }
 
-/// A tensor of one dimension; its deleter drops `owner`.
+/// Makes a tensor of one dimension; its deleter drops `owner`.
 fn export<M: ManagedTensor, T: ArrayItem, O>(owner: O, device: DLDevice, data: *mut T, len: usize) -> NonNull<M> {
     export_as(owner, device, data, len, type_of::<T>())
 }
 
-/// [`export`] with another name for the type of the items.
+/// Does the work of [`export`] with another name for the type of the items.
 fn export_as<M: ManagedTensor, T: ArrayItem, O>(
     owner: O,
     device: DLDevice,
@@ -384,16 +386,16 @@ struct FreedAfterAll<T: Pod>(DeviceVec<T>);
 
 impl<T: Pod> Drop for FreedAfterAll<T> {
     fn drop(&mut self) {
-        // What failed is reported by the next call to the device.
+        // The next call to the device reports a failure.
         let _ = self.0.device().synchronize();
     }
 }
 
 impl<T: ArrayItem> DeviceVec<T> {
-    /// The vector as a tensor of one dimension for another library, which gives it back by its deleter, on any thread;
-    /// that waits for all work on the device and frees the memory. Waits for all work on the device first. If no
-    /// library takes the tensor, its memory stays allocated. On the emulator it says [`DL_EXT_DEV`], which no other
-    /// library takes.
+    /// Turns the vector into a tensor of one dimension for another library, after waiting for all work on the device.
+    /// The library releases it by its deleter, on any thread; that waits for all work on the device and frees the
+    /// memory. If no library takes the tensor, its memory stays allocated. On the emulator its device is
+    /// [`DL_EXT_DEV`], which no other library takes.
     ///
     /// # Errors
     /// The error of earlier work on the device. The vector is dropped then.
@@ -434,25 +436,25 @@ impl<T: ArrayItem> Clone for SharedVec<T> {
 }
 
 impl SharedVec<u8> {
-    /// Bytes 0 and 1, which other libraries see as booleans.
+    /// Shares bytes 0 and 1, which other libraries see as booleans.
     pub fn booleans(vector: DeviceVec<u8>) -> Self {
         Self { dtype: DLDataType { code: BOOLEAN, ..type_of::<u8>() }, ..Self::new(vector) }
     }
 }
 
 impl<T: ArrayItem> SharedVec<T> {
-    /// A vector to share.
+    /// Wraps a vector to share it.
     pub fn new(vector: DeviceVec<T>) -> Self {
         Self { vector: Arc::new(FreedAfterAll(vector)), dtype: type_of::<T>() }
     }
 
-    /// The items, to be read.
+    /// Borrows the items for reading.
     pub fn as_slice(&self) -> DeviceSlice<'_, T> {
         self.vector.0.as_slice()
     }
 
-    /// The fields of the `__cuda_array_interface__` that other libraries are given. They may read and write the items
-    /// as long as a clone lives; the calls of this crate that access them wait for all work on the device.
+    /// Returns the fields of `__cuda_array_interface__` for other libraries. They may read and write the items while a
+    /// clone exists; the calls of this crate that access them wait for all work on the device.
     pub fn interface(&self) -> CudaArrayInterface {
         let mut array = CudaArrayInterface::from_slice(self.as_slice());
         array.data.1 = false;
@@ -462,7 +464,7 @@ impl<T: ArrayItem> SharedVec<T> {
         array
     }
 
-    /// A tensor of one dimension for another library, which gives it back by its deleter, on any thread.
+    /// Returns a tensor of one dimension for another library, which releases it by its deleter, on any thread.
     ///
     /// # Safety
     /// - While the tensor is used, all reads and writes of the items, here and there, are ordered by a stream or an
@@ -474,7 +476,7 @@ impl<T: ArrayItem> SharedVec<T> {
         export_as(self.vector.clone(), place_of(items.device()), data, items.len(), self.dtype)
     }
 
-    /// The device of the items, as `__dlpack_device__` names it.
+    /// Returns the device of the items in the form of `__dlpack_device__`.
     pub fn place(&self) -> DLDevice {
         place_of(self.as_slice().device())
     }
@@ -486,8 +488,8 @@ impl<T: ArrayItem> fmt::Debug for SharedVec<T> {
     }
 }
 
-/// A vector as a tensor of one dimension in host memory for another library, which gives it back by its deleter, on any
-/// thread. If no library takes the tensor, its memory stays allocated.
+/// Turns a vector into a tensor of one dimension in host memory for another library, which releases it by its deleter,
+/// on any thread. If no library takes the tensor, its memory stays allocated.
 pub fn vec_into_dlpack<T: ArrayItem, M: ManagedTensor>(mut items: Vec<T>) -> NonNull<M> {
     let (data, len) = (items.as_mut_ptr(), items.len());
     export(items, DLDevice { device_type: DL_CPU, device_id: 0 }, data, len)

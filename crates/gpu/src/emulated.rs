@@ -22,11 +22,11 @@ pub(crate) use self::deferred::Point;
 pub(crate) use self::stream::EmulatedStream;
 use self::work::Work;
 
-/// What an emulated device is like; [`Device::emulator`](crate::Device::emulator) takes the defaults.
+/// Options of an emulated device; [`Device::emulator`](crate::Device::emulator) takes the defaults.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EmulatorOptions {
-    /// How kernels are run: seed, detectors, limits; and the bytes of device memory, past which allocations fail.
+    /// Options of kernel runs: seed, detectors, limits, and the bytes of device memory, past which allocations fail.
     pub config: Config,
     /// Multiprocessors, as code that sizes its grids sees them. Default: 4.
     pub multiprocessors: u32,
@@ -44,20 +44,20 @@ impl Default for EmulatorOptions {
 }
 
 impl EmulatorOptions {
-    /// Settings of the emulator that runs the kernels.
+    /// Sets the options of the emulator that runs the kernels.
     #[must_use]
     pub fn config(self, config: Config) -> Self {
         Self { config, ..self }
     }
 
-    /// Bytes of device memory, past which allocations fail.
+    /// Sets the bytes of device memory, past which allocations fail.
     #[must_use]
     pub fn memory_bytes(mut self, memory_bytes: usize) -> Self {
         self.config.memory_bytes = memory_bytes;
         self
     }
 
-    /// Number of multiprocessors that the device says it has, 1 to 4096.
+    /// Sets the number of multiprocessors that the device reports, 1 to 4096.
     #[must_use]
     pub fn multiprocessors(self, multiprocessors: u32) -> Self {
         Self { multiprocessors, ..self }
@@ -69,7 +69,7 @@ impl EmulatorOptions {
         Self { deferred, ..self }
     }
 
-    /// Bytes of L2 cache, at most 2^40.
+    /// Sets the bytes of L2 cache, at most 2^40.
     #[must_use]
     pub fn l2_bytes(self, l2_bytes: usize) -> Self {
         Self { l2_bytes, ..self }
@@ -80,7 +80,7 @@ impl EmulatorOptions {
 /// allocation only through a vector's borrow, while the caller of a launch guarantees that nothing else accesses what
 /// the kernel accesses.
 pub(crate) struct EmulatedDevice {
-    /// Which one of this process, from 1, for messages.
+    /// Number of the device in this process, from 1, for messages.
     pub(crate) number: u64,
     pub(crate) budget: Budget,
     pub(crate) pinned: PinnedPool,
@@ -139,7 +139,7 @@ impl EmulatedDevice {
         MemoryInfo { free, total, pool_reserved: total - free, pool_used: total - free }
     }
 
-    /// Poisoned memory that every stream may use. `bytes > 0`.
+    /// Allocates poisoned memory that every stream may use. `bytes > 0`.
     pub(crate) fn allocate(&self, bytes: usize) -> Result<usize> {
         let refused = |refused: OutOfMemory| GpuError::OutOfMemory {
             place: self.properties.name.clone(),
@@ -185,18 +185,24 @@ impl EmulatedDevice {
         deferred.synchronize(self, &deferred.end(deferred::OF_HOST))
     }
 
+    /// Copies from the host and waits.
+    ///
     /// # Safety
     /// `address..` is within an allocation of this device, and `from` valid for `bytes` reads.
     pub(crate) unsafe fn write(&self, address: usize, from: *const u8, bytes: usize) -> Result<()> {
         self.perform_now(Work::Upload { to: address, from: from.expose_provenance(), bytes })
     }
 
+    /// Copies to the host and waits.
+    ///
     /// # Safety
     /// `address..` is within an allocation of this device, and `to` valid for `bytes` writes.
     pub(crate) unsafe fn read(&self, address: usize, to: *mut u8, bytes: usize) -> Result<()> {
         self.perform_now(Work::Download { to: to.expose_provenance(), from: address, bytes })
     }
 
+    /// Fills with one byte and waits.
+    ///
     /// # Safety
     /// `address..` is within an allocation of this device.
     pub(crate) unsafe fn set(&self, address: usize, byte: u8, bytes: usize) -> Result<()> {
@@ -233,8 +239,8 @@ impl EmulatedDevice {
         Ok(())
     }
 
-    /// Blocks of this shape that fit on the device: by threads and shared memory alone, and no more than the emulator
-    /// runs at once.
+    /// Returns the blocks of this shape that fit on the device: by threads and shared memory alone, and no more than
+    /// the emulator runs at once.
     pub(crate) fn resident_blocks(&self, info: &'static KernelInfo, config: LaunchConfig) -> Result<u32> {
         let device = &self.properties;
         launch::check(info, config, device, None)?;

@@ -1,4 +1,4 @@
-//! Why the GPU backend refused or failed, and the driver's result codes as plain numbers.
+//! Errors of the GPU backend, and the driver's result codes as plain numbers.
 
 use std::fmt;
 use warpset_base::filter::LengthMismatch;
@@ -10,7 +10,7 @@ use warpset_simt::emulator::Fault;
 /// Result of everything in this crate.
 pub type Result<T, E = GpuError> = std::result::Result<T, E>;
 
-/// Why an operation on a device failed, or why there is no device.
+/// Reason why an operation on a device failed, or why there is no device.
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum GpuError {
@@ -20,7 +20,7 @@ pub enum GpuError {
     /// No CUDA driver on this machine.
     #[error("no CUDA driver on this machine ({reason}): install the NVIDIA driver, or use the CPU backend")]
     NoDriver {
-        /// What the dynamic loader or the driver's stub said.
+        /// Message of the dynamic loader or of the driver's stub.
         reason: String,
     },
     /// The driver is there and sees no device.
@@ -31,15 +31,15 @@ pub enum GpuError {
     NoSuchDevice {
         /// The ordinal asked for.
         ordinal: u32,
-        /// How many there are.
+        /// Number of devices.
         count: u32,
     },
     /// The driver cannot load our kernels.
     #[error("the CUDA driver is too old: it supports CUDA {found}, and {needed} is needed; update the NVIDIA driver")]
     DriverTooOld {
-        /// What the driver supports.
+        /// Version that the driver supports.
         found: CudaVersion,
-        /// What the kernels need.
+        /// Version that the kernels need.
         needed: CudaVersion,
     },
     /// The device lacks instructions that our kernels use.
@@ -67,7 +67,7 @@ pub enum GpuError {
         variable: &'static str,
         /// Its value.
         value: String,
-        /// What it may hold.
+        /// Values that the variable may have.
         allowed: &'static str,
     },
     /// The memory asked for is not there.
@@ -75,7 +75,7 @@ pub enum GpuError {
         "out of memory on {place}: {asked} bytes asked for, {free} can be had; drop something first, or use smaller batches"
     )]
     OutOfMemory {
-        /// Where: the device's name, or pinned host memory.
+        /// Place of the memory: the device's name, or pinned host memory.
         place: String,
         /// Bytes asked for.
         asked: usize,
@@ -100,7 +100,7 @@ pub enum GpuError {
     PtxRejected {
         /// The module's name.
         module: String,
-        /// What the driver answered.
+        /// Answer of the driver.
         code: DriverCode,
         /// The compiler's log.
         log: String,
@@ -118,7 +118,7 @@ pub enum GpuError {
     InvalidLaunch {
         /// The kernel's name.
         kernel: &'static str,
-        /// Which limit, with the numbers.
+        /// The limit, with the numbers.
         reason: String,
     },
     /// The driver refused the launch; nothing ran.
@@ -126,7 +126,7 @@ pub enum GpuError {
     LaunchFailed {
         /// The kernel's name.
         kernel: &'static str,
-        /// What the driver answered.
+        /// Answer of the driver.
         code: DriverCode,
     },
     /// A kernel crashed or the device fell away. Nothing on this device works until every object of it is dropped.
@@ -135,7 +135,7 @@ pub enum GpuError {
         last_kernel.map(|k| format!(" (last kernel queued on the stream: `{k}`)")).unwrap_or_default()
     )]
     DeviceLost {
-        /// What the driver answered.
+        /// Answer of the driver.
         code: DriverCode,
         /// The last kernel queued on the stream that reported it, often the one that crashed.
         last_kernel: Option<&'static str>,
@@ -148,9 +148,9 @@ pub enum GpuError {
     ForeignArray {
         /// The field of its description.
         field: &'static str,
-        /// What it says there.
+        /// Value of the field.
         found: String,
-        /// What fits.
+        /// Expected value.
         expected: String,
     },
     /// Bytes that cannot be seen as items of this type.
@@ -163,7 +163,7 @@ pub enum GpuError {
         bytes: usize,
         /// Bytes of an item.
         item_size: usize,
-        /// What an item's address must be a multiple of.
+        /// Required alignment of an item's address.
         alignment: usize,
     },
     /// A size in bytes past the address space.
@@ -180,7 +180,7 @@ pub enum GpuError {
     /// Memory, a stream or an event of another device than the operation runs on.
     #[error("{operation}: on {expected}, but something given is on {found}; copy it there, or use one device for all")]
     OtherDevice {
-        /// What was asked.
+        /// The failed call.
         operation: &'static str,
         /// The device that the operation runs on.
         expected: String,
@@ -221,7 +221,7 @@ pub enum GpuError {
     Driver {
         /// The driver function.
         call: &'static str,
-        /// What it answered.
+        /// Answer of the driver.
         code: DriverCode,
     },
 }
@@ -261,7 +261,7 @@ pub struct CudaVersion {
 }
 
 impl CudaVersion {
-    /// From the driver's form, `1000 * major + 10 * minor`.
+    /// Converts the driver's form, `1000 * major + 10 * minor`.
     pub const fn from_raw(raw: u32) -> Self {
         Self { major: raw / 1000, minor: raw % 1000 / 10 }
     }
@@ -298,7 +298,7 @@ impl DriverCode {
         matches!(self.0, 214 | 220 | 226 | 227 | 700 | 702 | 709 | 710 | 714..=719 | 721)
     }
 
-    /// The driver's name for it, of the codes up to CUDA 13.0.
+    /// Returns the driver's name of the code, for codes up to CUDA 13.0.
     pub const fn name(self) -> Option<&'static str> {
         Some(match self.0 {
             0 => "SUCCESS",

@@ -30,7 +30,7 @@ pub(crate) fn strikes() -> bool {
     LEFT.with_borrow(|left| left.as_ref().is_some_and(take))
 }
 
-/// What is to fail on this thread.
+/// Returns the faults planned for this thread.
 pub(crate) fn of_this_thread() -> Option<Left> {
     LEFT.with_borrow(Option::clone)
 }

@@ -16,7 +16,7 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// A lane with a stream of its own, and room for these numbers of 64-bit words on the host and on the device.
+    /// Makes a lane with a stream of its own, and these numbers of 64-bit words on the host and on the device.
     ///
     /// # Errors
     /// What the driver says of an allocation.
@@ -24,7 +24,7 @@ impl Lane {
         Self::on(&device.new_stream()?, host_words, device_words)
     }
 
-    /// [`Lane::new`] of this stream.
+    /// Does the work of [`Lane::new`] for this stream.
     ///
     /// # Errors
     /// The errors of [`Lane::new`].
@@ -37,7 +37,7 @@ impl Lane {
         })
     }
 
-    /// The stream: what works on the device's memory is queued here.
+    /// Returns the stream, on which work with the device's memory is queued.
     pub fn stream(&self) -> &Stream {
         &self.stream
     }
@@ -63,7 +63,7 @@ impl Lane {
         Ok(bytemuck::cast_slice_mut(&mut self.host))
     }
 
-    /// The bytes on the device.
+    /// Borrows the bytes on the device.
     pub fn device(&mut self) -> Result<DeviceSliceMut<'_, u8>> {
         self.device.as_mut_slice().cast()
     }
@@ -105,17 +105,19 @@ impl Lane {
         unsafe { self.stream.upload_async(to, from) }
     }
 
-    /// Queues the copy of some bytes elsewhere on the device to the first ones on the host.
+    /// Queues the copy of some bytes elsewhere on the device to the first bytes on the host.
     ///
     /// # Safety
-    /// They are allocated when the stream comes to this, and until the lane has been waited for nothing writes them.
+    /// The bytes are allocated when the stream reaches this copy. Until the caller has waited for the lane, no other
+    /// work writes them.
     ///
     /// # Errors
     /// What the driver says of the copy.
     pub(crate) unsafe fn fetch_from(&mut self, from: DeviceSlice<'_, u8>) -> Result<()> {
         self.is_busy = true;
         let to = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut self.host)[..from.len()];
-        // SAFETY: the pinned memory is the lane's, which waits before anyone reads it; the caller's promise.
+        // SAFETY: the pinned memory belongs to the lane, which waits before it is read; `from` is valid, by this
+        // function's contract.
         unsafe { self.stream.download_unordered(from, to) }
     }
 }

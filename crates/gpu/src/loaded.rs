@@ -1,5 +1,5 @@
-//! What a device has loaded: for programs and benches that ask what a first call waited for, and for tests that hold it
-//! to a budget.
+//! List of the kernels a device has loaded: for programs and benches that explain the time of a first call, and for
+//! tests of a budget.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -20,13 +20,13 @@ pub struct LoadedKernel {
     /// Bytes of PTX that the driver has compiled for it: 0 where it took the device code that came with the module. On
     /// the emulator, those that a driver without that would compile.
     pub ptx_bytes: usize,
-    /// How long the driver took to load it; zero on the emulator.
+    /// Time the driver took to load it; zero on the emulator.
     pub time: Duration,
     /// Whether it has been launched.
     pub launched: bool,
 }
 
-/// What an emulated device has launched, by module and name.
+/// Kernels that an emulated device has launched, by module and name.
 pub(crate) struct Asked(Mutex<BTreeMap<(&'static str, &'static str), &'static KernelInfo>>);
 
 impl Asked {

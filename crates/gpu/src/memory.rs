@@ -8,7 +8,7 @@ use crate::error::{GpuError, Result};
 use crate::faults;
 use crate::stream::Stream;
 
-/// The address that stands for no memory: a multiple of every alignment in use, never accessed.
+/// Address of empty memory: a multiple of every alignment in use, never accessed.
 const NOTHING: usize = 256;
 
 pub(crate) struct Memory {
@@ -28,12 +28,12 @@ enum Owner {
     Own,
     /// Another library, which allocated it.
     Other,
-    /// What it is a part of.
+    /// Part of this allocation.
     Whole(Arc<Memory>),
 }
 
 impl Memory {
-    /// Memory that every stream of the device may use.
+    /// Allocates memory that every stream of the device may use.
     pub(crate) fn on_device(device: &Device, bytes: usize) -> Result<Self> {
         let address = within_budget(device, bytes, || {
             Ok(match &device.0 {
@@ -52,13 +52,13 @@ impl Memory {
         })
     }
 
-    /// Memory of another owner, who frees it after this is dropped.
+    /// Wraps memory of another owner, who frees it after this is dropped.
     pub(crate) fn adopted(device: &Device, address: usize, bytes: usize) -> Self {
         let foreign = AtomicBool::new(false);
         Self { device: device.clone(), home: None, foreign, address, bytes, owner: Owner::Other }
     }
 
-    /// `bytes` bytes of this memory from byte `begin` on, which stays as long as one of its parts.
+    /// Returns `bytes` bytes of this memory from byte `begin` on; the allocation stays until its last part is dropped.
     pub(crate) fn part(self: &Arc<Self>, begin: usize, bytes: usize) -> Self {
         let address = if bytes == 0 { NOTHING } else { self.address + begin };
         if bytes > 0 {
@@ -68,7 +68,7 @@ impl Memory {
         Self { device: self.device.clone(), home: None, foreign, address, bytes, owner }
     }
 
-    /// The allocation, of which this may be a part.
+    /// Returns the allocation, which this may be a part of.
     fn whole(&self) -> &Memory {
         match &self.owner {
             Owner::Whole(whole) => whole,
@@ -76,7 +76,7 @@ impl Memory {
         }
     }
 
-    /// Memory that comes and goes in the order of `stream`.
+    /// Allocates memory in the order of `stream`, which is freed in that order too.
     pub(crate) fn on_stream(stream: &Stream, bytes: usize) -> Result<Self> {
         let address = within_budget(stream.device(), bytes, || {
             Ok(match &stream.device().0 {
@@ -125,7 +125,7 @@ impl Memory {
             // SAFETY: `from` is valid for its length, and the target range is within this allocation.
             #[cfg(feature = "cuda")]
             Executor::Cuda(device) => unsafe { device.upload(address as u64, from.as_ptr().cast(), from.len()) },
-            // SAFETY: as above.
+            // SAFETY: `from` is valid for its length, and `check` found the target range within this allocation.
             Executor::Emulator(device) => unsafe { device.write(address, from.as_ptr(), from.len()) },
         }
     }
@@ -138,7 +138,7 @@ impl Memory {
             // SAFETY: `to` is valid for its length, and the source range is within this allocation.
             #[cfg(feature = "cuda")]
             Executor::Cuda(device) => unsafe { device.download(to.as_mut_ptr().cast(), address as u64, to.len()) },
-            // SAFETY: as above.
+            // SAFETY: `to` is valid for its length, and `check` found the source range within this allocation.
             Executor::Emulator(device) => unsafe { device.read(address, to.as_mut_ptr(), to.len()) },
         }
     }
@@ -151,7 +151,7 @@ impl Memory {
             // SAFETY: the range is within this allocation.
             #[cfg(feature = "cuda")]
             Executor::Cuda(device) => unsafe { device.set(address as u64, byte, bytes) },
-            // SAFETY: as above.
+            // SAFETY: `check` found the range within this allocation.
             Executor::Emulator(device) => unsafe { device.set(address, byte, bytes) },
         }
     }
@@ -183,7 +183,7 @@ impl Drop for Memory {
     }
 }
 
-/// How much of a device its user wants used: a limit that allocations are held to, and what is allocated.
+/// Budget of a device: the limit set by the user, and the bytes allocated.
 pub(crate) struct Budget {
     limit: AtomicUsize,
     used: AtomicUsize,
@@ -198,7 +198,7 @@ impl Budget {
         self.limit.store(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes that may still be allocated.
+    /// Returns the bytes that may still be allocated.
     pub(crate) fn left(&self) -> usize {
         self.limit.load(Ordering::Relaxed).saturating_sub(self.used.load(Ordering::Relaxed))
     }
@@ -218,7 +218,7 @@ impl Budget {
     }
 }
 
-/// The address that `allocate` gives, if the device's budget allows these bytes; no bytes need no allocation.
+/// Calls `allocate` if the device's budget allows these bytes, and returns the address; no bytes need no allocation.
 fn within_budget(device: &Device, bytes: usize, allocate: impl FnOnce() -> Result<usize>) -> Result<usize> {
     if bytes == 0 {
         return Ok(NOTHING);
@@ -234,7 +234,7 @@ fn within_budget(device: &Device, bytes: usize, allocate: impl FnOnce() -> Resul
     allocate().inspect_err(|_| device.budget().give_back(bytes))
 }
 
-/// `len` items of `T` in bytes.
+/// Returns the bytes of `len` items of `T`.
 pub(crate) fn byte_len<T>(len: usize) -> Result<usize> {
     match len.checked_mul(size_of::<T>()) {
         Some(bytes) if bytes <= isize::MAX as usize => Ok(bytes),

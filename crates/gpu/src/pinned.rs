@@ -30,7 +30,7 @@ pub struct PinnedVec<T> {
 
 // SAFETY: it owns its items, like a `Vec`.
 unsafe impl<T: Send> Send for PinnedVec<T> {}
-// SAFETY: as above.
+// SAFETY: a shared vector only gives out shared items, like a `Vec`.
 unsafe impl<T: Sync> Sync for PinnedVec<T> {}
 
 impl<T: Pod> PinnedVec<T> {
@@ -58,14 +58,14 @@ impl<T: Pod> PinnedVec<T> {
         Ok(Self { device: device.clone(), pointer, len, items: PhantomData })
     }
 
-    /// The device in whose context the memory was locked; every device of the process can use it.
+    /// Returns the device in whose context the memory was locked; every device of the process can use it.
     pub fn device(&self) -> &Device {
         &self.device
     }
 }
 
 impl PinnedVec<u64> {
-    /// At least `len` words with unspecified contents: kept ones of the device if there are any large enough.
+    /// Returns at least `len` words with unspecified contents: kept ones of the device if any are large enough.
     /// [`PinnedVec::keep`] gives them back.
     pub(crate) fn kept(device: &Device, len: usize) -> Result<Self> {
         if let Some(raw) = device.pinned_pool().take(len) {
@@ -171,7 +171,7 @@ impl<T> Pending<T> {
         self.memory.as_deref_mut().unwrap_or_default()
     }
 
-    /// [`PinnedVec::leak`].
+    /// Leaks the memory, see [`PinnedVec::leak`].
     pub(crate) fn leak(&mut self) {
         if let Some(mut memory) = self.memory.take() {
             memory.leak();

@@ -29,7 +29,7 @@ impl PinnedPool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The smallest idle piece of at least `len` words.
+    /// Takes the smallest idle piece of at least `len` words.
     pub(crate) fn take(&self, len: usize) -> Option<RawPinned> {
         let mut idle = self.idle();
         let fits = idle.iter().enumerate().filter(|(_, piece)| piece.len >= len);
@@ -52,12 +52,12 @@ impl PinnedPool {
         idle.drain(..surplus).collect()
     }
 
-    /// All idle pieces: the caller frees them.
+    /// Takes out all idle pieces; the caller frees them.
     pub(crate) fn drain(&self) -> Vec<RawPinned> {
         std::mem::take(&mut *self.idle())
     }
 
-    /// Idle words.
+    /// Counts the idle words.
     #[cfg(test)]
     pub(crate) fn idle_words(&self) -> usize {
         self.idle().iter().map(|piece| piece.len).sum()

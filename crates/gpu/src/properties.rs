@@ -1,8 +1,8 @@
-//! What a device is and what it has left.
+//! Properties of a device, and its free memory.
 
 use crate::error::CudaVersion;
 
-/// What a device is. Limits are those that a launch is checked against.
+/// Properties of a device. A launch is checked against its limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceProperties {
@@ -48,7 +48,7 @@ pub struct DeviceProperties {
     pub has_memory_pools: bool,
 }
 
-/// How much device memory there is, and is left.
+/// Amounts of device memory, in total and free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryInfo {
@@ -62,7 +62,7 @@ pub struct MemoryInfo {
     pub pool_used: usize,
 }
 
-/// What the compiler made of a kernel.
+/// The compiler's figures for a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KernelAttributes {

@@ -1,5 +1,5 @@
-//! Where PTX comes from: kernels of `warpset-kernels` bring theirs; that of others a program registers. And what the
-//! driver is given of it: one kernel at a time.
+//! Sources of PTX: kernels of `warpset-kernels` contain theirs; a program registers that of others. The driver gets one
+//! kernel at a time.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -22,7 +22,7 @@ fn registered() -> MutexGuard<'static, Option<HashMap<String, Cow<'static, str>>
 /// makes. The emulator needs no PTX.
 ///
 /// # Errors
-/// [`GpuError::ModuleExists`] if the name already stands for another text.
+/// [`GpuError::ModuleExists`] if another text is registered under the name.
 pub fn register_ptx(module: impl Into<String>, ptx: impl Into<Cow<'static, str>>) -> Result<()> {
     let (module, ptx) = (module.into(), ptx.into());
     let mut registered = registered();
@@ -37,19 +37,19 @@ pub fn register_ptx(module: impl Into<String>, ptx: impl Into<Cow<'static, str>>
     }
 }
 
-/// The PTX of `module`: its own, or else what has been registered under its name.
+/// Returns the PTX of `module`: its own, or else the text registered under its name.
 pub(crate) fn text(module: &Module) -> Option<Cow<'static, str>> {
     module.ptx.map(Cow::Borrowed).or_else(|| registered().as_ref()?.get(module.name).cloned())
 }
 
-/// The names of all kernels in `ptx`.
+/// Lists the names of all kernels in `ptx`.
 #[cfg(any(test, feature = "cuda"))]
 pub(crate) fn kernels(ptx: &str) -> impl Iterator<Item = &str> {
     ptx.lines().filter_map(entry_name)
 }
 
-/// `ptx` without the bodies of other kernels than this one, so that the driver compiles no others; `None` if it is not
-/// there. Everything that kernels share (declarations, functions, constants) stays.
+/// Returns `ptx` without the bodies of other kernels, so that the driver compiles no others; `None` if this kernel is
+/// missing. Everything that kernels share (declarations, functions, constants) stays.
 pub(crate) fn kernel_alone(ptx: &str, kernel: &str) -> Option<String> {
     let mut text = String::new();
     // Inside of a kernel: whether it is the one, and how many braces are open, if there were any yet.
@@ -84,7 +84,7 @@ pub(crate) fn kernel_alone(ptx: &str, kernel: &str) -> Option<String> {
     found.then_some(text)
 }
 
-/// The kernel that an `.entry` directive on this line begins.
+/// Returns the name of the kernel that an `.entry` directive on this line begins.
 fn entry_name(line: &str) -> Option<&str> {
     let line = line.strip_prefix(".visible ").or_else(|| line.strip_prefix(".weak ")).unwrap_or(line);
     let rest = line.strip_prefix(".entry ")?;

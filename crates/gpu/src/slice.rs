@@ -38,7 +38,7 @@ impl<T> Clone for DeviceSlice<'_, T> {
 
 impl<T> Copy for DeviceSlice<'_, T> {}
 
-/// The range as offset and length, checked as slices of the standard library check it.
+/// Converts the range to offset and length, checked like ranges of the standard library.
 #[track_caller]
 pub(crate) fn resolve(range: impl RangeBounds<usize>, len: usize) -> (usize, usize) {
     let start = match range.start_bound() {
@@ -61,7 +61,7 @@ impl<'a, T: Pod> DeviceSlice<'a, T> {
         Self { memory, address: memory.address(), len, items: PhantomData }
     }
 
-    /// Number of items.
+    /// Returns the number of items.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -71,22 +71,22 @@ impl<'a, T: Pod> DeviceSlice<'a, T> {
         self.len == 0
     }
 
-    /// Bytes that the items take.
+    /// Returns the bytes that the items take.
     pub fn byte_len(&self) -> usize {
         self.len * size_of::<T>()
     }
 
-    /// The device that they are on.
+    /// Returns the device of the items.
     pub fn device(&self) -> &'a Device {
         &self.memory.device
     }
 
-    /// The argument for a kernel that reads them.
+    /// Returns the argument for a kernel that reads the items.
     pub fn global(&self) -> Global<T> {
         Global::from_raw_parts(std::ptr::with_exposed_provenance(self.address), self.len)
     }
 
-    /// A part.
+    /// Returns a part.
     ///
     /// # Panics
     /// If the range reaches past the end, like slices of the standard library.
@@ -96,7 +96,7 @@ impl<'a, T: Pod> DeviceSlice<'a, T> {
         Self { address: self.address + start * size_of::<T>(), len, ..*self }
     }
 
-    /// A slice of these bytes as items of another type.
+    /// Returns a slice of these bytes as items of another type.
     ///
     /// # Errors
     /// [`GpuError::InvalidCast`] unless size and alignment fit.
@@ -105,7 +105,7 @@ impl<'a, T: Pod> DeviceSlice<'a, T> {
         Ok(DeviceSlice { memory: self.memory, address: self.address, len, items: PhantomData })
     }
 
-    /// The items, on the host. Waits for everything queued on the device before.
+    /// Copies the items to the host. Waits for everything queued on the device before.
     ///
     /// # Errors
     /// [`GpuError::DeviceLost`] or [`GpuError::Driver`] if earlier work on the device failed.
@@ -142,7 +142,7 @@ impl<'a, T: Pod> DeviceSliceMut<'a, T> {
         Self { memory, address: memory.address(), len, items: PhantomData }
     }
 
-    /// Number of items.
+    /// Returns the number of items.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -152,37 +152,37 @@ impl<'a, T: Pod> DeviceSliceMut<'a, T> {
         self.len == 0
     }
 
-    /// Bytes that the items take.
+    /// Returns the bytes that the items take.
     pub fn byte_len(&self) -> usize {
         self.len * size_of::<T>()
     }
 
-    /// The device that they are on.
+    /// Returns the device of the items.
     pub fn device(&self) -> &'a Device {
         &self.memory.device
     }
 
-    /// The argument for a kernel that reads them.
+    /// Returns the argument for a kernel that reads the items.
     pub fn global(&self) -> Global<T> {
         self.as_slice().global()
     }
 
-    /// The argument for a kernel that writes them.
+    /// Returns the argument for a kernel that writes the items.
     pub fn global_mut(&mut self) -> GlobalMut<T> {
         GlobalMut::from_raw_parts(std::ptr::with_exposed_provenance_mut(self.address), self.len)
     }
 
-    /// A slice of these items for reading.
+    /// Returns a slice of these items for reading.
     pub fn as_slice(&self) -> DeviceSlice<'_, T> {
         DeviceSlice { memory: self.memory, address: self.address, len: self.len, items: PhantomData }
     }
 
-    /// A slice of these items, borrowed for a shorter time.
+    /// Borrows these items for a shorter time.
     pub fn reborrow(&mut self) -> DeviceSliceMut<'_, T> {
         DeviceSliceMut { memory: self.memory, address: self.address, len: self.len, items: PhantomData }
     }
 
-    /// A part, for reading.
+    /// Returns a part for reading.
     ///
     /// # Panics
     /// If the range reaches past the end, like slices of the standard library.
@@ -191,7 +191,7 @@ impl<'a, T: Pod> DeviceSliceMut<'a, T> {
         self.as_slice().slice(range)
     }
 
-    /// A part, for writing.
+    /// Returns a part for writing.
     ///
     /// # Panics
     /// If the range reaches past the end, like slices of the standard library.
@@ -202,7 +202,7 @@ impl<'a, T: Pod> DeviceSliceMut<'a, T> {
         DeviceSliceMut { memory: self.memory, address, len, items: PhantomData }
     }
 
-    /// The items before `middle`, and the others.
+    /// Splits into the items before `middle`, and the others.
     ///
     /// # Panics
     /// If `middle` is past the end.
@@ -216,7 +216,7 @@ impl<'a, T: Pod> DeviceSliceMut<'a, T> {
         )
     }
 
-    /// A slice of these bytes as items of another type.
+    /// Returns a slice of these bytes as items of another type.
     ///
     /// # Errors
     /// [`GpuError::InvalidCast`] unless size and alignment fit.
@@ -225,7 +225,7 @@ impl<'a, T: Pod> DeviceSliceMut<'a, T> {
         Ok(DeviceSliceMut { memory: self.memory, address: self.address, len, items: PhantomData })
     }
 
-    /// The items, on the host. Waits for everything queued on the device before.
+    /// Copies the items to the host. Waits for everything queued on the device before.
     ///
     /// # Errors
     /// [`GpuError::DeviceLost`] or [`GpuError::Driver`] if earlier work on the device failed.

@@ -51,16 +51,18 @@ impl Stream {
         Ok(Self(Arc::new(Inner { device: device.clone(), queue })))
     }
 
+    /// Wraps a stream of the driver.
+    ///
     /// # Safety
-    /// As for [`CudaStream::adopt`].
+    /// The contract of [`CudaStream::adopt`].
     #[cfg(feature = "cuda")]
     pub(crate) unsafe fn adopted(device: &Device, cuda: &Arc<CudaDevice>, raw: *mut c_void) -> Result<Self> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of `CudaStream::adopt` is this function's.
         let stream = unsafe { CudaStream::adopt(cuda.clone(), raw)? };
         Ok(Self(Arc::new(Inner { device: device.clone(), queue: Queue::Cuda(stream) })))
     }
 
-    /// The stream of the driver. Only for streams of a CUDA device.
+    /// Returns the driver's stream. Only for streams of a CUDA device.
     #[cfg(feature = "cuda")]
     pub(crate) fn cuda(&self) -> &CudaStream {
         match &self.0.queue {
@@ -69,7 +71,7 @@ impl Stream {
         }
     }
 
-    /// The stream of the emulated device. Only for streams of one.
+    /// Returns the emulated device's stream. Only for streams of an emulated device.
     pub(crate) fn emulated(&self) -> &EmulatedStream {
         match &self.0.queue {
             Queue::Emulated(stream) => stream,
@@ -78,12 +80,13 @@ impl Stream {
         }
     }
 
-    /// The device that it belongs to.
+    /// Returns the device of the stream.
     pub fn device(&self) -> &Device {
         &self.0.device
     }
 
-    /// The driver's handle (`CUstream`), for other libraries; `None` on the emulator. It lives as long as the stream.
+    /// Returns the driver's handle (`CUstream`), for other libraries; `None` on the emulator. It is valid while the
+    /// stream is held.
     pub fn as_raw(&self) -> Option<*mut c_void> {
         match &self.0.queue {
             #[cfg(feature = "cuda")]
@@ -168,8 +171,9 @@ impl Stream {
         }
     }
 
-    /// `len` items with unspecified contents, allocated and freed in the order of this stream: no waiting, neither
-    /// here nor at the drop. Launches on other streams must wait for this one, and it for them before the drop.
+    /// Allocates `len` items with unspecified contents, allocated and freed in the order of this stream: neither the
+    /// allocation nor the drop waits. Launches on other streams must wait for this one, and it for them before the
+    /// drop.
     ///
     /// # Errors
     /// [`GpuError::OutOfMemory`], [`GpuError::TooLarge`]; [`GpuError::Driver`] for anything else that the driver
@@ -178,8 +182,7 @@ impl Stream {
         DeviceVec::on_stream(self, len)
     }
 
-    /// `len` items of zero bytes, allocated and freed in the order of this stream, as by
-    /// [`alloc_uninit`](Self::alloc_uninit).
+    /// Allocates `len` items of zero bytes, in the order of this stream as [`alloc_uninit`](Self::alloc_uninit) does.
     ///
     /// # Errors
     /// [`GpuError::OutOfMemory`], [`GpuError::TooLarge`]; [`GpuError::Driver`] for anything else that the driver
@@ -190,7 +193,7 @@ impl Stream {
         Ok(vector)
     }
 
-    /// A copy of `items`, allocated and freed in the order of this stream, as by [`alloc_uninit`](Self::alloc_uninit);
+    /// Copies `items` to memory allocated in the order of this stream, as by [`alloc_uninit`](Self::alloc_uninit);
     /// waits for the copy.
     ///
     /// # Errors
@@ -202,7 +205,7 @@ impl Stream {
         Ok(vector)
     }
 
-    /// [`from_slice`](Self::from_slice), which leaves a copy of less than 1 MiB in the stream's queue.
+    /// Does the work of [`from_slice`](Self::from_slice), but leaves a copy of less than 1 MiB in the stream's queue.
     ///
     /// # Errors
     /// As for [`from_slice`](Self::from_slice).
@@ -214,7 +217,7 @@ impl Stream {
             return self.from_slice(items);
         }
         let mut vector = self.alloc_uninit(items.len())?;
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: `upload_async` has this function's contract.
         unsafe { self.upload_async(&mut vector, items)? };
         Ok(vector)
     }
@@ -261,7 +264,7 @@ impl Stream {
         queued.and(self.synchronize())
     }
 
-    /// The first item, on the host, after this stream's work: a count, say. Waits.
+    /// Copies the first item to the host, a count for example, after this stream's work. Waits.
     ///
     /// # Errors
     /// [`GpuError::OtherDevice`] if the slice lies on another device than the stream; [`GpuError::Driver`] with the
@@ -287,7 +290,7 @@ impl Stream {
         let to = to.into();
         same_len(from.len(), to.len())?;
         to.memory().prepare_for(self, "a copy to the device")?;
-        // SAFETY: the memory is there; the caller's promise.
+        // SAFETY: `prepare_for` orders the stream after the allocation; the other conditions are this function's own.
         unsafe { self.upload_unordered(to, from) }
     }
 
@@ -296,14 +299,16 @@ impl Stream {
     ///
     /// # Safety
     /// Until the stream has passed this copy, nothing changes or frees `from`, and nothing else accesses `to`. When the
-    /// stream comes to the copy, `to` is allocated.
+    /// stream reaches the copy, `to` is allocated.
     pub(crate) unsafe fn upload_unordered<T: Pod>(&self, to: DeviceSliceMut<'_, T>, from: &[T]) -> Result<()> {
         match &self.0.queue {
             _ if to.byte_len() == 0 => Ok(()),
-            // SAFETY: `from` is valid for as long as the caller promises, and `to` is a range of its allocation.
+            // SAFETY: `from` stays valid until the stream has passed, by this function's contract; `to` is a range of
+            // its allocation.
             #[cfg(feature = "cuda")]
             Queue::Cuda(stream) => unsafe { stream.upload(to.address() as u64, from.as_ptr().cast(), to.byte_len()) },
-            // SAFETY: as above.
+            // SAFETY: `from` stays valid until the stream has passed, by this function's contract; `to` is a range of
+            // its allocation.
             Queue::Emulated(stream) => unsafe { stream.upload(to.address(), from.as_ptr().cast(), to.byte_len()) },
         }
     }
@@ -320,7 +325,7 @@ impl Stream {
         let from = from.into();
         same_len(from.len(), to.len())?;
         from.memory().prepare_for(self, "a copy from the device")?;
-        // SAFETY: the memory is there; the caller's promise.
+        // SAFETY: `prepare_for` orders the stream after the allocation; the other conditions are this function's own.
         unsafe { self.download_unordered(from, to) }
     }
 
@@ -329,16 +334,18 @@ impl Stream {
     ///
     /// # Safety
     /// Until the stream has passed this copy, nothing writes `from`, and nothing else accesses or frees `to`. When the
-    /// stream comes to the copy, `from` is allocated.
+    /// stream reaches the copy, `from` is allocated.
     pub(crate) unsafe fn download_unordered<T: Pod>(&self, from: DeviceSlice<'_, T>, to: &mut [T]) -> Result<()> {
         match &self.0.queue {
             _ if from.byte_len() == 0 => Ok(()),
-            // SAFETY: `to` is valid for as long as the caller promises, and `from` is a range of its allocation.
+            // SAFETY: `to` stays valid until the stream has passed, by this function's contract; `from` is a range of
+            // its allocation.
             #[cfg(feature = "cuda")]
             Queue::Cuda(stream) => unsafe {
                 stream.download(to.as_mut_ptr().cast(), from.address() as u64, from.byte_len())
             },
-            // SAFETY: as above.
+            // SAFETY: `to` stays valid until the stream has passed, by this function's contract; `from` is a range of
+            // its allocation.
             Queue::Emulated(stream) => unsafe {
                 stream.download(to.as_mut_ptr().cast(), from.address(), from.byte_len())
             },
@@ -422,7 +429,8 @@ impl Stream {
             }
             (Queue::Emulated(stream), Executor::Emulator(source)) => {
                 from.memory().order_behind_home(self)?;
-                // SAFETY: as above, and a borrow for writing overlaps no other.
+                // SAFETY: both are ranges of live allocations, which are freed after this stream's work; a borrow for
+                // writing overlaps no other.
                 unsafe { stream.copy(to.address(), source, from.address(), to.byte_len()) }
             }
             #[cfg(feature = "cuda")]
@@ -443,7 +451,7 @@ impl Stream {
             // SAFETY: a range of a live allocation, which is freed after this stream's work.
             #[cfg(feature = "cuda")]
             Queue::Cuda(stream) => unsafe { stream.set_bytes(to.address() as u64, byte, to.byte_len()) },
-            // SAFETY: as above.
+            // SAFETY: a range of a live allocation, which is freed after this stream's work.
             Queue::Emulated(stream) => unsafe { stream.set_bytes(to.address(), byte, to.byte_len()) },
         }
     }
@@ -461,7 +469,7 @@ impl Stream {
             // SAFETY: a range of a live allocation, aligned for words, which is freed after this stream's work.
             #[cfg(feature = "cuda")]
             Queue::Cuda(stream) => unsafe { stream.set_words(to.address() as u64, word, to.len()) },
-            // SAFETY: as above.
+            // SAFETY: a range of a live allocation, aligned for words, which is freed after this stream's work.
             Queue::Emulated(stream) => unsafe { stream.set_words(to.address(), word, to.len()) },
         }
     }
@@ -487,10 +495,10 @@ impl Launcher for Stream {
             Queue::Cuda(stream) => {
                 #[cfg(feature = "emulator")]
                 testing::delay(stream)?;
-                // SAFETY: the caller keeps the kernel's contract until the launch has ended.
+                // SAFETY: the kernel's contract is kept until the launch has ended, by this function's contract.
                 unsafe { stream.launch(info, config, args) }
             }
-            // SAFETY: as above.
+            // SAFETY: the kernel's contract is kept until the launch has ended, by this function's contract.
             Queue::Emulated(stream) => unsafe { stream.launch(info, config, thread()) },
         }
     }

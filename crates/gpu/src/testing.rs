@@ -1,4 +1,4 @@
-//! Which devices the tests of this workspace run on. Not part of the API.
+//! Devices for the tests of this workspace. Not part of the API.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -19,7 +19,7 @@ pub fn is_sanitized() -> bool {
     std::env::var_os(SANITIZER_VARIABLE).is_some()
 }
 
-/// The CUDA device; `None` after saying why there is none.
+/// Returns the CUDA device; `None` after printing why there is none.
 ///
 /// Under compute-sanitizer it is held until the process ends: each time it is opened again, the sanitizer rewrites
 /// every module, which takes seconds.
@@ -43,12 +43,12 @@ pub fn cuda() -> Option<Device> {
     }
 }
 
-/// An emulated device with this seed, on which streams run as late as a program allows.
+/// Makes an emulated device with this seed, on which streams run as late as a program allows.
 pub fn deferred(seed: u64) -> Device {
     Device::emulator_with(EmulatorOptions::default().config(Config::seeded(seed)).deferred(true))
 }
 
-/// A [`deferred`] device with this seed, and the CUDA device if one answers.
+/// Returns a [`deferred`] device with this seed, and the CUDA device if one answers.
 pub fn devices(seed: u64) -> Vec<Device> {
     std::iter::once(deferred(seed)).chain(cuda()).collect()
 }

@@ -56,7 +56,31 @@ pub fn upload_parts<'d, T: Pod, E: From<GpuError>>(
     then: impl FnMut(Vec<DeviceSliceMut<'d, T>>) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
     let bytes: usize = parts.iter().flatten().map(|(from, _)| size_of_val(*from)).sum();
-    upload(stream, parts, Shape { piece: PIECE, slots: SLOTS, threads: uploading(bytes) }, then)
+    upload_in_shape(stream, parts, Shape { piece: PIECE, slots: SLOTS, threads: uploading(bytes) }, then)
+}
+
+/// Calls [`upload`] for the bytes of the items, and passes on the error of `then`.
+fn upload_in_shape<'d, T: Pod, E: From<GpuError>>(
+    stream: &Stream,
+    parts: Vec<Vec<(&[T], DeviceSliceMut<'d, T>)>>,
+    shape: Shape,
+    mut then: impl FnMut(Vec<DeviceSliceMut<'d, T>>) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    let mut bytes = Vec::new();
+    for moves in parts {
+        let mut part = Vec::new();
+        for (from, to) in moves {
+            part.push((bytemuck::cast_slice(from), to.cast()?));
+        }
+        bytes.push(part);
+    }
+    let mut done = Ok(());
+    upload(stream, bytes, shape, &mut |places| {
+        let places: Result<_> = places.into_iter().map(DeviceSliceMut::cast).collect();
+        done = places.map_err(E::from).and_then(&mut then);
+        done.is_ok()
+    })?;
+    done
 }
 
 /// Copies a slice of at least [`LARGE`] bytes to its place on the device, of the same length, and waits.
@@ -77,7 +101,7 @@ pub(crate) fn download_large<T: Pod>(stream: &Stream, from: DeviceSlice<'_, T>, 
     download_in_chunks(stream, from, to, chunk, threads())
 }
 
-/// Bytes of a chunk, so that each thread has several.
+/// Returns the bytes of a chunk, so that each thread has several.
 fn chunk_of(bytes: usize) -> usize {
     (bytes / (4 * threads())).next_power_of_two().clamp(CHUNK.start, CHUNK.end)
 }
@@ -86,8 +110,8 @@ fn threads() -> usize {
     rayon::current_num_threads().min(THREADS)
 }
 
-/// Threads for an upload of that many bytes. To wake up one takes a part of a short upload; a long one comes from
-/// memory, not from caches, at 5 GB/s per thread.
+/// Returns the threads for an upload of that many bytes. To wake up one takes a part of a short upload; a long one
+/// comes from memory, not from caches, at 5 GB/s per thread.
 fn uploading(bytes: usize) -> usize {
     let wanted = match bytes >> 20 {
         ..32 => 6,
@@ -97,7 +121,7 @@ fn uploading(bytes: usize) -> usize {
     rayon::current_num_threads().min(wanted)
 }
 
-/// Two lanes for chunks of that many bytes, which start after `ready`.
+/// Makes two lanes for chunks of `chunk` bytes, which start after `ready`.
 fn lanes(stream: &Stream, ready: &Event, chunk: usize) -> Result<[Lane; 2]> {
     let lane = || -> Result<Lane> {
         let lane = Lane::new(stream.device(), chunk.div_ceil(8), 0)?;
@@ -107,7 +131,7 @@ fn lanes(stream: &Stream, ready: &Event, chunk: usize) -> Result<[Lane; 2]> {
     Ok([lane()?, lane()?])
 }
 
-/// The end of what `stream` holds now.
+/// Marks the end of the work that `stream` holds now.
 fn end_of(stream: &Stream) -> Result<Event> {
     let ready = stream.device().new_event()?;
     ready.record(stream)?;
@@ -130,7 +154,7 @@ fn download_in_chunks<T: Pod>(
     let shares: Vec<(usize, &mut [u8])> = to.chunks_mut(share).enumerate().map(|(i, to)| (i * share, to)).collect();
     parallel::try_for_each(shares, |(mut at, to)| -> Result<()> {
         let mut lanes = lanes(stream, &ready, chunk)?;
-        // What is on its way on each lane.
+        // Destination of the copy on each lane.
         let mut places = [None, None];
         for (i, to) in to.chunks_mut(chunk).enumerate() {
             hand_over(&mut lanes[i % 2], &mut places[i % 2])?;
@@ -182,7 +206,7 @@ mod tests {
                             arrived.push(place.as_slice().to_vec()?);
                             Ok::<_, GpuError>(())
                         };
-                        upload(&stream, parts, shape, then).unwrap();
+                        upload_in_shape(&stream, parts, shape, then).unwrap();
                         assert!(arrived == items, "{lens:?} {shape:?}");
                         assert!(there.to_vec().unwrap() == all, "{lens:?} {shape:?}");
                         let mut back = vec![0u32; all.len()];
@@ -194,7 +218,7 @@ mod tests {
         }
     }
 
-    /// Large enough for several threads, and after work that is queued on the stream.
+    /// Copies enough bytes for several threads, after work that is queued on the stream.
     #[test]
     fn large_copies_come_after_the_streams_work() {
         for device in devices(9) {

@@ -9,7 +9,6 @@ use std::ptr::NonNull;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use bytemuck::Pod;
 use warpset_base::parallel;
 
 use crate::error::{GpuError, Result};
@@ -17,19 +16,19 @@ use crate::event::Event;
 use crate::lane::Lane;
 use crate::{DeviceSliceMut, Stream};
 
-/// What goes from the host to a place on the device, of the same length.
-pub(crate) type Move<'h, 'd, T> = (&'h [T], DeviceSliceMut<'d, T>);
+/// Host bytes and their place on the device, of the same length.
+pub(crate) type Move<'h, 'd> = (&'h [u8], DeviceSliceMut<'d, u8>);
 
 /// Copies that are queued at a time: while one crosses the bus, the next one waits.
 const QUEUED: usize = 2;
-/// As [`QUEUED`], of copies that stay short however long they wait.
+/// Limit like [`QUEUED`], of copies that stay short however long they wait.
 const MOST_QUEUED: usize = 16;
 /// Pieces that are worth a copy behind another one, unless no more lie beside them.
 const TOGETHER: usize = 4;
-/// So many other threads fill the bus: the caller's then only sends what they fill, and is there when a copy ends.
+/// Number of other threads that fill the bus; then the caller's thread only sends, and is ready when a copy ends.
 const ENOUGH: usize = 5;
 
-/// How an upload is cut.
+/// Sizes of an upload's parts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     /// Bytes that a thread copies at a time.
@@ -43,28 +42,28 @@ pub(crate) struct Shape {
 /// A piece on its way.
 struct Piece<'h> {
     from: &'h [u8],
-    /// Where it belongs, in bytes from the begin of its move's place.
+    /// Destination, in bytes from the begin of its move's place.
     to: usize,
     /// The number of its move, and the piece at which that ends.
     of: usize,
     end: usize,
 }
 
-/// What the threads share: pieces, in the order in which they go. Piece `i` goes through slot `i % slots`.
+/// Data shared by the threads: pieces, in the order in which they go. Piece `i` goes through slot `i % slots`.
 struct Filling<'h> {
     pieces: Vec<Piece<'h>>,
     slots: usize,
     /// Bytes of a slot.
     size: usize,
-    /// Where the slots are, once they are there: meanwhile threads wake up.
+    /// Address of the slots, once they are allocated; threads wake up meanwhile.
     memory: OnceLock<Memory>,
     /// The first piece that no thread has begun.
     next: AtomicUsize,
-    /// How many pieces have crossed the bus; they are the first ones.
+    /// Number of pieces that have crossed the bus; they are the first ones.
     crossed: AtomicUsize,
-    /// Which pieces have been filled in.
+    /// One flag per piece: whether it has been filled in.
     is_there: Vec<AtomicBool>,
-    /// Threads that have come to help.
+    /// Threads that have started to help.
     helping: AtomicUsize,
 }
 
@@ -73,7 +72,7 @@ struct Memory(NonNull<u8>);
 
 // SAFETY: a slot is written by the one thread that has begun its piece, and read once that says so.
 unsafe impl Send for Memory {}
-// SAFETY: as above.
+// SAFETY: threads access disjoint slots: each belongs to the thread that has begun its piece, until it says so.
 unsafe impl Sync for Memory {}
 
 impl Filling<'_> {
@@ -99,13 +98,13 @@ impl Filling<'_> {
         }
     }
 
-    /// Where the slot of piece `i` begins.
+    /// Returns the begin of the slot of piece `i`.
     fn slot(&self, memory: &Memory, i: usize) -> NonNull<u8> {
         // SAFETY: the memory has room for all slots.
         unsafe { memory.0.add(i % self.slots * self.size) }
     }
 
-    /// The end of the pieces from `i` on that lie side by side, on the way and where they belong.
+    /// Returns the end of the pieces from `i` on that are contiguous both in their slots and at their destination.
     fn end_of_run(&self, i: usize) -> usize {
         self.pieces[i].end.min((i / self.slots + 1) * self.slots)
     }
@@ -160,18 +159,21 @@ unsafe fn copy_past_caches(from: &[u8], to: NonNull<u8>) {
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let done = 0;
     let rest = &from[done..];
-    // SAFETY: the caller's promise.
+    // SAFETY: `to` is valid for the bytes of `from`, by this function's contract, and `rest` is the part from `done`
+    // on.
     unsafe { to.add(done).copy_from_nonoverlapping(NonNull::from(rest).cast(), rest.len()) };
 }
 
-/// Copies parts to their places after what `stream` holds now, one after the other. When all of a part is on its way,
-/// `then` is called with its places: what that queues on `stream` comes after the copies. Waits for the copies.
-pub(crate) fn upload<'d, T: Pod, E: From<GpuError>>(
+/// Copies parts to their places after the work that `stream` holds now, one part after the other, and waits for the
+/// copies. Once all of a part is on its way, calls `then` with its places: work that `then` queues on `stream` comes
+/// after the copies of that part. If `then` returns `false`, no further part is sent. Not generic, so that it is
+/// compiled here and not in each program.
+pub(crate) fn upload<'d>(
     stream: &Stream,
-    parts: Vec<Vec<Move<'_, 'd, T>>>,
+    parts: Vec<Vec<Move<'_, 'd>>>,
     shape: Shape,
-    mut then: impl FnMut(Vec<DeviceSliceMut<'d, T>>) -> std::result::Result<(), E>,
-) -> std::result::Result<(), E> {
+    then: &mut dyn FnMut(Vec<DeviceSliceMut<'d, u8>>) -> bool,
+) -> Result<()> {
     let mut pieces = Vec::new();
     let mut places = Vec::new();
     let mut of = 0;
@@ -180,7 +182,7 @@ pub(crate) fn upload<'d, T: Pod, E: From<GpuError>>(
         for (from, to) in moves {
             assert_eq!(from.len(), to.len(), "a slice and its place on the device");
             to.memory().prepare_for(stream, "a copy to the device")?;
-            let from = bytemuck::cast_slice::<T, u8>(from).chunks(shape.piece);
+            let from = from.chunks(shape.piece);
             let end = pieces.len() + from.len();
             pieces.extend(from.enumerate().map(|(i, from)| Piece { from, to: i * shape.piece, of, end }));
             part.push(to);
@@ -220,15 +222,18 @@ pub(crate) fn upload<'d, T: Pod, E: From<GpuError>>(
         for (end, mut part) in places {
             // The bus has work again before the part that has been sent is worked on.
             sender.send(end, of, &mut part, 1)?;
-            before.take().map_or(Ok(()), &mut then)?;
+            if !before.take().is_none_or(&mut *then) {
+                return Ok(());
+            }
             sender.send(end, of, &mut part, usize::MAX)?;
             of += part.len();
             stream.wait_for(&lane.stream)?;
             before = Some(part);
         }
-        before.map_or(Ok(()), &mut then)
+        let _ = before.is_none_or(then); // no part is left either way
+        Ok::<_, GpuError>(())
     })?;
-    Ok(used.as_mut().map_or(Ok(()), Lane::wait)?)
+    used.as_mut().map_or(Ok(()), Lane::wait)
 }
 
 /// The side of the caller's thread.
@@ -238,7 +243,7 @@ struct Sender<'f, 'h> {
     stream: &'f Stream,
     /// Pieces whose copies have been queued.
     sent: usize,
-    /// Where copies end that have not been seen to have ended, and the pieces up to there.
+    /// Copies that have not been seen to end: the event after each, and the end of its pieces.
     queued: VecDeque<(Event, usize)>,
     /// Events for later copies.
     idle: Vec<Event>,
@@ -247,13 +252,7 @@ struct Sender<'f, 'h> {
 impl Sender<'_, '_> {
     /// Sends the pieces before `end`, in `most` copies at most. They belong to `places`, those of the moves from number
     /// `first` on.
-    fn send<T: Pod>(
-        &mut self,
-        end: usize,
-        first: usize,
-        places: &mut [DeviceSliceMut<'_, T>],
-        most: usize,
-    ) -> Result<()> {
+    fn send(&mut self, end: usize, first: usize, places: &mut [DeviceSliceMut<'_, u8>], most: usize) -> Result<()> {
         let filling = self.filling;
         let (mut there, mut tries, mut copies) = (self.sent, 0, 0);
         while self.sent < end && copies < most {
@@ -283,15 +282,14 @@ impl Sender<'_, '_> {
     }
 
     /// Queues the copy of pieces that lie side by side.
-    fn queue<T: Pod>(&mut self, pieces: Range<usize>, place: &mut DeviceSliceMut<'_, T>) -> Result<()> {
+    fn queue(&mut self, pieces: Range<usize>, place: &mut DeviceSliceMut<'_, u8>) -> Result<()> {
         let filling = self.filling;
         let (first, last) = (&filling.pieces[pieces.start], &filling.pieces[pieces.end - 1]);
         let to = first.to..last.to + last.from.len();
         let from = NonNull::slice_from_raw_parts(filling.slot(self.memory, pieces.start), to.len());
-        let mut place = place.reborrow().cast::<u8>()?;
         // SAFETY: the pieces have been filled in, and nothing writes to their slots before they have crossed the bus.
-        // The place is allocated when the stream, which waits for its owner, comes to the copy; it is borrowed, and the
-        // lane there, until the lane has been waited for.
+        // The place is allocated when the stream, which waits for its owner, reaches the copy. The caller waits for the
+        // lane before the borrow of the place ends and before the lane is dropped.
         unsafe { self.stream.upload_unordered(place.slice_mut(to), from.as_ref())? };
         self.sent = pieces.end;
         let event = self.idle.pop().map_or_else(|| self.stream.device().new_event(), Ok)?;

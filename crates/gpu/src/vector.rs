@@ -41,7 +41,7 @@ impl<T: Pod> DeviceVec<T> {
         Self { memory, len, items: PhantomData }
     }
 
-    /// Number of items.
+    /// Returns the number of items.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -51,7 +51,7 @@ impl<T: Pod> DeviceVec<T> {
         self.len == 0
     }
 
-    /// Bytes that the items take.
+    /// Returns the bytes that the items take.
     pub fn byte_len(&self) -> usize {
         self.len * size_of::<T>()
     }
@@ -62,32 +62,32 @@ impl<T: Pod> DeviceVec<T> {
         self.memory.follows(stream)
     }
 
-    /// The device that they are on.
+    /// Returns the device of the items.
     pub fn device(&self) -> &Device {
         &self.memory.device
     }
 
-    /// The argument for a kernel that reads them.
+    /// Returns the argument for a kernel that reads the items.
     pub fn global(&self) -> Global<T> {
         self.as_slice().global()
     }
 
-    /// The argument for a kernel that writes them.
+    /// Returns the argument for a kernel that writes the items.
     pub fn global_mut(&mut self) -> GlobalMut<T> {
         self.as_mut_slice().global_mut()
     }
 
-    /// All items, for reading.
+    /// Returns all items for reading.
     pub fn as_slice(&self) -> DeviceSlice<'_, T> {
         DeviceSlice::new(&self.memory, self.len)
     }
 
-    /// All items, for writing.
+    /// Returns all items for writing.
     pub fn as_mut_slice(&mut self) -> DeviceSliceMut<'_, T> {
         DeviceSliceMut::new(&self.memory, self.len)
     }
 
-    /// A part, for reading.
+    /// Returns a part for reading.
     ///
     /// # Panics
     /// If the range reaches past the end, like slices of the standard library.
@@ -96,7 +96,7 @@ impl<T: Pod> DeviceVec<T> {
         self.as_slice().slice(range)
     }
 
-    /// A part, for writing.
+    /// Returns a part for writing.
     ///
     /// # Panics
     /// If the range reaches past the end, like slices of the standard library.
@@ -107,7 +107,7 @@ impl<T: Pod> DeviceVec<T> {
         whole.split_at_mut(start).1.split_at_mut(len).0
     }
 
-    /// The items, on the host. Waits for everything queued on the device before.
+    /// Copies the items to the host. Waits for everything queued on the device before.
     ///
     /// # Errors
     /// [`GpuError::DeviceLost`](crate::GpuError::DeviceLost) or [`GpuError::Driver`](crate::GpuError::Driver) if

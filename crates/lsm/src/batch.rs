@@ -26,7 +26,7 @@ pub(crate) fn insertions<K: OrderedKey, V: Value>(keys: &[K], values: &[V]) -> R
     }
     if keys.len() <= SHORT {
         let mut items: Vec<(K, V)> = keys.iter().copied().zip(values.iter().copied()).rev().collect();
-        sort_by_key(&mut items, |(key, _)| key);
+        sort_pairs(&mut items);
         let places = sorted.keys.as_mut_slice().iter_mut().zip(&mut sorted.values);
         places.zip(items).for_each(|((key, value), item)| (*key, *value) = item);
         return Ok(sorted);
@@ -37,7 +37,7 @@ pub(crate) fn insertions<K: OrderedKey, V: Value>(keys: &[K], values: &[V]) -> R
         let reversed = keys.iter().zip(values).rev();
         items.iter_mut().zip(reversed).for_each(|(item, (key, value))| *item = (*key, *value));
     });
-    sort_by_key(&mut items, |(key, _)| key);
+    sort_pairs(&mut items);
     let places = sorted.keys.as_mut_slice().chunks_mut(PART).zip(sorted.values.chunks_mut(PART));
     parallel::for_each(places.zip(items.chunks(PART)), |((keys, values), items)| {
         keys.iter_mut().zip(values).zip(items).for_each(|((key, value), item)| (*key, *value) = *item);
@@ -87,10 +87,16 @@ pub(crate) fn mixed<K: OrderedKey, V: Value>(
     Ok(sorted)
 }
 
+/// Sorts keys with values by key, stable.
+fn sort_pairs<K: OrderedKey, V: Value>(items: &mut [(K, V)]) {
+    sort_by_key(items, |(key, _)| key);
+}
+
 /// Sorts items by their keys, stable.
 fn sort_by_key<T: Copy + Send + Sync, K: OrderedKey>(items: &mut [T], key: impl Fn(T) -> K + Sync) {
     let bits = 8 * size_of::<K>() as u32;
-    if bits <= u64::BITS {
+    // A constant, so that only one of the two sorts is compiled.
+    if const { size_of::<K>() <= size_of::<u64>() } {
         sort_by_rank(items, bits, |item| key(item).to_u64());
     } else {
         sort_by_rank(items, bits, |item| key(item).to_u128());

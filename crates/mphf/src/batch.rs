@@ -1,9 +1,9 @@
-//! What lookups of a batch of keys share: its size, vectors, and reads of bits in vectors.
+//! Batches of lookups: their size, vectors, and reads of bits in vectors.
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod reads;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod u64_vector;
 
-/// Lookups that are under way at a time.
+/// Lookups in progress at a time.
 pub(crate) const BATCH: usize = 32;

@@ -1,4 +1,4 @@
-//! Writing bit vectors.
+//! Writers of bit vectors.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -65,8 +65,8 @@ impl BitVec {
         self.push(other.open, rest);
     }
 
-    /// Puts all bits at position `start` of `to`, where there are zeros so far. Other threads may do the same with
-    /// other bits at the same time.
+    /// Writes all bits at position `start` of `to`, which has zeros there. Other threads may write other bits of `to`
+    /// at the same time.
     pub(crate) fn copy_to(&self, to: &[AtomicU64], start: u64) {
         if self.len == 0 {
             return;
@@ -76,7 +76,7 @@ impl BitVec {
         let mut carry = 0;
         for (at, &word) in (first..=last).zip(self.words.iter().chain([&self.open, &0])) {
             let moved = carry | word << shift;
-            // Two shifts, since a shift by 64 has no meaning.
+            // Two shifts, since a shift by 64 is undefined.
             carry = (word >> 1) >> (63 - shift);
             // Only the first and the last word may hold bits of other threads.
             if at == first || at == last {
@@ -87,7 +87,7 @@ impl BitVec {
         }
     }
 
-    /// All words, the last one filled up with zeros.
+    /// Returns all words, the last one padded with zeros.
     #[cfg(test)]
     pub(crate) fn words(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
         let all = self.len.div_ceil(64) as usize;
@@ -95,9 +95,9 @@ impl BitVec {
     }
 }
 
-/// Words for several threads to write to.
+/// Casts words to atomic ones, for several threads.
 pub(crate) fn shared(words: &mut [u64]) -> &[AtomicU64] {
-    // SAFETY: `AtomicU64` has the layout of `u64`, and the exclusive borrow lasts as long as the shared one.
+    // SAFETY: `AtomicU64` has the layout of `u64`, and the exclusive borrow of `words` lasts as long as the result.
     unsafe { std::slice::from_raw_parts(words.as_mut_ptr().cast(), words.len()) }
 }
 

@@ -1,4 +1,4 @@
-//! From keys to a function, stage by stage.
+//! Stages of a build: from keys to a function.
 //!
 //! Source: sections 5.1, 5.8 (threads) and 5.9.
 //!
@@ -7,7 +7,7 @@
 //!    ([`bucket_sort`]), and the kind finds their codes ([`HashKind::encode`]).
 //! 3. The parts of all partitions are joined, and the lists of buckets are made ([`join`]).
 //!
-//! [`external`] does this for one range of buckets after the other.
+//! [`external`] repeats this for one range of buckets after the other.
 
 pub(crate) mod bucket_sort;
 pub(crate) mod duplicates;
@@ -30,7 +30,7 @@ use std::ops::Range;
 use warpset_base::key::Hash128;
 use warpset_core::recsplit::shape::MAX_BUCKET;
 
-/// The settings of one attempt.
+/// Settings of one attempt.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings<M: sealed::HashKind> {
     pub(crate) code: M::CodeParameters,
@@ -44,24 +44,24 @@ impl<M: HashKind> Settings<M> {
         keys.div_ceil(u64::from(self.bucket_size))
     }
 
-    /// The search for the codes of a function of `keys` keys.
+    /// Prepares the search for the codes of a function of `keys` keys.
     pub(crate) fn search(&self, keys: u64) -> M::Search {
         M::search(self, u64::from(self.largest_bucket()).min(keys) as u32)
     }
 
-    /// A bound for bucket sizes that hashed keys exceed with a probability of less than 2^-64 for each bucket.
+    /// Returns a bound that the size of a bucket of hashed keys exceeds with a probability below 2^-64.
     fn largest_bucket(&self) -> u32 {
         let mean = f64::from(self.bucket_size);
         ((mean + 10.0 * mean.sqrt() + 50.0) as usize).min(MAX_BUCKET) as u32
     }
 }
 
-/// Why there is no function under one seed.
+/// Reason for failure under one seed.
 #[derive(Clone, Copy, Debug)]
 pub enum Failure {
     /// Two keys have this bucket and this low half of their hash.
     Collision { bucket: u64, low: u64 },
-    /// No two keys have, and still there was no solution, or a bucket is too large: another seed helps.
+    /// The hashes differ, but a bucket has no solution or is too large: another seed helps.
     Unlucky,
     /// The progress callback stopped the build.
     Interrupted(Interrupted),
@@ -73,7 +73,7 @@ impl From<Interrupted> for Failure {
     }
 }
 
-/// The construction of one function under one seed.
+/// Construction of one function under one seed.
 pub(crate) struct Construction<M: HashKind> {
     settings: Settings<M>,
     search: M::Search,
@@ -81,14 +81,14 @@ pub(crate) struct Construction<M: HashKind> {
     buckets: u64,
 }
 
-/// The codes of a function's first buckets.
+/// Codes of a function's first buckets.
 pub(crate) struct Parts {
     parts: Vec<Part>,
     buckets: HugeVec<Bucket>,
     least: Least,
 }
 
-/// The space that one thread keeps from partition to partition.
+/// Memory that one thread reuses from partition to partition.
 struct Scratch<M: HashKind> {
     sort: BucketSort,
     least: Least,
@@ -101,18 +101,18 @@ impl<M: HashKind> Default for Scratch<M> {
     }
 }
 
-/// What remains of a build, only to be dropped.
+/// Remains of a build, to be dropped.
 struct Used<M: HashKind> {
     _keys: PartitionedKeys,
     _scratches: Vec<Scratch<M>>,
 }
 
-/// Keys in one partition: their data fills a third of a usual second-level cache.
+/// Keys in one partition: their data fills a third of a typical second-level cache.
 const PARTITION_KEYS: u64 = 1 << 15;
 /// The most partitions: more would spread the keys over more lines than a first-level cache keeps open.
 const MOST_PARTITIONS: u64 = 1024;
 
-/// The function of `keys` hashes, of which `hash` gives each by its position, the same each time.
+/// Builds the function of `keys` hashes. `hash` returns each by its position, the same one each time.
 pub(crate) fn build<M: HashKind>(
     settings: Settings<M>,
     keys: usize,
@@ -122,7 +122,7 @@ pub(crate) fn build<M: HashKind>(
     let construction = Construction::new(settings, keys as u64);
     let mut parts = construction.no_parts();
     let used = construction.build(keys, hash, 0..construction.buckets, meter, &mut parts)?;
-    // Giving memory back takes a while.
+    // Freeing memory takes a while.
     rayon::join(|| construction.join(parts), || drop(used)).0
 }
 
@@ -135,12 +135,12 @@ impl<M: HashKind> Construction<M> {
         self.buckets
     }
 
-    /// Without any codes.
+    /// Returns parts without codes.
     pub(crate) fn no_parts(&self) -> Parts {
         Parts { parts: Vec::new(), buckets: HugeVec::new(self.buckets as usize), least: Least::default() }
     }
 
-    /// Finds the codes of the buckets `within`, which come after those in `parts`; the `keys` hashes are those of these
+    /// Finds the codes of the buckets `within`, which follow those in `parts`; the `keys` hashes are those of these
     /// buckets.
     fn build(
         &self,
@@ -164,18 +164,18 @@ impl<M: HashKind> Construction<M> {
         Ok(Some(Used { _keys: partitioned, _scratches: scratches }))
     }
 
-    /// Keys of a partition: fewer where partitions would be too few for the threads to share evenly.
+    /// Returns the keys of a partition: fewer where partitions would be too few to share evenly among the threads.
     fn keys_of_partition(&self, keys: usize) -> u64 {
         let threads = rayon::current_num_threads() as u64;
         if threads == 1 {
             return PARTITION_KEYS;
         }
-        // One key is enough for a partition where a bucket of the usual size takes much work.
+        // One key is enough for a partition if a bucket of the usual size takes much work.
         let least = if M::is_slow(&self.search, self.settings.bucket_size) { 1 } else { 1 << 9 };
         PARTITION_KEYS.min((keys as u64 / (threads * 64)).max(least))
     }
 
-    /// Adds the codes of all partitions, of which there may be few, to `parts`.
+    /// Adds the codes of all partitions to `parts`. `are_few` says whether there are few partitions.
     fn encode_all(
         &self,
         are_few: bool,
@@ -196,14 +196,14 @@ impl<M: HashKind> Construction<M> {
             Ok::<_, Failure>(part)
         };
         let (mut new, scratches) = work_stealing::for_each(slots.enumerate(), work)?;
-        // SAFETY: those before `first` were there, the others were filled.
+        // SAFETY: the entries before `first` were initialised, and the others have been filled above.
         unsafe { parts.buckets.set_len(end) };
         parts.parts.append(&mut new);
         scratches.iter().for_each(|scratch| parts.least.merge(&scratch.least));
         Ok(scratches)
     }
 
-    /// The codes of one partition, whose first bucket is `first`. Says in `found` what each bucket has.
+    /// Finds the codes of one partition with the first bucket `first`. Writes the sizes of each bucket to `found`.
     fn part(
         &self,
         are_few: bool,
@@ -219,7 +219,7 @@ impl<M: HashKind> Construction<M> {
     }
 }
 
-/// Why a bucket has no code, or too many keys. The first of the sorted buckets is `first`.
+/// Explains why a bucket has no code, or too many keys. The first of the sorted buckets is `first`.
 #[cold]
 fn explain(sort: &mut BucketSort, first: u64, SearchFailure { bucket }: SearchFailure) -> Failure {
     let keys = sort.keys_of(bucket);

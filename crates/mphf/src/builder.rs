@@ -1,4 +1,4 @@
-//! Building functions from keys in memory.
+//! Builds of functions from keys in memory.
 
 use crate::build::duplicates::{check_duplicates, positions_of};
 use crate::build::huge_vec::HugeVec;
@@ -14,15 +14,15 @@ use warpset_core::recsplit::shape::MAX_BUCKET;
 /// Settings for building a function of the kind `M`, or a [`StaticFilter`](crate::StaticFilter) around one; each setter
 /// states its default.
 ///
-/// [`RecSplit::builder`](crate::RecSplit::builder) and [`StaticFilter::builder`](crate::StaticFilter::builder) make
-/// one.
+/// [`RecSplit::builder`](crate::RecSplit::builder), [`Consensus::builder`](crate::Consensus::builder) and
+/// [`StaticFilter::builder`](crate::StaticFilter::builder) make one.
 #[derive(Clone)]
 #[must_use = "a builder does nothing until `build_from`"]
 pub struct Builder<M: HashKind = RecSplitKind, S = PerfectHash<M>> {
-    /// What only this kind has.
+    /// Options of this kind only.
     pub(crate) options: M::KindOptions,
     pub(crate) bucket_size: u32,
-    /// The bits per key that were asked for in vain, and the fewest that there are.
+    /// The bits per key that [`for_space`](Builder::for_space) could not reach, and the least that are reachable.
     unreachable: Option<(f64, f64)>,
     seed: u64,
     threads: Option<usize>,
@@ -32,7 +32,7 @@ pub struct Builder<M: HashKind = RecSplitKind, S = PerfectHash<M>> {
     structure: PhantomData<fn() -> S>,
 }
 
-/// What the user said about the fingerprints of a filter.
+/// Width of a filter's fingerprints, as the user gave it.
 #[derive(Clone, Copy)]
 pub(crate) enum FingerprintWidth {
     Bits(u32),
@@ -50,11 +50,11 @@ impl<M: HashKind, S> std::fmt::Debug for Builder<M, S> {
     }
 }
 
-/// Seeds that are tried before giving up. Random hashes need a second one once in millions of builds.
+/// Seeds to try before giving up. Random hashes need a second one once in millions of builds.
 pub(crate) const SEEDS: u32 = 8;
 
 impl<M: HashKind, S> Builder<M, S> {
-    /// The default settings of this kind.
+    /// Makes the default settings of this kind.
     pub(crate) fn new() -> Self {
         Self {
             options: M::KindOptions::default(),
@@ -68,32 +68,32 @@ impl<M: HashKind, S> Builder<M, S> {
         }
     }
 
-    /// Expected number of keys in a bucket, at least 1: larger buckets take less space and make queries slower.
-    /// Default: 1000 for RecSplit, 2400 for Consensus.
+    /// Sets the expected number of keys in a bucket, at least 1. Larger buckets take less space and make lookups
+    /// slower. Default: 1000 for RecSplit, 2400 for Consensus.
     pub fn bucket_size(mut self, bucket_size: u32) -> Self {
         self.bucket_size = bucket_size;
         self
     }
 
-    /// Seed of the initial hash. Default: 0, under which [`Hash128`] keys are taken as they are.
+    /// Sets the seed of the initial hash. Default: 0, under which [`Hash128`] keys are used unchanged.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// Threads to build with, which are started for each build; 0 for as many as the machine has. No more are started
-    /// than there are keys, and no more than 256 unless the machine has more. Default: those of the current rayon
-    /// pool.
+    /// Sets the number of threads, which are started for each build; 0 uses all of the machine. No more threads are
+    /// started than there are keys, and at most 256 unless the machine has more. Default: the threads of the current
+    /// rayon pool.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
         self
     }
 
-    /// Is called now and then, from any thread of the build, and may stop it: a callback that answers
-    /// [`ControlFlow::Break`](std::ops::ControlFlow::Break) ends the build with [`Error::Interrupted`], one that
-    /// answers nothing never does. Threads of the host call it after some thousand keys each. A device is waited
-    /// for after every chunk of host keys and after every kind of node, some thirty times, before it is called.
-    /// Default: nothing is called.
+    /// Calls `callback` from time to time, from any thread of the build. If it returns
+    /// [`ControlFlow::Break`](std::ops::ControlFlow::Break), the build stops with [`Error::Interrupted`]; a callback
+    /// without a result never stops it. Threads of the host call it after some thousand keys each. A build on a device
+    /// calls it after every chunk of host keys and after every kind of node, some thirty times, and waits for the
+    /// device before. Default: no callback.
     ///
     /// ```
     /// use std::ops::ControlFlow;
@@ -113,7 +113,7 @@ impl<M: HashKind, S> Builder<M, S> {
         self
     }
 
-    /// What functions of these settings are predicted to cost.
+    /// Predicts the space and the build time of functions with these settings.
     ///
     /// # Errors
     /// The errors of the settings: [`Error::InvalidShape`], [`Error::InvalidParameter`], [`Error::InvalidBucketSize`],
@@ -123,11 +123,11 @@ impl<M: HashKind, S> Builder<M, S> {
         Ok(M::estimate(&settings.code, settings.bucket_size))
     }
 
-    /// Sets what decides on space to what is predicted to build fastest within `bits_per_key`: leaf size, fanouts and
-    /// bucket size for RecSplit, which is possible from 1.53 on, overhead and bucket size for Consensus, from 1.46 on;
-    /// below, the build fails with [`Error::UnreachableSpace`]. Small functions take more, for their fixed parts. What
-    /// is fastest on the host is so on devices too: they take the same share of its time for all shapes, within what is
-    /// predicted. [`Kind::for_space`](crate::Kind::for_space) says which kind is faster.
+    /// Chooses the settings that are predicted to build fastest within `bits_per_key`: leaf size, fanouts and bucket
+    /// size for RecSplit, from 1.53 on; overhead and bucket size for Consensus, from 1.46 on. Below, the build fails
+    /// with [`Error::UnreachableSpace`]. Small functions take more, for their fixed parts. The same settings are
+    /// fastest on devices too, within the accuracy of the prediction: a device takes the same share of the host's time
+    /// for all shapes. [`Kind::for_space`](crate::Kind::for_space) chooses the kind.
     pub fn for_space(mut self, bits_per_key: f64) -> Self {
         match M::choose_for_space(&mut self.options, bits_per_key) {
             Ok(bucket_size) => (self.bucket_size, self.unreachable) = (bucket_size, None),
@@ -140,7 +140,7 @@ impl<M: HashKind, S> Builder<M, S> {
         if let Some((bits_per_key, least)) = self.unreachable {
             return Err(Error::UnreachableSpace { name: M::NAME, bits_per_key, least });
         }
-        // Ten standard deviations above this still fit.
+        // Ten standard deviations above this still fit in a bucket.
         let largest = MAX_BUCKET as u32 * 9 / 10;
         if !(1..=largest).contains(&self.bucket_size) {
             return Err(Error::InvalidBucketSize { bucket_size: self.bucket_size, largest });
@@ -149,10 +149,10 @@ impl<M: HashKind, S> Builder<M, S> {
         Ok(Settings { code, options: self.options, bucket_size: self.bucket_size, seed: self.seed })
     }
 
-    /// Runs `work` with that many keys on the threads that were asked for.
+    /// Runs `work`, on `keys` keys, on the chosen threads.
     pub(crate) fn run<R: Send>(&self, keys: u64, work: impl FnOnce() -> R + Send) -> Result<R, Error> {
         match self.threads {
-            // On a thread of the pool, which does not have to be woken for each stage.
+            // Runs on a thread of the pool, so no thread has to be woken for each stage.
             None => Ok(rayon::scope(|_| work())),
             Some(threads) => {
                 let threads = threads_for(threads, keys);
@@ -161,31 +161,31 @@ impl<M: HashKind, S> Builder<M, S> {
         }
     }
 
-    /// The seeds to try, in order.
+    /// Returns the seeds to try, in order.
     pub(crate) fn seeds(&self) -> impl Iterator<Item = (u32, u64)> + use<M, S> {
         let seed = self.seed;
         (0..SEEDS)
             .map(move |attempt| (attempt, seed.wrapping_add(u64::from(attempt).wrapping_mul(0x9e37_79b9_7f4a_7c15))))
     }
 
-    /// What is told of one build.
+    /// Makes the progress reporter of one build.
     pub(crate) fn reporter(&self) -> Reporter<'_> {
         Reporter::new(self.progress.as_deref())
     }
 
-    /// How many threads build a function of that many keys.
+    /// Returns the number of threads that build a function of `keys` keys.
     #[cfg(feature = "gpu")]
     pub(crate) fn threads_for(&self, keys: u64) -> usize {
         self.threads.map_or_else(rayon::current_num_threads, |threads| threads_for(threads, keys))
     }
 
-    /// The function of `keys`.
+    /// Builds the function of `keys`.
     pub(crate) fn function_from<K: Key>(&self, keys: &[K]) -> Result<PerfectHash<M>, Error> {
         let settings = self.settings()?;
         self.run(keys.len() as u64, || self.build_here(settings, keys))?
     }
 
-    /// The function of the keys that `source` gives.
+    /// Builds the function of the keys of `source`.
     pub(crate) fn function_from_iter<K: Key, I: IntoIterator<Item = K>>(
         &self,
         mut source: impl FnMut() -> I,
@@ -216,7 +216,7 @@ impl<M: HashKind, S> Builder<M, S> {
         for (attempt, seed) in self.seeds() {
             let settings = Settings { seed, ..settings };
             let meter = reporter.meter(Stage::Building, keys.len() as u64, attempt);
-            // Hashing again costs less than 16 bytes of memory traffic, or it does not.
+            // Cheap hashes are computed again, which costs less than 16 bytes of memory traffic; others are stored.
             let built = if K::CHEAP {
                 build::build(settings, keys.len(), |i| keys[i].hash128(seed), &meter)
             } else {
@@ -242,7 +242,7 @@ impl<M: HashKind, S> Builder<M, S> {
 impl<M: HashKind> Builder<M> {
     /// Builds the function of `keys`, which must be distinct.
     ///
-    /// Takes 10 bytes per key besides the keys (26 for keys whose hash is not cheap), and all threads.
+    /// Takes 10 bytes per key besides the keys (26 for keys with an expensive hash), and all threads.
     ///
     /// # Errors
     /// [`Error::DuplicateKey`]; [`Error::HashesCollide`]; [`Error::Interrupted`]; [`Error::Threads`]; those of the
@@ -251,9 +251,8 @@ impl<M: HashKind> Builder<M> {
         self.function_from(keys)
     }
 
-    /// Builds the function of the keys that `source` gives, which may be called several times and must give the same
-    /// keys in the same order each time: once as a rule. Takes 32 bytes per key; the keys themselves are never all
-    /// in memory.
+    /// Builds the function of the keys of `source`. It may be called several times, usually once, and must return the
+    /// same keys in the same order each time. Takes 32 bytes per key; the keys themselves are never all in memory.
     ///
     /// # Errors
     /// The errors of [`Builder::build_from`].

@@ -6,11 +6,11 @@ use crate::{HashKind, Number};
 use rayon::prelude::*;
 use warpset_base::key::{Hash128, Key};
 
-/// Keys that a thread takes at a time: some 100 microseconds of work. Fewer stay on the calling thread.
+/// Keys per task of a thread: some 100 microseconds of work. Fewer stay on the calling thread.
 const CHUNK: usize = 1 << 12;
 
-/// Lets `work` answer for all keys, on the threads of the current pool: it gets some keys, and the places of their
-/// answers, one place for `PER` keys. There are as many places as that takes.
+/// Runs `work` for all keys, on the threads of the current pool. It gets some keys and the places of their answers, one
+/// place per `PER` keys; `answers` has `keys.len().div_ceil(PER)` places.
 pub(crate) fn in_chunks<const PER: usize, K: Sync, A: Send>(
     keys: &[K],
     answers: &mut [A],
@@ -25,7 +25,7 @@ pub(crate) fn in_chunks<const PER: usize, K: Sync, A: Send>(
 }
 
 impl<M: HashKind> Lookup<'_, M> {
-    /// The numbers of many keys on the calling thread; the slices have the same length.
+    /// Looks up many keys on the calling thread; the slices have equal lengths.
     pub(crate) fn get_here<K: Key, N: Number>(self, keys: &[K], numbers: &mut [N]) {
         let seed = self.parameters.header.seed;
         for (keys, numbers) in keys.chunks(BATCH).zip(numbers.chunks_mut(BATCH)) {
@@ -38,7 +38,7 @@ impl<M: HashKind> Lookup<'_, M> {
         }
     }
 
-    /// The numbers of keys by their hashes, on the calling thread; the slices have the same length.
+    /// Looks up many keys by their hashes, on the calling thread; the slices have equal lengths.
     pub(crate) fn get_hashes(self, hashes: &[Hash128], numbers: &mut [u64]) {
         for (hashes, numbers) in hashes.chunks(BATCH).zip(numbers.chunks_mut(BATCH)) {
             M::get_batch(self, hashes, numbers);

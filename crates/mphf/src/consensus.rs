@@ -1,7 +1,7 @@
-//! Consensus: the tasks of a bucket share one string of bits, with no seed stored by itself.
+//! Consensus: the tasks of a bucket share one string of bits, and no seed is stored by itself.
 //!
-//! Source and idea: `warpset_core::consensus`. [`budget`] says how many bits each task has, [`find`] finds them,
-//! [`query`] looks keys up, [`cost`] predicts space and time, and `gpu` does the same on devices.
+//! Source and idea: `warpset_core::consensus`. [`budget`] assigns bits to tasks, [`find`] searches them, [`query`]
+//! looks keys up, [`cost`] predicts space and time, and `gpu` does the same on devices.
 
 mod budget;
 mod builder;
@@ -27,14 +27,15 @@ use warpset_base::file::FileError;
 use warpset_base::key::Hash128;
 use warpset_core::consensus::tree::LEAF;
 
-/// The kind of functions whose tasks share the bits of a bucket.
+/// Kind of functions with one shared string of bits per bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConsensusKind;
 
 /// A minimal perfect hash function of the smallest kind: maps the `n` keys that it was built from to `0..n`, each to
 /// its own number, in 1.46 to 1.7 bits per key.
 ///
-/// Other keys map to any number below `n`: the function does not know its keys. See [`crate::StaticFilter`] for that.
+/// Other keys map to any number below `n`: the function does not know its keys. See [`crate::StaticFilter`] for a
+/// structure that does.
 ///
 /// ```
 /// use warpset_mphf::Consensus;
@@ -50,46 +51,46 @@ pub struct ConsensusKind;
 /// # Ok::<(), warpset_mphf::Error>(())
 /// ```
 ///
-/// Space: 1.4427 bits per key, which no such function goes below, the [`overhead`](crate::Builder::overhead), and 0.01
-/// to 0.02 for the positions of buckets. Building takes time in inverse proportion to the overhead. Queries: as for
-/// [`RecSplit`](crate::RecSplit), with one read of bits for each halving of a bucket.
+/// Space: 1.4427 bits per key, the lower bound of every such function; the [`overhead`](crate::Builder::overhead); and
+/// 0.01 to 0.02 for the positions of buckets. Build time is inversely proportional to the overhead. Lookups: as for
+/// [`RecSplit`](crate::RecSplit), with one read of bits per halving of a bucket.
 pub type Consensus = PerfectHash<ConsensusKind>;
 
-/// A function that borrows its words: lent by [`Consensus::view`], or opened in bytes without copying them.
+/// A function that borrows its words: lent by [`Consensus::view`], or opened in bytes without a copy.
 pub type ConsensusView<'a> = PerfectHash<ConsensusKind, &'a [u64]>;
 
 /// A function in a memory-mapped file, made by [`Consensus::map`].
 #[cfg(feature = "mmap")]
 pub type MappedConsensus = PerfectHash<ConsensusKind, Mapped>;
 
-/// What decides how many bits each task has, as headers have it.
+/// Parameters that determine the bits of each task, stored in headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodeParameters {
     /// Bits to spare for a task of weight 1, in parts of `1 / 2^16`.
     pub(crate) slack: u32,
-    /// Bits of the number that a bucket begins with.
+    /// Bits of the number at the beginning of a bucket.
     pub(crate) root_bits: u32,
 }
 
-/// The slack that headers may have.
+/// Valid slacks.
 const SLACKS: RangeInclusive<u32> = 1..=1 << 20;
-/// The bits of the number that a bucket begins with that headers may have.
+/// Valid bits of the number at the beginning of a bucket.
 const ROOT_BITS: RangeInclusive<u32> = 1..=24;
 
-/// What the setters set, besides what all kinds have.
+/// Options that only Consensus has.
 #[derive(Clone, Copy, Debug)]
 pub struct KindOptions {
     overhead: f64,
     simd: Simd,
 }
 
-/// What the search for all codes has in common.
+/// Shared, immutable part of the search for all codes.
 pub struct Search {
     tasks: Tasks,
     instructions: find::Instructions,
 }
 
-/// Space that a thread keeps from search to search.
+/// Memory that a thread reuses from search to search.
 pub type Scratch = find::Scratch;
 
 impl HashKind for ConsensusKind {}
@@ -168,7 +169,7 @@ impl sealed::HashKind for ConsensusKind {
     }
 
     fn is_slow(Search { tasks, .. }: &Search, keys: u32) -> bool {
-        // A quarter of a millisecond.
+        // Takes a quarter of a millisecond or more.
         u64::from(tasks.entries) * u64::from(keys) > 64 * 50_000
     }
 

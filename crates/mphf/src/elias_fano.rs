@@ -1,14 +1,14 @@
-//! Double Elias-Fano: where each bucket's keys and its tree begin.
+//! Double Elias-Fano lists: the positions of each bucket's keys and tree.
 //!
 //! Source: section 4.5, construction as in 5.9. Departures:
-//! - Tree positions are taken relative to a line in both the number of keys and the number of buckets before. The
-//!   thesis takes the average of bits per key and then the least difference; here the line is the one below all buckets
-//!   that is highest for a bucket of average size (an edge of the lower convex hull of keys and bits), which is what
-//!   makes the differences small: 0.02 to 0.1 bits per key at 5 to 50 keys per bucket.
-//! - Positions of every 256th one become every 4th to 128th one, by bucket size: with large buckets a denser jump array
-//!   costs nothing and saves the query its linear search.
-//! - Construction (`encode.rs`) takes stretches of buckets in parallel, which write to their places. The jump array
-//!   needs no selection: the position of a one is known when it is written.
+//! - Tree positions are relative to a line in both the number of keys and the number of buckets before. The thesis
+//!   takes the average bits per key and then the least difference. Here the line is the one below all buckets that is
+//!   highest for a bucket of average size (an edge of the lower convex hull of keys and bits), so the differences are
+//!   small: 0.02 to 0.1 bits per key at 5 to 50 keys per bucket.
+//! - Instead of every 256th one, the positions of every 4th to 128th one are sampled, by bucket size. With large
+//!   buckets a denser jump array costs nothing and saves the lookup its linear search.
+//! - Construction (`encode.rs`) takes stretches of buckets in parallel, and each writes to its own places. The jump
+//!   array needs no selection: the position of a one is known when it is written.
 //!
 //! Lookups are in `warpset_core::recsplit::lookup`.
 //!
@@ -28,23 +28,23 @@ use crate::windows::prefetch;
 use warpset_core::recsplit::elias_fano::{JUMP_BLOCK as BLOCK, ListValues, POINT};
 use warpset_core::recsplit::lookup::lists::{Jump, Lists as Places};
 
-/// Base-2 logarithms of strides.
+/// Valid logarithms of strides.
 pub(crate) const LOG_STRIDES: std::ops::RangeInclusive<u32> = 2..=7;
 
-/// Everything but the bits.
+/// Sizes and coefficients of the lists, without their bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// Buckets; there is one entry more.
+    /// Number of buckets; there is one entry more.
     pub buckets: u64,
-    /// Bits of the line for each key, times 2^16.
+    /// Bits of the line per key, times 2^16.
     pub key_slope: i64,
-    /// Bits of the line for each bucket, times 2^16.
+    /// Bits of the line per bucket, times 2^16.
     pub bucket_slope: i64,
     /// The least number of keys in a bucket.
     pub least_keys: u64,
     pub low_keys: u32,
     pub low_bits: u32,
-    /// Base-2 logarithm of the distance of positions in the jump array.
+    /// Base-2 logarithm of the distance between sampled positions in the jump array.
     pub log_stride: u32,
     /// Words of the upper bits.
     pub upper_keys_words: u64,
@@ -52,17 +52,17 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Words of the lower bits.
+    /// Returns the words of the lower bits.
     pub(crate) fn lower_words(&self) -> u64 {
         ((self.buckets + 1) * u64::from(self.low_keys + self.low_bits)).div_ceil(64)
     }
 
-    /// Words of a full block of the jump array.
+    /// Returns the words of a full block of the jump array.
     pub(crate) fn block_words(&self) -> u64 {
         2 + (BLOCK >> self.log_stride) / 2
     }
 
-    /// Words of the jump array.
+    /// Returns the words of the jump array.
     pub(crate) fn jump_words(&self) -> u64 {
         let entries = self.buckets + 1;
         let rest = entries % BLOCK;
@@ -70,20 +70,20 @@ impl Layout {
         entries / BLOCK * self.block_words() + rest_words
     }
 
-    /// Where the upper bits of keys, those of tree positions and the jump array begin, in words after the lower bits'
-    /// first.
+    /// Returns the starts of the upper bits of keys, of those of tree positions, and of the jump array, in words after
+    /// the first of the lower bits.
     pub(crate) fn parts(&self) -> [u64; 3] {
         let upper_keys = self.lower_words();
         let upper_bits = upper_keys + self.upper_keys_words;
         [upper_keys, upper_bits, upper_bits + self.upper_bits_words]
     }
 
-    /// Words of all parts.
+    /// Returns the words of all parts.
     pub(crate) fn words(&self) -> u64 {
         self.lower_words() + self.upper_keys_words + self.upper_bits_words + self.jump_words()
     }
 
-    /// What the entries are computed with.
+    /// Returns the parameters of the entries.
     #[inline(always)]
     pub(crate) fn list_values(&self) -> ListValues {
         ListValues {
@@ -95,20 +95,20 @@ impl Layout {
         }
     }
 
-    /// What the lists hold for entry `index`.
+    /// Returns both lists' values of entry `index`.
     #[inline(always)]
     fn values(&self, index: u64, sums: (u64, u64)) -> [u64; 2] {
         self.list_values().values(index, sums)
     }
 
-    /// Where the ones of an entry with these values are in the upper bits.
+    /// Returns the positions of an entry's ones in the upper bits of both lists.
     #[inline(always)]
     fn ones(&self, index: u64, values: [u64; 2]) -> [u64; 2] {
         self.list_values().ones(index, values)
     }
 }
 
-/// Base-2 logarithm of the jump array's stride for an expected bucket size.
+/// Returns the base-2 logarithm of the jump array's stride for an expected bucket size.
 pub(crate) const fn log_stride(bucket_size: u32) -> u32 {
     match bucket_size {
         0..32 => 7,
@@ -120,7 +120,7 @@ pub(crate) const fn log_stride(bucket_size: u32) -> u32 {
     }
 }
 
-/// A layout, and where its parts begin within the words of a function.
+/// A layout, and the positions of its parts within the words of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lists {
     pub(crate) layout: Layout,
@@ -128,7 +128,7 @@ pub struct Lists {
 }
 
 impl Lists {
-    /// The lists whose first word is `base`.
+    /// Locates the lists from their first word, `base`.
     pub(crate) fn at(layout: Layout, base: u64) -> Self {
         let [upper_keys, upper_bits, jumps] = layout.parts().map(|part| base + part);
         let places = Places {
@@ -144,7 +144,7 @@ impl Lists {
         Self { layout, places }
     }
 
-    /// Prefetches what [`Places::jump_to`] reads for `bucket`, and the lower bits.
+    /// Prefetches the words that [`Places::jump_to`] reads for `bucket`, and the lower bits.
     #[inline(always)]
     pub(crate) fn prefetch_first(&self, words: &[u64], bucket: u64) {
         let (block, pair) = self.places.jump_place(bucket);

@@ -1,4 +1,4 @@
-//! Errors.
+//! Errors of builds, lookups and files.
 
 use crate::Stage;
 use std::io;
@@ -6,7 +6,7 @@ use warpset_base::file::FileError;
 use warpset_base::filter::LengthMismatch;
 use warpset_base::number::{count, short};
 
-/// Why a function could not be built, saved, opened or asked.
+/// Reason why a function could not be built, saved, opened or queried.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -17,7 +17,7 @@ pub enum Error {
         first: u64,
         /// Position of its duplicate.
         second: u64,
-        /// The key, for people to read.
+        /// The key, as text.
         key: String,
     },
     /// Leaf size or fanouts outside of what a splitting tree can have.
@@ -36,39 +36,39 @@ pub enum Error {
     /// The expected bucket size is zero or too large.
     #[error("bucket size {bucket_size}: choose 1 to {largest}")]
     InvalidBucketSize {
-        /// What was asked for.
+        /// Requested size.
         bucket_size: u32,
-        /// The largest that is accepted.
+        /// Largest valid size.
         largest: u32,
     },
-    /// The load factor or the number of keys for a value is out of range.
+    /// The load factor or the number of keys per value is out of range.
     #[error("{what} {}: choose {allowed}", short(.value))]
     InvalidParameter {
         /// The parameter.
         what: &'static str,
-        /// What was asked for.
+        /// Requested value.
         value: f64,
-        /// What is accepted.
+        /// Valid values.
         allowed: &'static str,
     },
-    /// No function is as small as asked for.
+    /// No function reaches the requested space.
     #[error(
         "no {name} takes {} bits per key: ask `for_space` for {} or more", short(.bits_per_key),
         (least * 100.0).ceil() / 100.0
     )]
     UnreachableSpace {
-        /// The kind of function: "RecSplit function".
+        /// Kind of function: "RecSplit function".
         name: &'static str,
-        /// Bits per key that were asked for.
+        /// Requested bits per key.
         bits_per_key: f64,
-        /// The fewest that the cost model predicts for a function of this kind.
+        /// Fewest bits per key that the cost model predicts for a function of this kind.
         least: f64,
     },
-    /// No seed of the initial hash function worked: the keys' hashes collide again and again, which random hashes do
+    /// No seed of the initial hash function worked: the keys' hashes collide under every seed, which random hashes do
     /// not do. Ready-made hashes that are not random can be the reason.
     #[error("hash values collided with each of {seeds} seeds: pass the keys themselves, or hashes that are random")]
     HashesCollide {
-        /// Seeds that were tried.
+        /// Number of seeds tried.
         seeds: u32,
     },
     /// The input of a two-pass build changed between the passes.
@@ -81,7 +81,7 @@ pub enum Error {
         /// Keys in the later pass.
         later: u64,
     },
-    /// A file of keys of one width ends within a key.
+    /// A file of fixed-width keys ends within a key.
     #[error(
         "the file of keys of {} ends {} into a key: it was cut, or its keys have another width",
         count(*width, "byte"), count(*rest, "byte")
@@ -98,10 +98,10 @@ pub enum Error {
     /// The bytes are not such a structure, or could not be read or written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Words that are not as many as their header says.
+    /// The number of words differs from the one in their header.
     #[error("{found} words of 64 bits, where the structure has {needed}: pass all of its words, and no others")]
     WordCount {
-        /// Words that the header announces, or those of a header.
+        /// Words according to the header, or the words of a header.
         needed: u64,
         /// Words given.
         found: u64,
@@ -112,9 +112,9 @@ pub enum Error {
         match stage { Stage::Hashing => "hashed keys", Stage::Building => "built trees" }
     )]
     Interrupted {
-        /// What was being done.
+        /// Stage of the build.
         stage: Stage,
-        /// Keys for which it was done.
+        /// Keys that had passed the stage.
         keys_done: u64,
         /// All keys; 0 if their number was unknown.
         keys: u64,
@@ -125,13 +125,13 @@ pub enum Error {
     /// Reading keys, or writing what does not fit in memory, failed.
     #[error("cannot read keys, or write hashes to the temporary file: {0}")]
     Io(#[from] io::Error),
-    /// Numbers were asked for as `u32`, which cannot hold all of them.
+    /// Numbers were requested as `u32`, which cannot hold all of them.
     #[error("numbers below {values} do not fit in `u32`: take them as `u64`")]
     NumbersTooLarge {
         /// The function's values.
         values: u64,
     },
-    /// The table that values are gathered from has no item for some numbers.
+    /// The table of values has no item for some numbers.
     #[error("a table of {found} items, where numbers go up to {}: pass one item for each of {values} values", values - 1)]
     TableTooShort {
         /// The function's values, at least 1.
@@ -139,7 +139,7 @@ pub enum Error {
         /// Items of the table.
         found: u64,
     },
-    /// The driver or the device refused.
+    /// The driver or the device failed.
     #[cfg(feature = "gpu")]
     #[error(transparent)]
     Gpu(#[from] warpset_gpu::GpuError),

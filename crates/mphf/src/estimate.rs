@@ -1,31 +1,31 @@
-//! What functions are predicted to cost.
+//! Predicted costs of functions.
 
-/// What a function is predicted to cost.
+/// Predicted cost of a function.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Estimate {
-    /// Bits for each key, of large functions.
+    /// Bits per key of large functions.
     pub bits_per_key: f64,
-    /// Evaluations of trial hashes for each key.
+    /// Evaluations of trial hashes per key.
     pub hashes_per_key: f64,
-    /// Time for each key on one core with AVX-512, in nanoseconds, to compare shapes with each other.
+    /// Time per key on one core with AVX-512, in nanoseconds, for comparing shapes with each other.
     pub nanoseconds_per_key: f64,
-    /// Time for each key of a large function on one H100 or H200, in nanoseconds, from keys to words in its memory.
+    /// Time per key of a large function on one H100 or H200, in nanoseconds, from keys to words in its memory.
     pub device_nanoseconds_per_key: f64,
-    /// Time on a device that does not depend on the number of keys, in nanoseconds, beside launches: that of one bucket
-    /// where each bucket is searched by one warp, else 0.
+    /// Time on a device that is independent of the number of keys, in nanoseconds, besides launches: the time of one
+    /// bucket if each bucket is searched by one warp, else 0.
     pub device_nanoseconds: f64,
-    /// The part of the evaluations that are spent in splittings that [`Method::Grouped`](crate::Method::Grouped) has
-    /// to search by brute force, because the counts of their children do not fit one word (`docs/recsplit.md`). It
-    /// is 0 for the default fanouts and for those that [`Builder::for_space`](crate::Builder::for_space) takes;
-    /// where it is not, smaller fanouts build faster.
+    /// Share of the evaluations in splittings that [`Method::Grouped`](crate::Method::Grouped) has to search by brute
+    /// force, because the counts of their children do not fit one word (`docs/recsplit.md`). It is 0 for the default
+    /// fanouts and for those of [`Builder::for_space`](crate::Builder::for_space); if it is not, smaller fanouts build
+    /// faster.
     pub brute_force_share: f64,
 }
 
-/// Nanoseconds that a build on a device takes at least, launches and waits: half a millisecond to two, after its
-/// kernels have been loaded.
+/// Least time of a build on a device in nanoseconds, launches and waits: half a millisecond to two, after its kernels
+/// have been loaded.
 const DEVICE_CALL: f64 = 2e6;
-/// Nanoseconds for each key that comes over the bus.
+/// Nanoseconds per key that crosses the bus.
 const BUS: f64 = 0.5;
 
 impl Estimate {

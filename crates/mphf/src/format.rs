@@ -1,6 +1,6 @@
-//! The saved form: words of 64 bits, little-endian in files.
+//! Saved form: words of 64 bits, little-endian in files.
 //!
-//! The header is the one of every saved structure (`docs/formats.md`), here in words:
+//! The header is that of every saved structure (`docs/formats.md`), here in words:
 //!
 //! ```text
 //! word   0  magic "WARPSET\0"
@@ -33,15 +33,15 @@ use warpset_core::recsplit::shape::MAX_BUCKET;
 
 /// Words before the codes.
 pub(crate) const HEADER_WORDS: u64 = 20;
-/// Words of the header that every structure has, with its checksum as the last one.
+/// Words of the header of every structure, the checksum last.
 pub(crate) const COMMON_WORDS: usize = HEADER_BYTES / 8;
 
-/// The first words of a saved structure; the checksum is still to come.
+/// Returns the first words of a saved structure, without the checksum.
 pub(crate) fn common(structure: Structure, payload_words: u64, fields: [u64; file::FIELDS]) -> [u64; COMMON_WORDS] {
     cast(file::Header { payload_bytes: payload_words * 8, fields, checksum: 0 }.to_bytes(structure))
 }
 
-/// What is first in every header, from these words, `COMMON_WORDS` of them or more.
+/// Parses the fields that every header begins with, from at least `COMMON_WORDS` words.
 pub(crate) fn parse_common(words: &[u64], structure: Structure) -> Result<file::Header, FileError> {
     let needed = HEADER_BYTES as u64;
     let head = cast_slice(words).first_chunk();
@@ -53,7 +53,7 @@ pub(crate) fn parse_common(words: &[u64], structure: Structure) -> Result<file::
     Ok(header)
 }
 
-/// [`parse_common`] of a whole structure, whose length is compared too.
+/// Parses like [`parse_common`], for a whole structure, and compares its length.
 pub(crate) fn parse_whole(words: &[u64], structure: Structure) -> Result<file::Header, FileError> {
     let header = parse_common(words, structure)?;
     let (needed, found) = (HEADER_BYTES as u64 + header.payload_bytes, bytes(words));
@@ -70,13 +70,13 @@ fn bytes(words: &[u64]) -> u64 {
     size_of_val(words) as u64
 }
 
-/// The checksum of a whole structure.
+/// Computes the checksum of a whole structure.
 pub(crate) fn checksum(words: &[u64]) -> u64 {
     let (head, payload) = words.split_at(COMMON_WORDS);
     cast_slice(head).first_chunk().map_or(0, |head| file::Header::checksum_of(head, payload))
 }
 
-/// Compares the checksum of a whole structure.
+/// Checks the checksum of a whole structure.
 pub(crate) fn verify(words: &[u64]) -> Result<(), FileError> {
     let (expected, found) = (words[COMMON_WORDS - 1], checksum(words));
     if found != expected {
@@ -85,12 +85,12 @@ pub(crate) fn verify(words: &[u64]) -> Result<(), FileError> {
     Ok(())
 }
 
-/// What the first words say.
+/// Fields of the first words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header<M: sealed::HashKind> {
     pub(crate) keys: u64,
     pub(crate) seed: u64,
-    /// What the kind has to say.
+    /// Parameters of the kind's codes.
     pub(crate) code: M::CodeParameters,
     pub(crate) largest_bucket: u32,
     pub(crate) bucket_size: u32,
@@ -100,12 +100,12 @@ pub struct Header<M: sealed::HashKind> {
 }
 
 impl<M: HashKind> Header<M> {
-    /// Words of the whole function.
+    /// Returns the words of the whole function.
     pub(crate) fn words(&self) -> u64 {
         HEADER_WORDS + self.code_bits.div_ceil(64) + self.layout.words()
     }
 
-    /// The first words.
+    /// Returns the first words.
     pub(crate) fn to_words(self) -> [u64; HEADER_WORDS as usize] {
         let layout = &self.layout;
         let ([a, b, c, d, e], word) = M::to_fields(&self.code);
@@ -128,7 +128,7 @@ impl<M: HashKind> Header<M> {
     }
 }
 
-/// Checks all of a function's words but the checksum, and reads their header. Never panics and allocates nothing.
+/// Checks all of a function's words but the checksum, and parses their header. Never panics and allocates nothing.
 pub(crate) fn parse<M: HashKind>(words: &[u64]) -> Result<Header<M>, FileError> {
     let invalid = |field, value| Err(FileError::InvalidHeader { field, value });
     let file::Header { payload_bytes, fields, .. } = parse_whole(words, M::KIND.structure())?;
@@ -161,7 +161,7 @@ pub(crate) fn parse<M: HashKind>(words: &[u64]) -> Result<Header<M>, FileError> 
     if layout.low_keys > 62 || layout.low_bits > 62 || !LOG_STRIDES.contains(&layout.log_stride) {
         return invalid("list parameters", bytes);
     }
-    // Bounds that keep every sum below from overflowing; there is a one for every bucket in the upper bits.
+    // Bounds that keep every sum below from overflowing; the upper bits have a one per bucket.
     if upper_keys_words > limit || buckets >= upper_keys_words * 64 {
         return invalid("words of the upper bits of keys", upper_keys_words);
     }

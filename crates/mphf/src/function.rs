@@ -1,7 +1,7 @@
-//! Perfect hash functions: the words of a kind's codes between a header and the lists of buckets.
+//! Perfect hash functions: a header, the words of all codes, and the lists of buckets.
 //!
-//! Source: sections 4.2, 4.5.2. The words are the saved form (`docs/formats.md`), so that a function can be opened from
-//! a memory-mapped file without copying.
+//! Source: sections 4.2, 4.5.2. The words are the saved form (`docs/formats.md`), so a function can be opened from a
+//! memory-mapped file without copying.
 
 use crate::bulk::in_chunks;
 use crate::elias_fano::Lists;
@@ -15,17 +15,17 @@ use warpset_base::file::{self, FileError};
 use warpset_base::filter::same_length;
 use warpset_base::key::Key;
 
-/// The structure of [`PerfectHash`]: a function of the kind `M`.
+/// Parts of a [`PerfectHash`]: a function of the kind `M`.
 pub struct Function<M>(PhantomData<M>);
 
-/// A perfect hash function of the kind `M`, in `W`: maps the keys that it was built from to numbers, as a minimal one
-/// each of `n` keys to its own number of `0..n`.
+/// A perfect hash function of the kind `M` with its words in `W`. It maps the keys that it was built from to numbers; a
+/// minimal one maps each of `n` keys to its own number of `0..n`.
 ///
 /// Other keys map to any of the numbers: the function does not know its keys. See [`StaticFilter`](crate::StaticFilter)
-/// for that. [`RecSplit`](crate::RecSplit) is one that has its words.
+/// for a structure that does. [`RecSplit`](crate::RecSplit) and [`Consensus`](crate::Consensus) own their words.
 pub type PerfectHash<M, W = Vec<u64>> = StoredFunction<Function<M>, W>;
 
-/// What a function's header says, and what follows from it.
+/// Fields of a function's header, and tables derived from them.
 #[derive(Clone)]
 pub struct Parameters<M: sealed::HashKind> {
     pub(crate) header: Header<M>,
@@ -34,13 +34,13 @@ pub struct Parameters<M: sealed::HashKind> {
 }
 
 impl<M: HashKind> Parameters<M> {
-    /// The parameters of a header that is known to be right.
+    /// Derives the parameters from a checked header.
     pub(crate) fn trusted(header: Header<M>) -> Self {
         let lists = Lists::at(header.layout, format::HEADER_WORDS + header.code_bits.div_ceil(64));
         Self { header, lists, tables: M::tables(&header, &lists) }
     }
 
-    /// Where the space goes.
+    /// Returns the space of codes and lists.
     pub(crate) fn space(&self) -> Space {
         Space { trees: self.header.code_bits, buckets: self.header.layout.words() * 64 }
     }
@@ -83,19 +83,19 @@ impl<M: HashKind, W: AsRef<[u64]>> PerfectHash<M, W> {
         Lookup { words: self.words(), parameters: self.parameters() }
     }
 
-    /// The bound that all numbers are below: `len` for a minimal function, more for one built with a
-    /// [load factor](crate::Builder::load_factor), fewer with several [keys per value](crate::Builder::keys_per_value).
+    /// Returns the upper bound of all numbers: `len` for a minimal function, more for one with a [load
+    /// factor](crate::Builder::load_factor), less with several [keys per value](crate::Builder::keys_per_value).
     pub fn values(&self) -> u64 {
         M::values(&self.parameters().header)
     }
 
-    /// Bits of the splitting trees and of the lists of bucket positions.
+    /// Returns the bits of the codes and of the lists of bucket positions.
     pub fn space(&self) -> Space {
         self.parameters().space()
     }
 
-    /// Returns the number of `key`, below [`values`](Self::values). A key that the function was not built from gets
-    /// some number, too. A function of no keys has no numbers and returns 0: read a table that may be empty by
+    /// Returns the number of `key`, below [`values`](Self::values). A key that the function was not built from gets an
+    /// arbitrary number. A function of no keys has no numbers and returns 0: read a table that may be empty by
     /// `table.get(number as usize)`.
     #[inline]
     pub fn get(&self, key: impl Key) -> u64 {
@@ -103,19 +103,19 @@ impl<M: HashKind, W: AsRef<[u64]>> PerfectHash<M, W> {
         M::get(lookup, key.hash128(lookup.parameters.header.seed))
     }
 
-    /// The numbers of many keys, as `get` gives them, on all threads of the current rayon pool; a few thousand
-    /// stay on the calling thread.
+    /// Returns the numbers of many keys, on all threads of the current rayon pool; a few thousand keys stay on the
+    /// calling thread.
     ///
-    /// The lookups of a batch wait for memory together and go down their trees together: on one thread two and a
-    /// half to four times faster than one by one where the processor has AVX-512, or where the function is larger
-    /// than its caches; 1.4 to 1.7 times with AVX2, a little without.
+    /// The lookups of a batch go down their trees together, so their cache misses overlap. On one thread this is two
+    /// and a half to four times faster than single lookups with AVX-512, or if the function is larger than the caches;
+    /// 1.4 to 1.7 times faster with AVX2, slightly faster without.
     pub fn get_bulk<K: Key>(&self, keys: &[K]) -> Vec<u64> {
         let mut numbers = vec![0; keys.len()];
         self.fill_numbers(keys, &mut numbers);
         numbers
     }
 
-    /// `get_bulk` into a slice of the same length, of `u64` or of `u32`.
+    /// Writes the numbers of many keys to a slice of equal length, of `u64` or of `u32`.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`]; [`Error::NumbersTooLarge`] for `u32` and a function of more than 2^32 values.
@@ -132,11 +132,11 @@ impl<M: HashKind, W: AsRef<[u64]>> PerfectHash<M, W> {
     }
 }
 
-/// Where the space of a function goes.
+/// Bits of a function by part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Space {
-    /// Bits of splittings and bijections.
+    /// Bits of the codes of all buckets.
     pub trees: u64,
     /// Bits of the positions of buckets (double Elias-Fano).
     pub buckets: u64,

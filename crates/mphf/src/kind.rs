@@ -1,12 +1,12 @@
-//! What a kind of perfect hash functions gives; everything else is the same for all kinds.
+//! The part of a perfect hash function that differs between kinds.
 //!
-//! The frame of every kind: the high half of a key's 128-bit hash picks its bucket, the kind turns the low halves of a
-//! bucket's keys into bits, its *code*, and two Elias-Fano lists say where the keys and the code of each bucket begin.
-//! Builders, partitions, sorting into buckets, external builds, the check for duplicates, the join, progress, files,
-//! storages, lookups of many keys and static filters use nothing else of a kind than the trait here.
+//! All kinds share a frame: the high half of a key's 128-bit hash picks its bucket; the kind encodes the low halves of
+//! a bucket's keys as bits, its *code*; two Elias-Fano lists locate the keys and the code of each bucket. Builders,
+//! partitions, sorting into buckets, external builds, the check for duplicates, the join, progress, files, storages,
+//! lookups of many keys and static filters use only the trait here.
 //!
-//! A new kind takes a folder of its own with an implementation of [`HashKind`], its kernels with one of
-//! [`gpu::DeviceHashKind`](crate::gpu), and a line in [`Kind`].
+//! A new kind needs a folder of its own with an implementation of [`sealed::HashKind`], kernels with one of
+//! `gpu::kind::sealed::DeviceHashKind`, and a variant of [`Kind`].
 
 use crate::bit_vec::BitVec;
 use crate::build::Settings;
@@ -18,7 +18,7 @@ use std::fmt::Debug;
 use warpset_base::file::{FileError, HEADER_BYTES, Structure};
 use warpset_base::key::Hash128;
 
-/// The kinds of functions, with the numbers that they have in the headers of saved functions.
+/// Kinds of functions, with their numbers in the headers of saved functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[repr(u16)]
@@ -33,7 +33,7 @@ impl Kind {
     /// All kinds of hash function.
     pub const ALL: &'static [Kind] = &[Kind::RecSplit, Kind::Consensus];
 
-    /// Its number in headers, with the version of its format.
+    /// Returns its number in headers, with the version of its format.
     pub(crate) const fn structure(self) -> Structure {
         match self {
             Kind::RecSplit => Structure::RECSPLIT,
@@ -41,7 +41,7 @@ impl Kind {
         }
     }
 
-    /// The kind whose functions within this space, in bits per key, are predicted to be built fastest on the host.
+    /// Returns the kind that is predicted to build a function of `bits_per_key` bits per key fastest on the host.
     /// [`Builder::for_space`](crate::Builder::for_space) sets up a builder of either.
     ///
     /// ```
@@ -58,7 +58,7 @@ impl Kind {
         Self::fastest(bits_per_key, |estimate| estimate.nanoseconds_per_key)
     }
 
-    /// [`for_space`](Self::for_space) for builds of many keys on a device.
+    /// Returns the kind for builds of many keys on a device, like [`for_space`](Self::for_space).
     ///
     /// ```
     /// use warpset_mphf::Kind;
@@ -73,21 +73,21 @@ impl Kind {
         Self::fastest(bits_per_key, |estimate| estimate.device_nanoseconds_per_key)
     }
 
-    /// The kind that is built fastest within this space.
+    /// Returns the kind with the least time among those that reach this space.
     fn fastest(bits_per_key: f64, time: fn(&Estimate) -> f64) -> Result<Kind, Error> {
         fn estimate<M: HashKind>(bits_per_key: f64) -> Result<Estimate, Error> {
             Builder::<M>::new().for_space(bits_per_key).estimate()
         }
         let [recsplit, consensus] =
             [estimate::<crate::RecSplitKind>(bits_per_key), estimate::<crate::ConsensusKind>(bits_per_key)];
-        // The smallest functions are of Consensus: where these are too large, its error names the least.
+        // Consensus has the smallest functions. If these are too large, its error names the least.
         match (recsplit, consensus?) {
             (Ok(recsplit), consensus) if time(&recsplit) <= time(&consensus) => Ok(Kind::RecSplit),
             _ => Ok(Kind::Consensus),
         }
     }
 
-    /// The kind of a saved function, by its first 128 bytes; of the rest nothing is checked.
+    /// Returns the kind of a saved function by its first 128 bytes; the rest is not checked.
     ///
     /// ```
     /// use warpset_mphf::{Kind, RecSplit};
@@ -113,7 +113,7 @@ impl Kind {
     }
 }
 
-/// A kind of perfect hash functions: how the keys of a bucket become bits, and how a lookup reads them. Sealed;
+/// A kind of perfect hash functions: the code of a bucket's keys, and its lookup. Sealed;
 /// [`RecSplitKind`](crate::RecSplitKind) and [`ConsensusKind`](crate::ConsensusKind) implement it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no kind of perfect hash functions",
@@ -126,77 +126,77 @@ pub(crate) mod sealed {
 
     /// Operations of a kind.
     pub trait HashKind: Copy + Debug + Eq + Send + Sync + 'static {
-        /// The number in headers.
+        /// Number in headers.
         const KIND: Kind;
-        /// For messages: "RecSplit function".
+        /// Name in messages: "RecSplit function".
         const NAME: &'static str;
-        /// The expected number of keys in a bucket unless builders say otherwise.
+        /// Default of the expected number of keys in a bucket.
         const BUCKET_SIZE: u32;
 
-        /// What the setters of a builder set, besides what all kinds have.
+        /// Options that only this kind has.
         type KindOptions: Copy + Debug + Default + Send + Sync;
-        /// The parameters of the codes, as headers have them.
+        /// Parameters of the codes, stored in headers.
         type CodeParameters: Copy + Debug + Eq + Send + Sync;
-        /// What follows from a header and makes lookups fast.
+        /// Tables derived from a header, for lookups.
         type Tables: Clone + Send + Sync;
-        /// What the search for the codes of all buckets has in common.
+        /// Shared, immutable part of the search for the codes of all buckets.
         type Search: Send + Sync;
-        /// Space that a thread keeps from search to search.
+        /// Memory that a thread reuses from search to search.
         type Scratch: Default + Send;
 
-        /// The parameters that these options give with this expected number of keys in a bucket.
+        /// Returns the parameters for these options and this expected number of keys in a bucket.
         ///
         /// # Errors
-        /// There are no functions with these options.
+        /// [`Error::InvalidParameter`] or [`Error::InvalidShape`] for options without functions.
         fn code(options: &Self::KindOptions, bucket_size: u32) -> Result<Self::CodeParameters, Error>;
 
-        /// What functions with these parameters are predicted to cost.
+        /// Predicts the cost of functions with these parameters.
         fn estimate(code: &Self::CodeParameters, bucket_size: u32) -> Estimate;
 
-        /// Changes the options to those that are predicted to build fastest within this space, and returns the bucket size.
+        /// Chooses the options that are predicted to build fastest within this space, and returns the bucket size.
         ///
         /// # Errors
-        /// The fewest bits per key, where no functions are so small.
+        /// The fewest bits per key, if no functions are so small.
         fn choose_for_space(options: &mut Self::KindOptions, bits_per_key: f64) -> Result<u32, f64>;
 
-        /// The parameters for the header: five bytes and a word.
+        /// Encodes the parameters for the header: five bytes and a word.
         fn to_fields(code: &Self::CodeParameters) -> ([u8; 5], u64);
 
-        /// The parameters of a header; `bytes` is the whole field that begins with the five, for messages.
+        /// Decodes the parameters of a header; `bytes` is the whole field that begins with the five, for messages.
         ///
         /// # Errors
         /// [`FileError`] for fields that no function has.
         fn from_fields(fields: [u8; 5], word: u64, bytes: u64) -> Result<Self::CodeParameters, FileError>;
 
-        /// Whether there can be a function with this header, of which all that the kinds have in common was checked.
+        /// Whether a function with this header can exist. The fields that all kinds share are checked before.
         fn is_possible(header: &Header<Self>) -> bool;
 
         /// Whether the functions map `n` keys to `0..n`.
         fn is_minimal(code: &Self::CodeParameters) -> bool;
 
-        /// All values of a function are below.
+        /// Returns an upper bound: all values of a function are below it.
         fn values(header: &Header<Self>) -> u64;
 
-        /// The tables of a function.
+        /// Derives the tables of a function.
         fn tables(header: &Header<Self>, lists: &Lists) -> Self::Tables;
 
-        /// The value of the key with this hash under the function's seed; 0 if there are no keys.
+        /// Returns the value of the key with this hash under the function's seed; 0 if there are no keys.
         fn get(lookup: Lookup<'_, Self>, hash: Hash128) -> u64;
 
-        /// The values of at most `BATCH` keys; the slices have the same length.
+        /// Looks up at most `BATCH` keys; the slices have equal lengths.
         fn get_batch(lookup: Lookup<'_, Self>, hashes: &[Hash128], values: &mut [u64]);
 
         /// Prepares the search for the codes of buckets of at most `largest` keys.
         fn search(settings: &Settings<Self>, largest: u32) -> Self::Search;
 
-        /// Whether a bucket of this many keys takes so long that threads had better take one each.
+        /// Whether a bucket of this many keys takes so long that each thread should take one bucket at a time.
         fn is_slow(search: &Self::Search, keys: u32) -> bool;
 
-        /// Whether [`HashKind::encode`] wants the keys of a bucket in the order of their lowest byte.
+        /// Whether [`encode`](Self::encode) needs the keys of a bucket in the order of their lowest byte.
         fn wants_lowest_byte_first(code: &Self::CodeParameters) -> bool;
 
-        /// Finds the codes of consecutive buckets, and says in `found` what each bucket has. If `are_few`, there are few
-        /// partitions left, and idle threads may help with one bucket.
+        /// Finds the codes of consecutive buckets, and writes the size of each bucket and its code to `found`. If
+        /// `are_few`, few partitions are left, and idle threads may help with one bucket.
         ///
         /// # Errors
         /// `SearchFailure` names a bucket without a code.
@@ -213,21 +213,21 @@ pub(crate) mod sealed {
 
 /// Keys of consecutive buckets.
 pub struct Buckets<'a> {
-    /// Low halves of hashes, bucket after bucket. A search may leave each bucket's keys in any order.
+    /// Low halves of hashes, bucket after bucket. A search may permute each bucket's keys.
     pub keys: &'a mut [u64],
-    /// Where each bucket begins within `keys`, and where the last one ends.
+    /// Start of each bucket within `keys`, and the end of the last one.
     pub bounds: &'a [u32],
 }
 
-/// A bucket, counted from the first one, that is too large or has no code: two keys have the same hash, or the hashes
-/// are against us, which is far less likely than any hardware fault.
+/// A bucket without a code, counted from the first one. It is too large, two of its keys have equal hashes, or no seed
+/// solved it, which is far less likely than a hardware fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SearchFailure {
-    /// The number of the bucket.
+    /// Index of the bucket.
     pub bucket: usize,
 }
 
-/// What a bucket has.
+/// Sizes of a bucket.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Bucket {
     /// Number of keys in the bucket.
@@ -243,7 +243,7 @@ pub struct Part {
     pub buckets: usize,
     /// Keys in all buckets.
     pub keys: u64,
-    /// Keys in the largest.
+    /// Keys in the largest bucket.
     pub largest: u32,
     /// The codes, one after the other.
     pub(crate) bits: BitVec,

@@ -1,7 +1,7 @@
-//! Minimal perfect hashing with RecSplit and with Consensus.
+//! Minimal perfect hashing with RecSplit and Consensus.
 //!
-//! A minimal perfect hash function maps `n` known keys to `0..n`, each to its own number, in 1.46 to 3 bits per key,
-//! without storing the keys.
+//! A minimal perfect hash function maps `n` known keys to `0..n`, each to its own number, in 1.46 to 3 bits per key. It
+//! does not store the keys.
 //!
 //! ```
 //! use warpset_mphf::RecSplit;
@@ -28,8 +28,8 @@
 //! | yes or no alone, for known keys | a binary fuse filter, crate `warpset-fuse`: smaller and faster than a [`StaticFilter`] |
 //! | the fastest lookup, at 1.9 bits per key or more | PHastR, crate `sux` |
 //!
-//! [`Builder::for_space`] takes the space; leaf size, overhead and bucket size trade build time for it by hand, and
-//! [`Builder::estimate`] predicts both.
+//! [`Builder::for_space`] takes the bits per key and chooses the settings. Leaf size, overhead and bucket size trade
+//! build time for space by hand, and [`Builder::estimate`] predicts both.
 //!
 //! Sources: Esposito, Mueller Graf, Vigna, "RecSplit: Minimal Perfect Hashing via Recursive Splitting", ALENEX 2020; D.
 //! Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022; H.-P. Lehmann, P.

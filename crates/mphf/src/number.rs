@@ -1,9 +1,9 @@
-//! What a number can be written as.
+//! Types of a key's number.
 
 use crate::Error;
 use bytemuck::Pod;
 
-/// What a key's number can be written as: `u64`, or `u32` where all numbers fit. Sealed.
+/// Type of a key's number: `u64`, or `u32` where all numbers fit. Sealed.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the number of a key",
     note = "use `u64`, or `u32` where all numbers fit"
@@ -21,18 +21,18 @@ pub(crate) mod sealed {
     use warpset_kernels::recsplit::answers::{NUMBERS_32, NUMBERS_64};
 
     pub trait Number: Sized {
-        /// As kernels name it.
+        /// Form of the numbers in kernels.
         #[cfg(feature = "gpu")]
         const FORM: u32;
-        /// As it comes back from a device.
+        /// Form of the replies from a device.
         #[cfg(feature = "gpu")]
         const REPLY: Reply;
-        /// An error unless all numbers below `values` fit.
+        /// Fails unless all numbers below `values` fit.
         fn check(values: u64) -> Result<(), Error>;
-        /// The numbers in the words of a reply, and maybe one more.
+        /// Casts the words of a reply to numbers, perhaps with one more at the end.
         #[cfg(feature = "gpu")]
         fn of_words(words: &[u64]) -> &[Self];
-        /// A number that fits.
+        /// Converts a number that fits.
         fn narrow(number: u64) -> Self;
     }
 

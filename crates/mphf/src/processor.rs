@@ -1,4 +1,4 @@
-//! Which instructions searches and lookups may use.
+//! Instructions that searches and lookups may use.
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86::{has_avx2, has_avx512, has_fast_pdep, known_fast_pdep};
@@ -8,7 +8,7 @@ mod x86 {
     use std::sync::atomic::{AtomicU8, Ordering};
     use warpset_base::processor::{Pdep, has_bit_instructions};
 
-    /// What [`has_fast_pdep`] has found out: 0 before the first call, 2 if it is true.
+    /// Result of [`has_fast_pdep`]: 0 before the first call, 2 if true.
     static FAST_PDEP: AtomicU8 = AtomicU8::new(0);
 
     /// Whether [`has_fast_pdep`] is known to be true.
@@ -17,8 +17,8 @@ mod x86 {
         FAST_PDEP.load(Ordering::Relaxed) == 2
     }
 
-    /// Whether the processor has AVX2, BMI1, BMI2, LZCNT and POPCNT, and is fast at `pdep`, which AMD's before Zen 3
-    /// are not.
+    /// Whether the processor has AVX2, BMI1, BMI2, LZCNT and POPCNT, and a fast `pdep`, which AMD's processors before
+    /// Zen 3 lack.
     #[inline]
     pub(crate) fn has_fast_pdep() -> bool {
         match FAST_PDEP.load(Ordering::Relaxed) {
@@ -40,7 +40,8 @@ mod x86 {
         !cfg!(miri) && is_x86_feature_detected!("avx2") && has_bit_instructions()
     }
 
-    /// Whether the processor has the parts of AVX-512 that lookups and searches use, and what [`has_avx2`] asks for.
+    /// Whether the processor has AVX2 as [`has_avx2`] requires it, and the parts of AVX-512 that lookups and searches
+    /// use.
     #[inline]
     pub(crate) fn has_avx512() -> bool {
         is_x86_feature_detected!("avx512f")

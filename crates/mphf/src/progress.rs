@@ -1,4 +1,4 @@
-//! How far a build is, and whether it goes on.
+//! Progress of a build, and the callback that may stop it.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -6,32 +6,32 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::Error;
 
-/// What a build does.
+/// Stage of a build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stage {
-    /// Reads the keys of an [external](crate::Builder::external) build, or brings keys to a device, and hashes them.
+    /// Reads the keys of an [external](crate::Builder::external) build, or copies keys to a device, and hashes them.
     Hashing,
-    /// Builds trees.
+    /// Finds the codes of buckets.
     Building,
 }
 
-/// How far a build is.
+/// Progress of a build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
-    /// What is being done.
+    /// Current stage.
     pub stage: Stage,
-    /// Keys for which it is done.
+    /// Keys that have passed the stage.
     pub keys_done: u64,
-    /// All keys; 0 while their number is unknown, as an external build reads them.
+    /// All keys; 0 while their number is unknown, as during the first pass of an external build.
     pub keys: u64,
-    /// Which seed is being tried: 0 unless hash values collided.
+    /// Number of the seed being tried: 0 unless hash values collided.
     pub attempt: u32,
 }
 
-/// What a progress callback may answer: nothing, so that the build goes on, or a [`ControlFlow`], whose
-/// [`Break`](ControlFlow::Break) stops it. Sealed.
+/// Result of a progress callback: nothing, and the build continues, or a [`ControlFlow`], and its
+/// [`Break`](ControlFlow::Break) stops the build. Sealed.
 pub trait ProgressAction: sealed::ProgressAction {}
 
 impl ProgressAction for () {}
@@ -59,14 +59,14 @@ mod sealed {
 
 type Report = dyn Fn(Progress) -> ControlFlow<()> + Send + Sync;
 
-/// A callback, whatever it answers.
+/// A callback with its result converted to a [`ControlFlow`].
 pub(crate) type Callback = Arc<Report>;
 
 pub(crate) fn callback<V: ProgressAction>(callback: impl Fn(Progress) -> V + Send + Sync + 'static) -> Callback {
     Arc::new(move |progress| callback(progress).flow())
 }
 
-/// Where a build was stopped.
+/// Progress at which a build was stopped.
 #[derive(Clone, Copy, Debug)]
 pub struct Interrupted(Progress);
 
@@ -77,7 +77,7 @@ impl From<Interrupted> for Error {
     }
 }
 
-/// The callback of one build, which is asked no more once it has stopped that.
+/// Callback of one build; it is not called again after it has stopped the build.
 pub(crate) struct Reporter<'a> {
     callback: Option<&'a Report>,
     is_stopped: AtomicBool,
@@ -88,19 +88,19 @@ impl<'a> Reporter<'a> {
         Self { callback, is_stopped: AtomicBool::new(false) }
     }
 
-    /// Counts the keys of a stage.
+    /// Makes a counter for the keys of a stage.
     pub(crate) fn meter(&self, stage: Stage, keys: u64, attempt: u32) -> Meter<'_> {
         Meter { reporter: self, done: AtomicU64::new(0), stage, keys, attempt }
     }
 
-    /// Whether anything is reported.
+    /// Whether there is a callback.
     #[cfg(feature = "gpu")]
     pub(crate) fn is_asked(&self) -> bool {
         self.callback.is_some()
     }
 }
 
-/// Counts finished keys and reports them.
+/// Counter of finished keys, which reports them.
 pub(crate) struct Meter<'a> {
     reporter: &'a Reporter<'a>,
     done: AtomicU64,
@@ -110,7 +110,7 @@ pub(crate) struct Meter<'a> {
 }
 
 impl Meter<'_> {
-    /// An error if the build has been stopped, now or on another thread.
+    /// Adds finished keys; fails if the build has been stopped, by this call or on another thread.
     pub(crate) fn add(&self, keys: u64) -> Result<(), Interrupted> {
         let Some(callback) = self.reporter.callback else { return Ok(()) };
         let keys_done = self.done.fetch_add(keys, Ordering::Relaxed) + keys;
@@ -123,7 +123,7 @@ impl Meter<'_> {
         Ok(())
     }
 
-    /// Whether anything is reported.
+    /// Whether there is a callback.
     #[cfg(feature = "gpu")]
     pub(crate) fn is_asked(&self) -> bool {
         self.reporter.is_asked()

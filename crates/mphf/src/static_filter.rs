@@ -1,7 +1,7 @@
-//! A static filter: fingerprints next to a minimal perfect hash function.
+//! Static filter: fingerprints next to a minimal perfect hash function.
 //!
-//! Source: introduction of the thesis. A key is taken for a member if the fingerprint at its number is its own, which a
-//! key that is no member passes with probability 2^-w, for fingerprints of `w` bits.
+//! Source: introduction of the thesis. A key counts as a member if the fingerprint at its number is its own. Any other
+//! key passes with probability 2^-w, for fingerprints of `w` bits.
 
 mod build;
 mod format;
@@ -87,48 +87,49 @@ impl<M: HashKind, W: AsRef<[u64]>> StoredFunction<Fingerprints<M>, W> {
         Lookup { words: self.words(), parameters: self.parameters() }
     }
 
-    /// Bits of a fingerprint.
+    /// Returns the bits of a fingerprint.
     pub fn width(&self) -> u32 {
         self.parameters().width
     }
 
-    /// The probability that a key that is no member looks like one: 2^-width, and 0 for an empty filter.
+    /// Returns the probability that a non-member passes: 2^-width, and 0 for an empty filter.
     pub fn fpr(&self) -> f64 {
         self.parameters().fpr()
     }
 
-    /// The rate of false positives in theory, were there `keys` keys: 2^-width, or 0 without any.
+    /// Returns the theoretical false-positive rate with `keys` keys: 2^-width, or 0 without any.
     pub fn expected_fpr(&self, keys: u64) -> f64 {
         self.parameters().expected_fpr(keys)
     }
 
-    /// The function that numbers the members.
+    /// Returns the function that numbers the members.
     pub fn function(&self) -> PerfectHash<M, &[u64]> {
         let function = self.lookup().function();
         PerfectHash::trusted(function.words, function.parameters.clone())
     }
 
-    /// Whether `key` is a member, or looks like one.
+    /// Whether `key` is a member, or passes as one.
     #[inline]
     pub fn contains(&self, key: impl Key) -> bool {
         self.lookup().get(&key).is_some()
     }
 
-    /// The number of `key`, below `len`, unless it is certain that it is no member.
+    /// Returns the number of `key`, below `len`, or `None` if it is certainly no member.
     #[inline]
     pub fn get(&self, key: impl Key) -> Option<u64> {
         self.lookup().get(&key)
     }
 
-    /// The number of each key, as `get` gives it, on all threads of the current rayon pool; a few thousand keys stay on
-    /// the calling thread.
+    /// Returns the number of each key, like `get`, on all threads of the current rayon pool; a few thousand keys stay
+    /// on the calling thread.
     pub fn get_bulk<K: Key>(&self, keys: &[K]) -> Vec<Option<u64>> {
         let mut numbers = vec![None; keys.len()];
         self.lookup().fill(keys, &mut numbers, |number, is_member| is_member.then_some(number));
         numbers
     }
 
-    /// `get_bulk` into a slice of the same length, of `u64` or of `u32`: which keys have a number; the others get zero.
+    /// Writes the number of each key to a slice of equal length, of `u64` or of `u32`, and returns which keys have one;
+    /// the others get zero.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`]; [`Error::NumbersTooLarge`] for `u32` and a filter of more than 2^32 members.

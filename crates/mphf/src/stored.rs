@@ -1,5 +1,4 @@
-//! Structures that never change, as the words of their saved form: in memory of their own, borrowed, or in a mapped
-//! file.
+//! Immutable structures as the words of their saved form: owned, borrowed, or in a mapped file.
 
 use crate::Error;
 use crate::format::{self, COMMON_WORDS};
@@ -11,28 +10,29 @@ use std::path::Path;
 use warpset_base::file::MappedWords;
 use warpset_base::file::{self, FileError, HEADER_BYTES};
 
-/// What is stored: a [`Function`](crate::Function), or [`Fingerprints`](crate::Fingerprints) next to one. Sealed.
+/// Contents of stored words: a [`Function`](crate::Function), or [`Fingerprints`](crate::Fingerprints) after one.
+/// Sealed.
 pub trait StoredParts: sealed::StoredParts {}
 
 pub(crate) mod sealed {
     use super::*;
 
     pub trait StoredParts: 'static {
-        /// Its number in headers, with the version of its format.
+        /// Number in headers, with the version of the format.
         const STRUCTURE: file::Structure;
-        /// For messages: "static filter".
+        /// Name in messages: "static filter".
         const NAME: &'static str;
-        /// What the header says, and what follows from it.
+        /// Fields of the header, and tables derived from them.
         type Parameters: Clone + Send + Sync;
 
-        /// The parameters of a structure in these words, and in no others. All but the checksum is checked; what passes
-        /// may be wrong, and then gives wrong answers, but does no harm.
+        /// Parses the words of a whole structure. Everything but the checksum is checked. Damaged words that pass give
+        /// wrong answers, but do no harm.
         fn parse(words: &[u64]) -> Result<Self::Parameters, FileError>;
 
-        /// Number of keys.
+        /// Returns the number of keys.
         fn keys(parameters: &Self::Parameters) -> u64;
 
-        /// Seed of the keys' hash.
+        /// Returns the seed of the keys' hash.
         fn seed(parameters: &Self::Parameters) -> u64;
 
         /// Shows the parameters.
@@ -40,8 +40,8 @@ pub(crate) mod sealed {
     }
 }
 
-/// A structure that never changes, as the words of its saved form in `W`: `Vec<u64>` has them, `&[u64]` borrows them,
-/// and `Mapped` is a memory-mapped file. All answer the same questions.
+/// Immutable structure as the words of its saved form in `W`: `Vec<u64>` owns them, `&[u64]` borrows them, and `Mapped`
+/// is a memory-mapped file. All have the same lookups.
 ///
 /// [`PerfectHash`](crate::PerfectHash) and [`StaticFilter`](crate::StaticFilter) are the structures.
 pub struct StoredFunction<S: StoredParts, W = Vec<u64>> {
@@ -54,16 +54,15 @@ pub struct StoredFunction<S: StoredParts, W = Vec<u64>> {
 pub type Mapped = MappedWords<u64>;
 
 impl<S: StoredParts, W: AsRef<[u64]>> StoredFunction<S, W> {
-    /// Takes words that [`words`](Self::words) of any storage gave, without copying them. They are checked: damaged or
-    /// foreign words are an error, and even words that were made to pass the checks can only give wrong numbers,
-    /// below those that are possible. (Words in device memory may lack their checksums, which do not pass either:
-    /// `to_host` of a structure on a device computes them.)
+    /// Opens the words of any storage without copying them. They are checked: damaged or foreign words are an error.
+    /// Even words made to pass the checks can only give wrong numbers within the valid range. (Words in device memory
+    /// may lack their checksums and fail the check: `to_host` of a structure on a device computes them.)
     ///
     /// # Errors
     /// [`Error::WordCount`] for too few or too many words; [`Error::File`].
     pub fn from_words(words: W) -> Result<Self, Error> {
         let found = words.as_ref().len() as u64;
-        // No file has to do with it.
+        // Errors that speak of files are replaced.
         Self::verified(words).map_err(|error| match error {
             FileError::Truncated { needed, .. } => Error::WordCount { needed: needed / 8, found },
             FileError::TrailingBytes { extra } => Error::WordCount { needed: found - extra / 8, found },
@@ -82,7 +81,7 @@ impl<S: StoredParts, W: AsRef<[u64]>> StoredFunction<S, W> {
         Ok(Self { words, parameters })
     }
 
-    /// The structure in words that have these parameters.
+    /// Joins words and the parameters that describe them.
     pub(crate) fn trusted(words: W, parameters: S::Parameters) -> Self {
         Self { words, parameters }
     }
@@ -92,18 +91,18 @@ impl<S: StoredParts, W: AsRef<[u64]>> StoredFunction<S, W> {
         &self.parameters
     }
 
-    /// The structure, borrowed.
+    /// Borrows the structure.
     pub fn view(&self) -> StoredFunction<S, &[u64]> {
         StoredFunction { words: self.words(), parameters: self.parameters.clone() }
     }
 
-    /// The words, in the saved form.
+    /// Returns the words, in the saved form.
     #[inline(always)]
     pub fn words(&self) -> &[u64] {
         self.words.as_ref()
     }
 
-    /// Number of keys.
+    /// Returns the number of keys.
     pub fn len(&self) -> u64 {
         S::keys(&self.parameters)
     }
@@ -113,17 +112,17 @@ impl<S: StoredParts, W: AsRef<[u64]>> StoredFunction<S, W> {
         self.len() == 0
     }
 
-    /// Seed of the keys' hash.
+    /// Returns the seed of the keys' hash.
     pub fn seed(&self) -> u64 {
         S::seed(&self.parameters)
     }
 
-    /// Bytes of the words: all but the table that functions of one shape share in memory.
+    /// Returns the bytes of the words, without the table that functions of one shape share in memory.
     pub fn memory_bytes(&self) -> u64 {
         size_of_val(self.words()) as u64
     }
 
-    /// Bits of the words for each key.
+    /// Returns the bits of the words per key.
     pub fn bits_per_key(&self) -> f64 {
         self.memory_bytes() as f64 * 8.0 / self.len().max(1) as f64
     }
@@ -131,22 +130,22 @@ impl<S: StoredParts, W: AsRef<[u64]>> StoredFunction<S, W> {
     /// Writes the saved form, which `docs/formats.md` describes.
     ///
     /// # Errors
-    /// [`Error::File`] if `to` refuses.
+    /// [`Error::File`] if `to` fails.
     pub fn write_to(&self, mut to: impl Write) -> Result<(), Error> {
         to.write_all(cast_slice(self.words())).map_err(FileError::from)?;
         Ok(())
     }
 
-    /// The saved form in memory.
+    /// Returns the saved form as bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         cast_slice(self.words()).to_vec()
     }
 
-    /// Writes a file. A regular file that stands there, or that a link there leads to, is replaced at once, so that a
-    /// reader never sees half of it; into a pipe or a device the bytes go as they come.
+    /// Writes a file. An existing regular file, also behind a link, is replaced at once, so a reader never sees half of
+    /// it; a pipe or a device gets the bytes as they are written.
     ///
     /// # Errors
-    /// [`Error::File`] with the path and what the system says.
+    /// [`Error::File`] with the path and the system's reason.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         file::replace(path.as_ref(), |file| self.write_to(file))
     }
@@ -157,16 +156,16 @@ impl<S: StoredParts> StoredFunction<S> {
         (self.words, self.parameters)
     }
 
-    /// Reads what [`write_to`](Self::write_to) wrote, and not a byte more. Memory grows with what arrives, whatever the
-    /// header claims.
+    /// Reads exactly the bytes that [`write_to`](Self::write_to) wrote. Memory grows with the bytes that arrive,
+    /// whatever the header claims.
     ///
     /// # Errors
-    /// [`Error::File`]: these are not the bytes of such a structure, or reading fails.
+    /// [`Error::File`]: these are not the bytes of such a structure, or reading failed.
     pub fn read_from(from: impl Read) -> Result<Self, Error> {
         Ok(Self::verified(read_words(from, S::STRUCTURE)?)?)
     }
 
-    /// Copies the saved form, which may lie at any address.
+    /// Copies the saved form from bytes at any address.
     ///
     /// # Errors
     /// [`Error::File`].
@@ -190,7 +189,7 @@ impl<S: StoredParts> StoredFunction<S> {
 /// Saved structures in memory-mapped files.
 #[cfg(feature = "mmap")]
 impl<S: StoredParts> StoredFunction<S> {
-    /// Maps a saved structure into memory: nothing is copied, and processes share the memory. The whole file is read
+    /// Maps a saved structure into memory: nothing is copied, and processes share the memory. Reads the whole file
     /// once, for its checksum.
     ///
     /// ```
@@ -210,15 +209,15 @@ impl<S: StoredParts> StoredFunction<S> {
     /// [`Error::File`] with the path and what is wrong.
     ///
     /// # Safety
-    /// - No process changes or cuts the file until what this returns is dropped. To replace it, as `save` does, or to
-    ///   remove it is allowed: the map keeps the old one.
+    /// - No process changes or truncates the file until the result is dropped. Replacing it, as `save` does, or
+    ///   removing it is allowed: the map keeps the old file.
     pub unsafe fn map(path: impl AsRef<Path>) -> Result<StoredFunction<S, Mapped>, Error> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the file stays unchanged until the result is dropped, by this function's contract.
         unsafe { Self::map_as(path.as_ref(), StoredFunction::verified) }
     }
 
-    /// [`map`](Self::map) without the checksum: opens in constant time and reads the header only. Damaged words make
-    /// wrong answers, nothing worse.
+    /// Maps like [`map`](Self::map), without the checksum: opens in constant time and reads the header only. Damaged
+    /// words give wrong answers, nothing worse.
     ///
     /// # Errors
     /// [`Error::File`] with the path and what is wrong.
@@ -226,18 +225,18 @@ impl<S: StoredParts> StoredFunction<S> {
     /// # Safety
     /// - As for [`map`](Self::map).
     pub unsafe fn map_unverified(path: impl AsRef<Path>) -> Result<StoredFunction<S, Mapped>, Error> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the file stays unchanged until the result is dropped, by this function's contract.
         unsafe { Self::map_as(path.as_ref(), StoredFunction::unverified) }
     }
 
     /// # Safety
-    /// No process changes or cuts the file until the structure is dropped.
+    /// No process changes or truncates the file until the structure is dropped.
     unsafe fn map_as(
         path: &Path,
         stored: fn(Mapped) -> Result<StoredFunction<S, Mapped>, FileError>,
     ) -> Result<StoredFunction<S, Mapped>, Error> {
         Ok(file::at_path(path, "map", || {
-            // SAFETY: the caller's promise.
+            // SAFETY: the file stays unchanged until the map is dropped, by this function's contract.
             let map = unsafe { Mapped::open(path)? };
             as_words(map.bytes(), S::STRUCTURE)?;
             stored(map)
@@ -247,7 +246,7 @@ impl<S: StoredParts> StoredFunction<S> {
 
 impl<'a, S: StoredParts> StoredFunction<S, &'a [u64]> {
     /// Opens the bytes of the saved form without copying them; they are checked as in [`from_words`](Self::from_words).
-    /// They must lie at an address that is a multiple of 8.
+    /// Their address must be a multiple of 8.
     ///
     /// # Errors
     /// [`Error::File`].
@@ -255,8 +254,8 @@ impl<'a, S: StoredParts> StoredFunction<S, &'a [u64]> {
         Ok(Self::verified(as_words(bytes, S::STRUCTURE)?)?)
     }
 
-    /// [`from_bytes`](Self::from_bytes) without the checksum: touches the header only. Damaged words make wrong
-    /// answers, nothing worse.
+    /// Opens like [`from_bytes`](Self::from_bytes), without the checksum: reads the header only. Damaged words give
+    /// wrong answers, nothing worse.
     ///
     /// # Errors
     /// [`Error::File`].
@@ -271,7 +270,7 @@ impl<S: StoredParts, W: Clone> Clone for StoredFunction<S, W> {
     }
 }
 
-/// Whether both are the same, bit for bit.
+/// Compares bit for bit.
 impl<S: StoredParts, W: AsRef<[u64]>> PartialEq for StoredFunction<S, W> {
     fn eq(&self, other: &Self) -> bool {
         self.words() == other.words()
@@ -289,7 +288,7 @@ impl<S: StoredParts, W: AsRef<[u64]>> fmt::Debug for StoredFunction<S, W> {
 
 #[cfg(feature = "serde")]
 impl<S: StoredParts, W: AsRef<[u64]>> serde::Serialize for StoredFunction<S, W> {
-    /// The saved form as bytes.
+    /// Serialises the saved form as bytes.
     fn serialize<T: serde::Serializer>(&self, serializer: T) -> Result<T::Ok, T::Error> {
         serializer.serialize_bytes(cast_slice(self.words()))
     }
@@ -302,8 +301,7 @@ impl<'de, S: StoredParts> serde::Deserialize<'de> for StoredFunction<S> {
     }
 }
 
-/// Reads the words of a whole structure, and not a byte more. Memory grows with what arrives, whatever the header
-/// claims.
+/// Reads exactly the words of a whole structure. Memory grows with the bytes that arrive, whatever the header claims.
 fn read_words(mut from: impl Read, structure: file::Structure) -> Result<Vec<u64>, Error> {
     /// Words read at a time.
     const CHUNK: usize = 1 << 16;
@@ -322,7 +320,7 @@ fn read_words(mut from: impl Read, structure: file::Structure) -> Result<Vec<u64
     Ok(words)
 }
 
-/// Bytes as the words that they are; another structure may end within a word.
+/// Casts bytes to words. Bytes that end within a word are cut, or belong to another structure.
 fn as_words(bytes: &[u8], structure: file::Structure) -> Result<&[u64], FileError> {
     let whole = &bytes[..bytes.len() - bytes.len() % 8];
     let words = bytemuck::try_cast_slice(whole).map_err(|_| FileError::Misaligned { alignment: 8 })?;

@@ -1,10 +1,10 @@
-//! Vectors of 32-bit lanes, with the operations that the search needs.
+//! Vectors of 32-bit lanes, with the operations of the search.
 
 pub(crate) mod portable;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86;
 
-/// A vector of `N` lanes of 32 bits. Masks are words with one bit for each lane.
+/// A vector of `N` lanes of 32 bits. A mask is a word with one bit per lane.
 ///
 /// # Safety
 /// Conditions of every method, and of every function that is generic over this trait:
@@ -17,7 +17,7 @@ pub(crate) unsafe trait U32Vector: Copy {
     type Table: Copy;
 
     unsafe fn splat(x: u32) -> Self;
-    /// 0, 1, 2, …
+    /// Returns 0, 1, 2, …
     unsafe fn iota() -> Self;
     unsafe fn load(from: *const u32) -> Self;
     unsafe fn store(self, to: *mut u32);
@@ -32,12 +32,12 @@ pub(crate) unsafe trait U32Vector: Copy {
     unsafe fn shlv(self, by: Self) -> Self;
     /// Shifts each lane by its own count; 32 and more give zero.
     unsafe fn shrv(self, by: Self) -> Self;
-    /// High half of the product of the high halves, in the high half; the low half is zero if `other`'s is.
+    /// Returns the high half of the product of the high halves, in the high half; the low half is zero if `other`'s is.
     unsafe fn mul_high_halves(self, other: Self) -> Self;
     unsafe fn eq(self, other: Self) -> u32;
-    /// `self < other`, unsigned.
+    /// Returns the mask of `self < other`, unsigned.
     unsafe fn less(self, other: Self) -> u32;
-    /// `self + (a < b ? step : 0)`, unsigned.
+    /// Returns `self + (a < b ? step : 0)`, unsigned.
     unsafe fn add_if_less(self, a: Self, b: Self, step: Self) -> Self;
     unsafe fn count_ones(self) -> Self;
     unsafe fn table(words: &[u32; 16]) -> Self::Table;
@@ -46,15 +46,15 @@ pub(crate) unsafe trait U32Vector: Copy {
     /// Writes the lanes of `mask` one after another; may write `N` words in all.
     unsafe fn compress(self, mask: u32, to: *mut u32);
 
-    /// The three-way exclusive or.
+    /// Computes the exclusive or of three vectors.
     #[inline(always)]
     unsafe fn xor3(self, b: Self, c: Self) -> Self {
-        // SAFETY: the caller vouches for the instructions.
+        // SAFETY: the processor has the instructions, by the trait's contract.
         unsafe { self.xor(b).xor(c) }
     }
 }
 
-/// The mask of all `n` lanes.
+/// Returns the mask of the first `n` lanes.
 #[inline(always)]
 pub(crate) const fn lanes_below(n: usize) -> u32 {
     if n >= 32 { u32::MAX } else { (1 << n) - 1 }

@@ -1,12 +1,12 @@
-//! Reads of unaligned bits, and walks to the ones after them: one load or a few words at a time.
+//! Reads of unaligned bits, and scans for the ones after them: one load or a few words at a time.
 //!
-//! [`bits_from`] and [`scan`] do what `window` and `select_from` of `warpset_core::bits` do, faster: a lookup is a
-//! chain of them. Reads past the end give zeros.
+//! [`bits_from`] and [`scan`] do the same as `window` and `select_from` of `warpset_core::bits`, but faster: a lookup
+//! is a chain of them. Reads past the end give zeros.
 
 use warpset_core::bits::{Portable, Select, field, word};
 use warpset_core::recsplit::lookup::Words;
 
-/// Words in host memory as lookups read them.
+/// Words in host memory, as lookups read them.
 #[derive(Clone, Copy)]
 pub struct HostWords<'a>(pub(crate) &'a [u64]);
 
@@ -37,23 +37,23 @@ impl Words for HostWords<'_> {
     }
 }
 
-/// [`Words::far_unary_part`], out of the way of the rest.
+/// Computes [`Words::far_unary_part`], out of line.
 #[cold]
 #[inline(never)]
 pub(crate) fn far_unary_part(words: &[u64], at: u64, skip: u32) -> (u64, u64) {
     let begin = if skip == 0 { at } else { scan::<1>(words, at, skip - 1, Portable).wrapping_add(1) };
     let end = scan::<1>(words, begin, 0, Portable);
-    // Damaged words can say that it begins past the end.
+    // Damaged words can make it begin past the end.
     (end.saturating_sub(begin), end.wrapping_add(1))
 }
 
-/// At least 57 bits from position `at` on, zeros above: one unaligned load. Within the last 8 bytes of `words` they are
-/// all zeros; what is read so stands before a jump array.
+/// Returns at least 57 bits from position `at` on, zeros above: one unaligned load. Within the last 8 bytes of `words`,
+/// which belong to a jump array, it returns zeros.
 #[inline(always)]
 pub(crate) fn bits_from(words: &[u64], at: u64) -> u64 {
     if at / 64 + 1 < words.len() as u64 {
-        // SAFETY: there is a word after the one with position `at`, so that eight bytes from that position's on are
-        // within the words.
+        // SAFETY: a word follows the one with position `at`, so the eight bytes from that position's byte on are within
+        // `words`.
         let low = unsafe { words.as_ptr().cast::<u8>().add((at / 8) as usize).cast::<u64>().read_unaligned() };
         low >> (at % 8)
     } else {
@@ -61,8 +61,8 @@ pub(crate) fn bits_from(words: &[u64], at: u64) -> u64 {
     }
 }
 
-/// Position of the one with `rank` ones between it and position `from`; some position at the end if there is none.
-/// Takes `N` words at a time without a branch among them.
+/// Returns the position of the one with `rank` ones between it and position `from`; a position at the end if there is
+/// none. Takes `N` words at a time, with no branch among them.
 #[inline(always)]
 pub(crate) fn scan<const N: usize>(words: &[u64], from: u64, mut rank: u32, select: impl Select) -> u64 {
     let mut index = (from / 64) as usize;
@@ -98,7 +98,7 @@ pub(crate) fn scan<const N: usize>(words: &[u64], from: u64, mut rank: u32, sele
     words.len() as u64 * 64
 }
 
-/// Brings the word at `index` into the cache.
+/// Prefetches the word at `index` into the cache.
 #[inline(always)]
 pub(crate) fn prefetch(words: &[u64], index: u64) {
     #[cfg(target_arch = "x86_64")]

@@ -19,7 +19,7 @@ use warpset_kernels::primitives::tile_shape::TileShape;
 use warpset_simt::{Global, GlobalMut};
 
 use crate::check::{apart, on_device_of, same_len, tiles};
-use crate::sort::{Payload, SortKey, Widths, by_widths};
+use crate::sort::{Payload, SortKey, Widths, by_key_width, by_widths};
 use crate::{KeyMask, Result};
 
 pub use many::{
@@ -183,28 +183,47 @@ unsafe fn merge_by<K: SortKey, V: Payload>(
     out_values: GlobalMut<V>,
     pairs: bool,
 ) -> Result<()> {
-    let total = a.keys.len() + b.keys.len();
+    let widths = if pairs { Widths::pairs::<K, V>() } else { Widths::keys::<K>() };
+    let bytes = |run: Run<K, V>| Run { keys: run.keys.cast(), values: run.values.cast() };
+    // SAFETY: the arrays are the caller's, and `widths` says what their bytes are.
+    unsafe { launch(widths, launches, stream, bytes(a), bytes(b), mask.bits(), out_keys.cast(), out_values.cast()) }
+}
+
+/// Queues a merge of runs of these widths. Not generic, so that it is compiled here and not in each program.
+///
+/// # Safety
+/// The contract of [`merge`]; keys and values have the types of `widths`.
+#[allow(clippy::too_many_arguments)] // those of a kernel
+unsafe fn launch(
+    widths: Widths,
+    launches: Launches,
+    stream: &Stream,
+    a: Run<u8, u8>,
+    b: Run<u8, u8>,
+    mask: u128,
+    out_keys: GlobalMut<u8>,
+    out_values: GlobalMut<u8>,
+) -> Result<()> {
+    let [a_len, b_len] = [a, b].map(|run| run.keys.len() / widths.key_bytes());
+    let total = a_len + b_len;
     if total == 0 {
         return Ok(());
     }
-    let mask = mask.bits();
     let two_launches = launches == Launches::Two;
     // Keys between the last multiple of 16 bytes and the beginning of an array.
-    let skew = |address: usize| (address % 16 / size_of::<K>()) as u32;
+    let skew = |address: usize| (address % 16 / widths.key_bytes()) as u32;
     let skews = (skew(a.keys.as_ptr().addr()), skew(b.keys.as_ptr().addr()), skew(out_keys.as_ptr().addr()));
     let flags = if two_launches { SPLITS_KNOWN } else { 0 }
         | if skews.2 == 0 { OUT_ALIGNED } else { 0 }
         | skews.0 << A_SKEW_SHIFT
         | skews.1 << B_SKEW_SHIFT;
-    // SAFETY: the shapes are the kernels' own; the rest is the contract of this function.
-    let splits = |shape: TileShape, tiles: usize| unsafe {
+    let search = by_key_width!(widths, search_splits);
+    let splits = |shape: TileShape, tiles: usize| {
         let mut splits = stream.alloc_uninit::<u64>(if two_launches { tiles + 1 } else { 0 })?;
         if two_launches {
-            let config = LaunchConfig::covering(tiles + 1, SPLIT_BLOCK);
-            let (tile_items, (a, a_len), (b, b_len)) = (shape.tile(), (a.keys, a.keys.len()), (b.keys, b.keys.len()));
-            let splits = splits.global_mut();
-            let mask = K::from_bits(mask);
-            kernels::merge_splits { a, a_len, b, b_len, mask, tile_items, tiles, splits }.launch(stream, config)?;
+            // SAFETY: keys have the type of `widths`, `splits` one element per tile and one more; the arrays are the
+            // caller's.
+            unsafe { search(stream, a.keys, b.keys, mask, shape.tile(), tiles, splits.global_mut())? };
         }
         Ok::<_, GpuError>(splits)
     };
@@ -214,7 +233,6 @@ unsafe fn merge_by<K: SortKey, V: Payload>(
             let tiles = tiles(total, shape.tile())?;
             let splits = splits(shape, tiles as usize)?;
             let config = LaunchConfig::new(tiles, shape.threads).shared(shape.shared_bytes);
-            let (a_len, b_len) = (a.keys.len(), b.keys.len());
             let (out_keys, out_values) = (out_keys.cast(), out_values.cast());
             let (a, b) = ((a.keys.cast(), a.values.cast()), (b.keys.cast(), b.values.cast()));
             let splits = splits.global();
@@ -238,7 +256,6 @@ unsafe fn merge_by<K: SortKey, V: Payload>(
             }
         }};
     }
-    let widths = if pairs { Widths::pairs::<K, V>() } else { Widths::keys::<K>() };
     if launches == Launches::OneShort {
         by_widths!(
             widths,
@@ -259,6 +276,26 @@ unsafe fn merge_by<K: SortKey, V: Payload>(
         );
     }
     Ok(())
+}
+
+/// Queues the search for the place of each tile in both runs.
+///
+/// # Safety
+/// - Both runs are arrays of `K`; `splits` is valid for `tiles + 1` writes.
+/// - Until `stream` has passed this work they stay allocated, and no other work writes the runs or accesses `splits`.
+unsafe fn search_splits<K: SortKey>(
+    stream: &Stream,
+    a: Global<u8>,
+    b: Global<u8>,
+    mask: u128,
+    tile_items: usize,
+    tiles: usize,
+    splits: GlobalMut<u64>,
+) -> std::result::Result<(), GpuError> {
+    let (a, b, mask) = (a.cast::<K>(), b.cast::<K>(), K::from_bits(mask));
+    let kernel = kernels::merge_splits { a, a_len: a.len(), b, b_len: b.len(), mask, tile_items, tiles, splits };
+    // SAFETY: the caller's contract covers the arrays; the kernel takes any grid.
+    unsafe { kernel.launch(stream, LaunchConfig::covering(tiles + 1, SPLIT_BLOCK)) }
 }
 
 #[cfg(test)]

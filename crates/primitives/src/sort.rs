@@ -34,7 +34,7 @@ use passes::{LIMITS, Passes, sort_in_passes};
 pub use by::By;
 pub(crate) use operands::{SortInput, SortOutput};
 pub use words::{Payload, SortKey};
-pub(crate) use words::{Widths, by_widths, sealed};
+pub(crate) use words::{Widths, by_key_width, by_widths, sealed};
 #[cfg(test)]
 pub(crate) use words::{key_of, sorted};
 

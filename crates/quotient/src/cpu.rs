@@ -84,19 +84,9 @@ impl<S: SlotKind> QuotientFilter<S> {
         View::new(self.layout, self.words(), self.held)
     }
 
-    /// Returns the number of stored fingerprints, copies included.
-    pub fn len(&self) -> u64 {
-        self.held.copies
-    }
-
     /// Returns the stored fingerprints and slots in numbers.
     pub(crate) fn held(&self) -> Counts {
         self.held
-    }
-
-    /// Whether no fingerprint is stored.
-    pub fn is_empty(&self) -> bool {
-        self.held.copies == 0
     }
 
     /// Stores a key's fingerprint. Returns `false` if it is there already and duplicates are dropped.
@@ -179,6 +169,10 @@ warpset_base::queries_of_view! {
     #[cfg(feature = "mmap")]
     [S: SlotKind] crate::Mapped<S>;
     => {
+        /// Returns the number of stored fingerprints, copies included.
+        fn len(&self) -> u64;
+        /// Whether no fingerprint is stored.
+        fn is_empty(&self) -> bool;
         /// Returns the slots in use as a share of the quotients: `α` in the paper.
         fn load_factor(&self) -> f64;
         /// Returns the bytes of memory of the slots.

@@ -1,4 +1,4 @@
-//! What a kernel may ask for although the check of the PTX refuses it.
+//! Permissions of a kernel for instructions that the check of the PTX otherwise refuses.
 //!
 //! Each function leaves a comment in the kernel that calls it, wherever in its body, and compiles to nothing. Say
 //! beside the call why the kernel wants it.

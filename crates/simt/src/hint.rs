@@ -10,7 +10,7 @@ pub fn opaque(x: u32) -> u32 {
     crate::target::opaque(x)
 }
 
-/// The upper half of the product of `x` and `y`, in one instruction.
+/// Returns the upper half of the product of `x` and `y`, in one instruction.
 ///
 /// `(x as u64 * y as u64) >> 32` takes more instructions where LLVM moves the conversion of a factor out of a loop: it
 /// does not see then that the upper half of that factor is zero.

@@ -1,5 +1,7 @@
-//! Kernels as the host sees them: description, launch shape, launcher, and the macro.
+//! Kernels on the host: description, launch shape, launcher, and the macro that declares them.
 use core::ffi::c_void;
+
+use crate::Module;
 
 /// Three extents or indices; `y` and `z` are 1 (or 0, for an index) where not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -13,19 +15,19 @@ pub struct Dim3 {
 }
 
 impl Dim3 {
-    /// Three extents.
+    /// Makes three extents.
     #[must_use]
     pub const fn new(x: u32, y: u32, z: u32) -> Self {
         Self { x, y, z }
     }
 
-    /// The product of the extents.
+    /// Returns the product of the extents.
     #[must_use]
     pub const fn count(self) -> u64 {
         (self.x as u64).saturating_mul(self.y as u64).saturating_mul(self.z as u64)
     }
 
-    /// The index that stands at place `linear` when these are the extents: x runs fastest.
+    /// Returns the index at place `linear` among these extents: x runs fastest.
     #[must_use]
     pub const fn index(self, linear: u64) -> Self {
         let (x, y) = (self.x as u64, self.y as u64);
@@ -45,7 +47,7 @@ impl core::fmt::Display for Dim3 {
     }
 }
 
-/// What `#[launch_bounds(max_threads, min_blocks)]` says of a kernel.
+/// Contents of `#[launch_bounds(max_threads, min_blocks)]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaunchBounds {
     /// No block has more threads.
@@ -54,78 +56,7 @@ pub struct LaunchBounds {
     pub min_blocks: u32,
 }
 
-/// Kernels that are loaded together: one PTX file.
-pub struct Module {
-    /// Its name.
-    pub name: &'static str,
-    /// Its PTX; `None` where a program registers it under the name.
-    pub ptx: Option<&'static str>,
-    /// Device code for some architectures, in a container (`warpset_builder::Containers`); `None` or empty where there
-    /// is none. [`Module::device_code`] tells whether it belongs to the PTX.
-    pub code: Option<&'static [u8]>,
-}
-
-impl Module {
-    /// What the PTX was assembled to, which is loaded in place of the PTX where a driver takes it. `None` where the
-    /// container was made from other sources than the PTX: both carry the stamp of their sources.
-    #[cfg(not(target_arch = "nvptx64"))]
-    #[must_use]
-    pub fn device_code(&self) -> Option<&'static [u8]> {
-        let stamp = self.ptx?.lines().find_map(|line| line.strip_prefix("// Sources: "))?;
-        let mark = format!("warpset:{stamp}");
-        self.code.filter(|code| code.windows(mark.len()).any(|bytes| bytes == mark.as_bytes()))
-    }
-
-    /// The crate's module that stands at `path`, a `module_path!()`, or above it. A module's name is its path
-    /// after the crate's name, with `_` for `::`.
-    #[must_use]
-    pub const fn find(modules: &[&'static Module], crate_name: &str, path: &str) -> Option<&'static Module> {
-        let mut i = 0;
-        while i < modules.len() {
-            if is_at(crate_name.as_bytes(), modules[i].name.as_bytes(), path.as_bytes()) {
-                return Some(modules[i]);
-            }
-            i += 1;
-        }
-        None
-    }
-}
-
-impl core::fmt::Debug for Module {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Module").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
-/// Whether the path begins with the crate's name and the segments of `name`.
-const fn is_at(crate_name: &[u8], name: &[u8], path: &[u8]) -> bool {
-    let mut p = 0;
-    while p < crate_name.len() {
-        if p >= path.len() || path[p] != crate_name[p] {
-            return false;
-        }
-        p += 1;
-    }
-    if p + 2 > path.len() || path[p] != b':' {
-        return false;
-    }
-    p += 2;
-    let mut n = 0;
-    while n < name.len() {
-        if p >= path.len() {
-            return false;
-        }
-        if path[p] == b':' && name[n] == b'_' {
-            p += 1;
-        } else if path[p] != name[n] {
-            return false;
-        }
-        (p, n) = (p + 1, n + 1);
-    }
-    p == path.len() || (p < path.len() && path[p] == b':')
-}
-
-/// What the host knows of a kernel.
+/// Description of a kernel on the host.
 #[derive(Debug)]
 pub struct KernelInfo {
     /// The entry's name in the PTX.
@@ -150,48 +81,47 @@ pub struct LaunchConfig {
 }
 
 impl LaunchConfig {
-    /// `grid` blocks of `block` threads, without dynamic shared memory.
+    /// Returns a launch of `grid` blocks of `block` threads, without dynamic shared memory.
     #[must_use]
     pub fn new(grid: impl Into<Dim3>, block: impl Into<Dim3>) -> Self {
         Self { grid: grid.into(), block: block.into(), shared_bytes: 0, cooperative: false }
     }
 
-    /// Enough blocks of `block` threads for one thread per item, at least one block and
-    /// at most 2³¹ - 1: kernels walk with [`grid_stride`](crate::thread::grid_stride).
+    /// Returns a launch of one thread per item, in blocks of `block` threads: at least one block and at most 2³¹ - 1.
+    /// Kernels loop with [`grid_stride`](crate::thread::grid_stride).
     #[must_use]
     pub fn covering(items: usize, block: u32) -> Self {
         let blocks = items.div_ceil(block.max(1) as usize).clamp(1, i32::MAX as usize);
         Self::new(blocks as u32, block)
     }
 
-    /// This launch with `bytes` of dynamic shared memory.
+    /// Returns this launch with `bytes` of dynamic shared memory.
     #[must_use]
     pub fn shared(self, bytes: u32) -> Self {
         Self { shared_bytes: bytes, ..self }
     }
 
-    /// This launch for blocks that wait for each other: it begins when all of them can run, and is refused if the
-    /// device never has room for that many.
+    /// Returns this launch for blocks that wait for each other: it begins when all of them can run, and is refused if
+    /// the device never has room for that many.
     #[must_use]
     pub fn cooperative(self) -> Self {
         Self { cooperative: true, ..self }
     }
 }
 
-/// What can run a kernel: a CUDA stream, or the emulator.
+/// Executor of kernels: a CUDA stream, or the emulator.
 pub trait Launcher {
-    /// Why a launch was refused or failed.
+    /// Error of a launch that was refused or failed.
     type Error;
 
     /// Queues or runs one launch. Called by the `launch` functions that [`kernel!`](crate::kernel!) makes.
     ///
-    /// `args` has one pointer per argument, to the value as the device takes it;
-    /// `thread` makes the code of an emulated thread, with the arguments in it; without the feature `emulator` that does
-    /// nothing.
+    /// `args` has one pointer per argument, to the value in the form that the device takes. `thread` makes the code of
+    /// an emulated thread, including the arguments; without the feature `emulator` that code does nothing.
     ///
     /// # Safety
-    /// `args` and `thread` belong to the kernel that `info` describes, and the kernel's
-    /// own contract is kept until the launch has ended.
+    /// `args` and `thread` belong to the kernel that `info` describes, and the kernel's own contract is kept until the
+    /// launch has ended.
     unsafe fn launch_raw(
         &self,
         info: &'static KernelInfo,
@@ -207,33 +137,6 @@ pub type ThreadBody = Box<dyn Fn() + Send + Sync>;
 /// Placeholder: device code launches nothing.
 #[cfg(target_arch = "nvptx64")]
 pub type ThreadBody = ();
-
-/// The segment after the crate's name in `path`, a `module_path!()`; the crate's own name where there is none.
-#[doc(hidden)]
-#[must_use]
-pub const fn top_module(path: &'static str) -> &'static str {
-    let bytes = path.as_bytes();
-    let (mut start, mut i) = (0, 0);
-    while i < bytes.len() {
-        if bytes[i] == b':' {
-            if start > 0 {
-                break;
-            }
-            i += 2;
-            start = i;
-        } else {
-            i += 1;
-        }
-    }
-    path.split_at(i).0.split_at(start).1
-}
-
-/// Kernels of a crate that brings no PTX stand in no module.
-#[doc(hidden)]
-#[must_use]
-pub const fn no_module(_: &str) -> Option<&'static Module> {
-    None
-}
 
 /// A type for which the kernel `K`, a `K<Self, …>`, has an entry: [`kernel!`](crate::kernel!) implements it for the
 /// types after `for`.
@@ -570,27 +473,6 @@ macro_rules! kernel_entry {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_ptx_module_is_the_crates_top_level_one() {
-        assert_eq!(top_module("warpset_kernels::bloom"), "bloom");
-        assert_eq!(top_module("warpset_kernels::bloom::split"), "bloom");
-        assert_eq!(top_module("my_test"), "my_test");
-    }
-
-    #[test]
-    fn a_module_is_found_by_its_path() {
-        static SCAN: Module = Module { name: "primitives_scan", ptx: None, code: None };
-        static SELFTEST: Module = Module { name: "selftest", ptx: None, code: None };
-        let found = |path| Module::find(&[&SCAN, &SELFTEST], "warpset_kernels", path).map(|module| module.name);
-        assert_eq!(found("warpset_kernels::primitives::scan"), Some("primitives_scan"));
-        assert_eq!(found("warpset_kernels::primitives::scan::deep"), Some("primitives_scan"));
-        assert_eq!(found("warpset_kernels::selftest"), Some("selftest"));
-        assert_eq!(found("warpset_kernels::primitives::scanner"), None);
-        assert_eq!(found("warpset_kernels::primitives"), None);
-        assert_eq!(found("warpset_kernels"), None);
-        assert_eq!(found("other::selftest"), None);
-    }
 
     #[test]
     fn covering_is_never_an_empty_grid() {

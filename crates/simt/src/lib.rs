@@ -1,4 +1,4 @@
-//! The vocabulary in which Warpset's kernels are written, for two targets.
+//! Vocabulary of Warpset's kernels, for two targets.
 //!
 //! | | `nvptx64-nvidia-cuda` | the host |
 //! | --- | --- | --- |
@@ -11,7 +11,9 @@
 //! Kernels are written once, with [`kernel!`], and use nothing but this crate and arithmetic. The names follow
 //! `cuda_std`. The documentation is here; the two implementations are in `src/device` and `src/emulator`.
 //!
-//! The API makes no promise of stability: programs with kernels of their own pin the version with `=`.
+//! Versions are those of `warpset`, and follow its promise. The vocabulary costs nothing on the device; on the emulator
+//! every access is checked. Faults there are [`emulator::Fault`]s, which name kernel, thread, source line and seed. The
+//! crate writes no files.
 //!
 //! ```
 //! use warpset_simt::{Global, GlobalMut, LaunchConfig, kernel, thread};
@@ -47,6 +49,7 @@ pub mod fence;
 mod hint;
 mod kernel;
 mod memory;
+mod module;
 pub mod shared;
 pub mod thread;
 pub mod warp;
@@ -65,16 +68,17 @@ mod host;
 use host as target;
 
 pub use hint::{multiply_high, opaque};
-pub use kernel::{Dim3, EntryOf, KernelInfo, LaunchBounds, LaunchConfig, Launcher, Module, ThreadBody};
+pub use kernel::{Dim3, EntryOf, KernelInfo, LaunchBounds, LaunchConfig, Launcher, ThreadBody};
 pub use memory::{Global, GlobalMut};
+pub use module::Module;
 pub use word::{AtomicWord, MatchWord, ShuffleWord, Word};
 
 #[doc(hidden)]
 pub mod macro_support {
-    //! What the expansion of `kernel!` names.
+    //! Names that the expansion of `kernel!` uses.
     #[cfg(target_arch = "nvptx64")]
     pub use crate::device::launch_bounds;
-    pub use crate::kernel::{no_module, top_module};
+    pub use crate::module::{no_module, top_module};
     #[cfg(not(target_arch = "nvptx64"))]
     pub use std::boxed::Box;
 }

@@ -27,26 +27,26 @@ macro_rules! common {
         // SAFETY: a handle is an address; every access through it is unsafe, and the
         // kernel's contract says which accesses are free of races.
         unsafe impl<T: Send> Send for $name<T> {}
-        // SAFETY: as above.
+        // SAFETY: a handle is an address; every access through it is unsafe.
         unsafe impl<T: Send> Sync for $name<T> {}
 
         impl<T> $name<T> {
-            /// The handle that begins at element `i`. No access, so any `i` up to the length will do.
+            /// Returns the handle that begins at element `i`. No access, so `i` may equal the length.
             #[inline(always)]
             #[must_use]
             pub fn at(self, i: usize) -> Self {
                 Self(imp::at(self.0, i))
             }
 
-            /// [`at`](Self::at) under another name, for handles that stand for an array.
+            /// Does the work of [`at`](Self::at), for handles that denote an array.
             #[inline(always)]
             #[must_use]
             pub fn offset(self, i: usize) -> Self {
                 self.at(i)
             }
 
-            /// A handle to these bytes as elements of another type. Alignment is checked at the access, by the emulator
-            /// only.
+            /// Returns a handle to these bytes as elements of another type. The emulator checks the alignment at each
+            /// access.
             #[inline(always)]
             #[must_use]
             pub fn cast<U>(self) -> $name<U> {
@@ -59,21 +59,20 @@ macro_rules! common {
             /// `i` is below the length.
             #[inline(always)]
             pub unsafe fn prefetch_l2(self, i: usize) {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { imp::prefetch_l2(self.0, i) }
             }
         }
 
         #[cfg(not(target_arch = "nvptx64"))]
         impl<T> $name<T> {
-            /// A handle to `len` elements of device memory at `pointer`. Nothing is
-            /// accessed until a kernel does.
+            /// Returns a handle to `len` elements of device memory at `pointer`. Only kernels access them.
             #[must_use]
             pub fn from_raw_parts(pointer: $pointer, len: usize) -> Self {
                 Self(imp::Raw::new(pointer as *mut T, len))
             }
 
-            /// The number of elements.
+            /// Returns the number of elements.
             #[must_use]
             pub fn len(&self) -> usize {
                 self.0.count()
@@ -85,7 +84,7 @@ macro_rules! common {
                 self.len() == 0
             }
 
-            /// The address on the device.
+            /// Returns the address on the device.
             #[must_use]
             pub fn as_ptr(&self) -> $pointer {
                 self.0.pointer()
@@ -93,7 +92,7 @@ macro_rules! common {
         }
 
         impl<T: Copy> $name<T> {
-            /// Element `i`.
+            /// Reads element `i`.
             ///
             /// # Safety
             /// `i` is below the length, and no other thread writes the element at the
@@ -101,80 +100,80 @@ macro_rules! common {
             #[inline(always)]
             #[track_caller]
             pub unsafe fn read(self, i: usize) -> T {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { imp::read(self.0, i) }
             }
         }
 
         impl $name<u32> {
-            /// Elements `i` to `i + 3` in one 128-bit load.
+            /// Returns the elements `i` to `i + 3` in one 128-bit load.
             ///
             /// # Safety
             /// As [`read`](Self::read), for all four; the address of element `i` is a multiple of 16.
             #[inline(always)]
             #[track_caller]
             pub unsafe fn read4(self, i: usize) -> [u32; 4] {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { imp::read4(self.0, i) }
             }
 
-            /// [`read4`](Self::read4) through the read-only cache.
+            /// Does the work of [`read4`](Self::read4) through the read-only cache.
             ///
             /// # Safety
             /// As [`read4`](Self::read4), and no thread writes these elements while the kernel runs.
             #[inline(always)]
             #[track_caller]
             pub unsafe fn read4_nc(self, i: usize) -> [u32; 4] {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { imp::read4_nc(self.0, i) }
             }
         }
 
         impl $name<u64> {
-            /// Elements `i` and `i + 1` in one 128-bit load.
+            /// Returns the elements `i` and `i + 1` in one 128-bit load.
             ///
             /// # Safety
             /// As [`read`](Self::read), for both; the address of element `i` is a multiple of 16.
             #[inline(always)]
             #[track_caller]
             pub unsafe fn read2(self, i: usize) -> [u64; 2] {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { imp::read2(self.0, i) }
             }
 
-            /// [`read2`](Self::read2) through the read-only cache.
+            /// Does the work of [`read2`](Self::read2) through the read-only cache.
             ///
             /// # Safety
             /// As [`read2`](Self::read2), and no thread writes these elements while the kernel runs.
             #[inline(always)]
             #[track_caller]
             pub unsafe fn read2_nc(self, i: usize) -> [u64; 2] {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { imp::read2_nc(self.0, i) }
             }
 
-            /// [`read2_nc`](Self::read2_nc) of what will not be read again soon: it leaves the L2 cache first, and what
-            /// else is there stays.
+            /// Does the work of [`read2_nc`](Self::read2_nc) for elements that are not read again soon: they leave the
+            /// L2 cache first, and other data stays.
             ///
             /// # Safety
             /// As [`read2_nc`](Self::read2_nc).
             #[inline(always)]
             #[track_caller]
             pub unsafe fn read2_nc_once(self, i: usize) -> [u64; 2] {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { imp::read2_nc_once(self.0, i) }
             }
         }
 
         impl<T: Word> $name<T> {
-            /// Element `i` through the read-only cache (`ld.global.nc`).
+            /// Reads element `i` through the read-only cache (`ld.global.nc`).
             ///
             /// # Safety
             /// `i` is below the length, and no thread writes the element while the kernel runs.
             #[inline(always)]
             #[track_caller]
             pub unsafe fn read_nc(self, i: usize) -> T {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { imp::read_nc(self.0, i) }
             }
         }
@@ -185,7 +184,7 @@ common!(Global, *const T);
 common!(GlobalMut, *mut T);
 
 impl<T> Global<T> {
-    /// A handle to `len` elements at an address that was read from memory, as tables of arrays hold them.
+    /// Returns a handle to `len` elements at an address that was read from memory, for tables of arrays.
     ///
     /// The compiler does not know that such an address is one of global memory, so on the device these elements are
     /// read by [`read_nc`](Self::read_nc) and the vector reads only, which say so themselves.
@@ -204,7 +203,7 @@ impl<T> From<GlobalMut<T>> for Global<T> {
 }
 
 impl<T> GlobalMut<T> {
-    /// A handle to these elements for reading.
+    /// Returns a handle to these elements for reading.
     #[inline(always)]
     #[must_use]
     pub fn as_const(self) -> Global<T> {
@@ -221,7 +220,7 @@ impl<T: Copy> GlobalMut<T> {
     #[inline(always)]
     #[track_caller]
     pub unsafe fn write(self, i: usize, value: T) {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the callee has this function's contract.
         unsafe { imp::write(self.0, i, value) }
     }
 }
@@ -234,7 +233,7 @@ impl GlobalMut<u32> {
     #[inline(always)]
     #[track_caller]
     pub unsafe fn write4(self, i: usize, values: [u32; 4]) {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the callee has this function's contract.
         unsafe { imp::write4(self.0, i, values) }
     }
 }
@@ -247,7 +246,7 @@ impl GlobalMut<u64> {
     #[inline(always)]
     #[track_caller]
     pub unsafe fn write2(self, i: usize, values: [u64; 2]) {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the callee has this function's contract.
         unsafe { imp::write2(self.0, i, values) }
     }
 }

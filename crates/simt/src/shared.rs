@@ -22,14 +22,14 @@ impl<T> Clone for Shared<T> {
 }
 impl<T> Copy for Shared<T> {}
 
-/// The dynamic shared memory from byte `offset` on, which is a multiple of `T`'s alignment.
+/// Returns the dynamic shared memory from byte `offset` on, which is a multiple of `T`'s alignment.
 #[inline(always)]
 #[must_use]
 pub fn dynamic<T>(offset: u32) -> Shared<T> {
     Shared(imp::dynamic_base().wrapping_add(offset), PhantomData)
 }
 
-/// Bytes of dynamic shared memory that the launch asked for.
+/// Returns the bytes of dynamic shared memory that the launch asked for.
 #[inline(always)]
 #[must_use]
 pub fn dynamic_bytes() -> u32 {
@@ -37,14 +37,14 @@ pub fn dynamic_bytes() -> u32 {
 }
 
 impl<T> Shared<T> {
-    /// The array that begins at element `i`.
+    /// Returns the array that begins at element `i`.
     #[inline(always)]
     #[must_use]
     pub fn at(self, i: u32) -> Self {
         Self(self.0.wrapping_add(i.wrapping_mul(size_of::<T>() as u32)), PhantomData)
     }
 
-    /// A handle to these bytes as elements of another type.
+    /// Returns a handle to these bytes as elements of another type.
     #[inline(always)]
     #[must_use]
     pub fn cast<U>(self) -> Shared<U> {
@@ -63,7 +63,7 @@ macro_rules! accesses {
         #[inline(always)]
         #[track_caller]
         pub unsafe fn $name(self, i: u32 $(, $arg: $ty)*) $(-> $ret)? {
-            // SAFETY: the caller's promise is the same.
+            // SAFETY: the callee has this function's contract.
             unsafe { imp::$name(self.at(i).0 $(, $arg)*) }
         }
     )*};
@@ -79,7 +79,7 @@ macro_rules! atomics {
         #[inline(always)]
         #[track_caller]
         pub unsafe fn $name(self, i: u32 $(, $arg: $ty)*) $(-> $ret)? {
-            // SAFETY: the caller's promise is the same.
+            // SAFETY: the callee has this function's contract.
             unsafe { imp::$name(self.at(i).0 $(, $arg)*) }
         }
     )*};

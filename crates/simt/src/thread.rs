@@ -39,15 +39,15 @@ indices! {
     grid_dim_z;
 }
 
-/// `block_idx_x * block_dim_x + thread_idx_x`, which wraps past 2³² threads.
+/// Returns `block_idx_x * block_dim_x + thread_idx_x`, which wraps past 2³² threads.
 #[inline(always)]
 #[must_use]
 pub fn index_1d() -> u32 {
     block_idx_x().wrapping_mul(block_dim_x()).wrapping_add(thread_idx_x())
 }
 
-/// The indices below `n` that belong to this thread of a 1-D grid: its own, then
-/// every one that is a whole grid further.
+/// Iterates over the indices below `n` that belong to this thread of a 1-D grid: its own, then one per whole grid
+/// further.
 #[inline(always)]
 #[must_use]
 pub fn grid_stride(n: usize) -> GridStride {
@@ -91,7 +91,7 @@ pub fn sync_threads() {
     imp::sync_threads();
 }
 
-/// [`sync_threads`], and the number of threads whose `predicate` is true.
+/// Meets at a barrier like [`sync_threads`], and counts the threads whose `predicate` is true.
 #[inline(always)]
 #[track_caller]
 #[must_use]
@@ -99,7 +99,7 @@ pub fn sync_threads_count(predicate: bool) -> u32 {
     imp::sync_threads_count(predicate)
 }
 
-/// [`sync_threads`], and whether all threads' `predicate` is true.
+/// Meets at a barrier like [`sync_threads`], and returns whether every `predicate` is true.
 #[inline(always)]
 #[track_caller]
 #[must_use]
@@ -107,7 +107,7 @@ pub fn sync_threads_and(predicate: bool) -> bool {
     imp::sync_threads_and(predicate)
 }
 
-/// [`sync_threads`], and whether any thread's `predicate` is true.
+/// Meets at a barrier like [`sync_threads`], and returns whether any `predicate` is true.
 #[inline(always)]
 #[track_caller]
 #[must_use]
@@ -115,8 +115,8 @@ pub fn sync_threads_or(predicate: bool) -> bool {
     imp::sync_threads_or(predicate)
 }
 
-/// Must stand in every loop that waits for another thread. Does nothing on the device; the
-/// emulator runs other threads here, and reports a deadlock if all of them wait.
+/// Belongs into every loop that waits for another thread. Does nothing on the device; the emulator runs other threads
+/// here, and reports a deadlock if all of them wait.
 #[inline(always)]
 #[track_caller]
 pub fn spin_hint() {
@@ -130,8 +130,7 @@ pub fn nanosleep(nanoseconds: u32) {
     imp::nanosleep(nanoseconds);
 }
 
-/// A counter of processor cycles, for delays and measurements. On the emulator it
-/// counts scheduling steps.
+/// Reads a counter of processor cycles, for delays and measurements. On the emulator it counts scheduling steps.
 #[inline(always)]
 #[must_use]
 pub fn clock() -> u32 {

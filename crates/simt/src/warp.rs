@@ -12,42 +12,42 @@ pub const FULL_MASK: u32 = !0;
 /// Lanes in a warp.
 pub const WARP_SIZE: u32 = 32;
 
-/// This thread's lane, below 32.
+/// Returns this thread's lane, below 32.
 #[inline(always)]
 #[must_use]
 pub fn lane_id() -> u32 {
     imp::lane_id()
 }
 
-/// The lanes before this one.
+/// Returns the lanes before this one.
 #[inline(always)]
 #[must_use]
 pub fn lane_mask_lt() -> u32 {
     imp::lane_mask_lt()
 }
 
-/// The lanes before this one, and itself.
+/// Returns the lanes before this one, and itself.
 #[inline(always)]
 #[must_use]
 pub fn lane_mask_le() -> u32 {
     imp::lane_mask_le()
 }
 
-/// The lanes after this one.
+/// Returns the lanes after this one.
 #[inline(always)]
 #[must_use]
 pub fn lane_mask_gt() -> u32 {
     imp::lane_mask_gt()
 }
 
-/// This lane's own bit.
+/// Returns this lane's own bit.
 #[inline(always)]
 #[must_use]
 pub fn lane_mask_eq() -> u32 {
     imp::lane_mask_eq()
 }
 
-/// The number of this thread's warp in its block: the linear thread index / 32.
+/// Returns the number of this thread's warp in its block: the linear thread index / 32.
 #[inline(always)]
 #[must_use]
 pub fn warp_id() -> u32 {
@@ -55,9 +55,9 @@ pub fn warp_id() -> u32 {
     (t::thread_idx_x() + t::block_dim_x() * (t::thread_idx_y() + t::block_dim_y() * t::thread_idx_z())) / WARP_SIZE
 }
 
-/// Some lanes that run together with this one, itself among them. The set may be
-/// different at the next instruction, so it is good for statistics and for
-/// opportunistic aggregation only after a [`ballot`] or the like over a known mask.
+/// Returns some lanes that run together with this one, itself among them. The set may differ at the next instruction,
+/// so it is good for statistics, and for opportunistic aggregation only after a [`ballot`] or the like over a known
+/// mask.
 #[inline(always)]
 #[must_use]
 pub fn active_mask() -> u32 {
@@ -74,7 +74,7 @@ macro_rules! collectives {
         #[inline(always)]
         #[track_caller]
         pub unsafe fn $name $(<$g: $bound>)? (mask: u32 $(, $arg: $ty)*) $(-> $ret)? {
-            // SAFETY: the caller's promise is the same.
+            // SAFETY: the callee has this function's contract.
             unsafe { imp::$name(mask $(, $arg)*) }
         }
     )*};
@@ -116,7 +116,7 @@ collectives! {
     reduce_xor(value: u32) -> u32;
 }
 
-/// The wrapping sum of `value` over the lanes of `mask` up to and including this one.
+/// Sums `value`, wrapping, over the lanes of `mask` up to and including this one.
 ///
 /// # Safety
 /// As for the collectives; besides, `mask` is a run of lanes that begins at lane 0.

@@ -31,7 +31,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 impl Step {
-    /// Four words: kind, block, who, and what.
+    /// Encodes the step in four words: kind, block, who, and what.
     fn encode(self) -> [u32; 4] {
         match self {
             Step::Access { block, actor, word, write, shared } => {
@@ -48,8 +48,8 @@ kernel! {
     pub unsafe fn interpret(program: Global<u32>, steps: usize, words: GlobalMut<u32>) {
         let tile: Shared<u32> = shared::dynamic(0);
         let (block, t) = (thread::block_idx_x(), thread::thread_idx_x());
-        // SAFETY: `steps` times four words; `WORDS` words of both memories; the lanes of a
-        // warp barrier all come to it, as the program is the same for all. Races are the point.
+        // SAFETY: `steps` times four words; `WORDS` words of both memories; the lanes of a warp barrier all reach it,
+        // because the program is the same for all. Races are the point.
         unsafe {
             for i in 0..steps {
                 let [kind, of_block, who, what] = program.read4_nc(i * 4);

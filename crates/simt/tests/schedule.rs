@@ -6,7 +6,7 @@ use warpset_simt::emulator::{Config, Emulator, Fault, FaultKind, SEED_VARIABLE};
 use warpset_simt::{GlobalMut, LaunchConfig, atomic, fence, kernel, thread};
 
 kernel! {
-    /// The order in which threads get a ticket.
+    /// Records the order in which threads get a ticket.
     pub unsafe fn tickets(counter: GlobalMut<u32>, order: GlobalMut<u32>) {
         // SAFETY: an entry a thread, and each ticket is one thread's.
         unsafe {
@@ -61,7 +61,7 @@ fn seeds_and_launches_differ() {
 }
 
 kernel! {
-    /// Each block waits for one that runs at the same time: pairs hand a word to and fro.
+    /// Lets each block wait for one that runs at the same time: pairs hand a word to and fro.
     pub unsafe fn ping_pong(words: GlobalMut<u32>, rounds: u32) {
         let block = thread::block_idx_x();
         // SAFETY: a word for two blocks, only accessed atomically.
@@ -118,7 +118,7 @@ fn host_threads_launch_at_once() {
     assert!(order.to_vec().iter().all(|&thread| thread < 64));
 }
 
-/// How `message` publishes and observes.
+/// Way in which `message` publishes and observes.
 const FENCES: u32 = 0;
 const RELEASE_ACQUIRE: u32 = 1;
 const NO_WRITER_FENCE: u32 = 2;
@@ -127,8 +127,8 @@ const NOTHING: u32 = 4;
 const BLOCK_FENCES: u32 = 5;
 
 kernel! {
-    /// The first thread sends data and a flag; the last waits for the flag and reads the
-    /// data, plainly or (`atomic_data`) by a relaxed load.
+    /// Sends data and a flag from the first thread; the last waits for the flag and reads the data, plainly or
+    /// (`atomic_data`) by a relaxed load.
     pub unsafe fn message(words: GlobalMut<u32>, out: GlobalMut<u32>, how: u32, atomic_data: u32) {
         let (data, flag) = (words, words.at(64));
         let last = thread::grid_dim_x() * thread::block_dim_x() - 1;
@@ -212,7 +212,7 @@ fn a_missing_fence_is_seen_in_relaxed_data() {
 }
 
 kernel! {
-    /// The last block sums what all have counted: the usual ending of a reduction.
+    /// Sums in the last block what all have counted: the usual ending of a reduction.
     pub unsafe fn last_block_sums(parts: GlobalMut<u32>, done: GlobalMut<u32>, out: GlobalMut<u32>, fenced: u32) {
         let blocks = thread::grid_dim_x();
         // SAFETY: one part per block; the last block reads them after all have counted

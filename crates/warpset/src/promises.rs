@@ -1,5 +1,5 @@
-//! What the type system promises, as tests: each example that must not compile stands below its twin that does; they
-//! differ by one line, so that it fails for the reason given. A nightly compiler checks the codes of the errors, too.
+//! Promises of the type system, as tests: each example that must not compile follows a twin that does. They differ by
+//! one line, so that it fails for the reason given. A nightly compiler checks the codes of the errors, too.
 
 /// A query borrows its filter: nothing can be inserted while a view is in use.
 ///
@@ -106,7 +106,7 @@ pub struct DeviceSlices;
 /// ```
 pub struct PinnedMemory;
 
-/// What is queued on a stream and not waited for is `unsafe`.
+/// Work that is queued on a stream and not waited for is `unsafe`.
 ///
 /// ```
 /// use warpset::gpu::Device;

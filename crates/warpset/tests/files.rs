@@ -9,7 +9,7 @@ use warpset::lsm::FileError;
 use warpset::prelude::*;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
-/// What a structure answers to some questions.
+/// Answers of a structure to some questions.
 type Answers = Vec<u64>;
 /// Opens a file and asks.
 type Open = fn(&Path) -> Outcome<Answers>;
@@ -31,12 +31,12 @@ struct Case {
 }
 
 impl Case {
-    /// The ways from a path, with what messages call them.
+    /// Returns the ways to open a path, with their names in messages.
     fn ways(&self) -> [(&'static str, Open); 3] {
         [("read", self.load), ("map", self.map), ("map", self.map_unverified)]
     }
 
-    /// The message of the error that reading or mapping this path is.
+    /// Returns the messages of the errors from reading and mapping this path.
     fn errors(&self, path: &Path) -> impl Iterator<Item = (&'static str, String)> {
         self.ways().into_iter().map(|(doing, open)| {
             let error = open(path).expect_err(self.name);
@@ -95,7 +95,7 @@ fn keys() -> Vec<u64> {
     (0..1000).map(|i| i * i).collect()
 }
 
-/// Half of them keys of the structures.
+/// Returns keys, half of which the structures contain.
 fn asked() -> Vec<u64> {
     (0..2000).map(|i| i * i).collect()
 }
@@ -104,7 +104,7 @@ fn small_keys() -> Vec<u32> {
     (0..1000).map(|i| i * 7 % 1009).collect()
 }
 
-/// A tree of several levels, with tombstones.
+/// Makes a tree of several levels, with tombstones.
 fn tree() -> Result<Lsm<u64, u32>, warpset::lsm::Error> {
     let mut tree = Lsm::builder().batch_size(64).cleanup(CleanupPolicy::Manual).build_from(&keys(), &small_keys())?;
     tree.remove_bulk(&keys()[..20])?;
@@ -190,7 +190,7 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// The bytes at an address that is a multiple of 8.
+/// Passes on the bytes at an address that is a multiple of 8.
 fn at_words<T>(bytes: &[u8], of: impl FnOnce(&[u8]) -> T) -> T {
     let mut words = vec![0u64; bytes.len().div_ceil(8)];
     let aligned = &mut bytemuck::cast_slice_mut(&mut words)[..bytes.len()];
@@ -282,7 +282,7 @@ fn what_is_wrong_is_told_with_the_path() -> Outcome<()> {
     Ok(())
 }
 
-/// What holds a file's error, for programs that ask what it was.
+/// Matches the error that a file's error contains, as a program does to find the cause.
 #[test]
 fn the_cause_can_be_matched() {
     let missing = Path::new("/no/such/folder/x.warpset");
@@ -346,7 +346,7 @@ mod unix {
     }
 }
 
-/// A file that is mapped may be replaced: the map keeps the old one.
+/// Replaces a file while it is mapped: the map keeps the old one.
 #[cfg(unix)]
 #[test]
 fn a_mapped_file_can_be_replaced() -> Outcome<()> {

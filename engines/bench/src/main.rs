@@ -25,7 +25,7 @@ enum Bench {
         /// Partitions, which run at the same time.
         #[arg(long, default_value_t = 1)]
         partitions: usize,
-        /// Only queries whose name has this in it.
+        /// Only queries with this text in their names.
         #[arg(long)]
         only: Option<String>,
         /// Rows of a batch; 8192 are the engine's own choice.

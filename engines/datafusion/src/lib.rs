@@ -1,24 +1,24 @@
-//! Warpset's filters as functions and aggregates of Apache DataFusion, and of engines that stand on it.
+//! Warpset's filters as functions and aggregates of Apache DataFusion, and of engines built on it.
 //!
 //! | SQL | result |
 //! | --- | --- |
 //! | `bloom_filter_agg(x [, items [, bits_per_item or fpr [, column]]])` | a split-block Bloom filter of a column |
 //! | `bloom_filter_merge(filter)` | the union of filters |
-//! | `fuse_filter_agg(x [, bits])` | a binary fuse filter of a column's different values, of 8, 16 or 32 bits |
-//! | `sized_filter_agg(x [, most_bytes])` | a split-block Bloom filter of the size of its keys |
+//! | `fuse_filter_agg(x [, bits])` | a binary fuse filter of a column's distinct values, of 8, 16 or 32 bits |
+//! | `sized_filter_agg(x [, most_bytes])` | a split-block Bloom filter sized by its distinct keys |
 //! | `key_hash(x [, ...])` | one number for the keys of several columns |
 //! | `might_contain(filter, x)` | whether `x` may be in a Bloom filter or a binary fuse filter |
-//! | `quotient_filter_agg(x [, items [, fpr]])` | a quotient filter of a column, which counts |
+//! | `quotient_filter_agg(x [, items [, fpr]])` | a quotient filter of a column, with counts |
 //! | `quotient_filter_merge(filter)` | the sum of quotient filters |
-//! | `quotient_filter_count(filter, x)` | how often `x` was counted, or a little more |
+//! | `quotient_filter_count(filter, x)` | the number of copies of `x`, never too small |
 //! | `quotient_filter_contains(filter, x [, copies])` | whether `x` was counted at least `copies` times, 1 by default |
-//! | `approx_intersection_count(a, b)` | how many rows two quotient filters have in common |
-//! | `perfect_hash_agg(x)` | a minimal perfect hash function of a column's different values |
-//! | `perfect_hash_index(function, x)` | the number of `x`, from 0 on without gaps |
-//! | `shared_filter(structure)` | the same, for subqueries: the engine copies it never |
-//! | `bloom_filter_to_parquet(filter)`, `bloom_filter_to_presto(filter)` | the same filter as other engines store it |
-//! | `spark_bloom_filter_agg(x [, items [, bits [, version]]])` | the filter that Spark's `bloom_filter_agg` gives |
-//! | `spark_might_contain(filter, x)` | whether `x` may be in a filter that Apache Spark made |
+//! | `approx_intersection_count(a, b)` | the number of rows that two quotient filters share |
+//! | `perfect_hash_agg(x)` | a minimal perfect hash function of a column's distinct values |
+//! | `perfect_hash_index(function, x)` | the number of `x`, consecutive from 0 |
+//! | `shared_filter(structure)` | the same structure, which the engine never copies |
+//! | `bloom_filter_to_parquet(filter)`, `bloom_filter_to_presto(filter)` | the filter in the format of another engine |
+//! | `spark_bloom_filter_agg(x [, items [, bits [, version]]])` | the filter of Spark's `bloom_filter_agg` |
+//! | `spark_might_contain(filter, x)` | whether `x` may be in a filter of Apache Spark |
 //!
 //! ```
 //! use datafusion::prelude::SessionContext;
@@ -27,7 +27,7 @@
 //! # async fn main() -> datafusion::error::Result<()> {
 //! let mut context = SessionContext::new();
 //! warpset_datafusion::register_all(&mut context)?;
-//! // Rows of a large table that can have a partner in a small one, before a join or an exchange.
+//! // Rows of a large table that may have a partner in a small one, before a join or an exchange.
 //! let found = context
 //!     .sql(
 //!         "SELECT count(*) FROM range(100000) AS sales
@@ -41,28 +41,27 @@
 //! # }
 //! ```
 //!
-//! **Results** are saved structures: the bytes that `to_bytes` of the structure's crate gives for the same keys,
-//! whatever the number of partitions and machines. Their type is `Dictionary(Int32, Binary)`, so that the engine copies
-//! four bytes where it repeats a row; functions take every binary type. An aggregate of no values is NULL, and a lookup
-//! in NULL or of NULL is NULL. Wrong bytes are an error; a thread checks each filter once ([`Cause`] lists what else
-//! can go wrong).
+//! **Results** are saved structures: the bytes of `to_bytes` in the structure's crate for the same keys, whatever the
+//! number of partitions and machines. Their type is `Dictionary(Int32, Binary)`, so that the engine copies four bytes
+//! where it repeats a row; functions take all binary types. An aggregate of no values is NULL, as is a lookup in or of
+//! NULL. Wrong bytes are an error; a thread checks each filter once ([`Cause`] lists the other errors).
 //!
 //! **Keys**: see the table in `docs/engines.md`. Integers hash by their value, with XXH64 as in Parquet, strings and
 //! binaries by their bytes, dates, timestamps and decimals by the stored integer. Spark's functions of the same names
-//! hash otherwise (Murmur3, or its own XXH64 with seed 42) and have other bytes: `might_contain` does not open them,
-//! and `spark_might_contain` opens no others.
+//! have other hashes (Murmur3, or their own XXH64 with seed 42) and other bytes, which `spark_might_contain` reads, and
+//! `might_contain` does not.
 //!
-//! **Parameters** are literals. `items` is how many keys a filter is for, one million unless given: partial filters of
-//! one call all have that size, whatever they hold. `bits` are those of a fingerprint, 8 unless given; a binary fuse
-//! filter takes the size of its keys. More keys raise the rate of false positives of a Bloom filter; a quotient filter
-//! grows. `column` names a Parquet column's physical type, for [`PhysicalType::Int32`](warpset_bloom::PhysicalType):
-//! such columns hash integers as four bytes.
+//! **Parameters** are literals. `items` is the expected number of keys, one million by default: all partial filters of
+//! a call have that size, whatever their contents. More keys raise the rate of false positives of a Bloom filter; a
+//! quotient filter grows. `bits` per fingerprint are 8 by default; a binary fuse filter has the size of its keys.
+//! `column` is the physical type of a Parquet column, for [`PhysicalType::Int32`](warpset_bloom::PhysicalType): such
+//! columns hash integers as four bytes.
 //!
-//! **Joins** need none of these: after [`register_joins`] the engine filters the larger side of a join by itself; on
-//! engines whose plans leave the process, [`screen_by_subquery`] does.
+//! **Joins** need none of these. After [`register_joins`], the engine filters the larger side of a join by itself; on
+//! engines with distributed plans, [`screen_by_subquery`] does.
 //!
-//! **On a GPU**: [`might_contain_on`] gives a `might_contain` that looks large batches up on a device; nothing else
-//! needs one. The feature `cuda` binds the driver at run time.
+//! **On a GPU**: [`might_contain_on`] returns a `might_contain` that looks large batches up on a device. The feature
+//! `cuda` binds the driver at run time.
 
 mod aggregate;
 mod arguments;

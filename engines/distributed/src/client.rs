@@ -1,4 +1,4 @@
-//! Contexts whose queries run on workers.
+//! Contexts that run queries on workers.
 
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionStateBuilder;

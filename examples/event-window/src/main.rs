@@ -11,12 +11,12 @@ use warpset_lsm::{Error, Lsm, OrderedMap, gpu};
 /// Seconds that a reading is kept for.
 const WINDOW: u64 = 10;
 
-/// A key whose order is that of time: the millisecond, then the number of the reading within it.
+/// Returns a key whose order is that of time: the millisecond, then the number of the reading within it.
 fn key(millisecond: u64, number: u64) -> u64 {
     millisecond << 24 | number
 }
 
-/// What one second of the program came to.
+/// Results of one second of the program.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Summary {
     /// Readings in the window.
@@ -50,13 +50,13 @@ impl Counters for gpu::Lsm<u32, u64> {
     }
 }
 
-/// The sensors of a second's readings: sensor `k` sends about as many as `1 / k` says, by Zipf's law.
+/// Returns the sensors of a second's readings: sensor `k` sends a share of about `1 / k`, by Zipf's law.
 fn sensors(second: u64, per_second: u64) -> Vec<u32> {
     let uniform = |i: u64| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 11) as f64 / (1u64 << 53) as f64;
     (0..per_second).map(|i| 100_000f64.powf(uniform(second * per_second + i)) as u32).collect()
 }
 
-/// The readings of a second, `per_second` of them, as keys and values.
+/// Returns the `per_second` readings of a second, as keys and values.
 fn arriving(second: u64, per_second: u64) -> (Vec<u64>, Vec<u64>) {
     let reading = |i: u64| (key(second * 1000 + i * 1000 / per_second, i), i % 100);
     (0..per_second).map(reading).unzip()
@@ -145,7 +145,7 @@ mod tests {
 
     use super::*;
 
-    /// The summaries as the standard library's map gives them.
+    /// Computes the summaries with the standard library's maps.
     fn expected(seconds: u64, per_second: u64) -> Vec<Summary> {
         let (mut map, mut counters) = (BTreeMap::new(), BTreeMap::new());
         let step = |second: u64| {

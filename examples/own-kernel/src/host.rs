@@ -8,7 +8,7 @@ use warpset_quotient::gpu::RankSelectQuotientFilter;
 
 use crate::{Extremes, pair, sum_known, weigh};
 
-/// The lowest and the highest reading; `None` if there is none.
+/// Finds the lowest and the highest reading; `None` if there is none.
 ///
 /// # Errors
 /// What the device says: no memory, or no such architecture.
@@ -46,7 +46,7 @@ pub fn combine_extremes(
     of.upsert_bulk::<Extremes>(sensors, &pairs)
 }
 
-/// The sum of the readings whose sensors are in a split-block filter, and of those whose sensors are in a blocked one.
+/// Sums the readings whose sensors are in a split-block filter, and those whose sensors are in a blocked one.
 ///
 /// # Errors
 /// What the device says: no memory, or something on another device.
@@ -87,7 +87,7 @@ pub fn sums_of_known(
     Ok((sums[0], sums[1]))
 }
 
-/// Each reading times the copies of its sensor in a filter.
+/// Multiplies each reading by the copies of its sensor in a filter.
 ///
 /// # Errors
 /// What the device says: no memory.

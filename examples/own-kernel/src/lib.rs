@@ -11,8 +11,8 @@
 
 #![cfg_attr(target_arch = "nvptx64", no_std, feature(abi_ptx))]
 
-use warpset_kernels::bloom::ask::{BlockedQuery, SplitBlockQuery};
-use warpset_kernels::quotient::rank_select::ask::RankSelectQuery;
+use warpset_kernels::bloom::device_query::{BlockedQuery, SplitBlockQuery};
+use warpset_kernels::quotient::rank_select::device_query::RankSelectQuery;
 use warpset_kernels::{by_key_kernels, operators::Operator, reduce_kernels};
 use warpset_simt::{Global, GlobalMut, atomic, kernel, thread};
 
@@ -48,7 +48,7 @@ const fn ptx(_: &str) -> Option<&'static warpset_simt::Module> {
 kernel! {
     #![module(crate::ptx)]
 
-    /// `pairs[i]` gets reading `i` as the lowest and the highest of one.
+    /// Sets `pairs[i]` to reading `i` as the lowest and the highest of one.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid, blocks of at most 256 threads, no shared memory.
@@ -102,7 +102,7 @@ kernel! {
         }
     }
 
-    /// `weighed[i]` becomes reading `i` times the copies of its sensor in the filter, 0 where it has none.
+    /// Sets `weighed[i]` to reading `i` times the copies of its sensor in the filter, 0 if it has none.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid, blocks of at most 256 threads, no shared memory.

@@ -17,7 +17,8 @@ const STORES_PER_COUNTRY: u64 = 50;
 /// Row groups of the sales. Each holds those of a region, which is what the filter in it tells.
 const REGIONS: u64 = 16;
 
-/// The number of a store: spread over all of `i64`, so that the least and the greatest of a row group tell nothing.
+/// Returns the number of a store: spread over all of `i64`, so that the least and the greatest of a row group tell
+/// nothing.
 fn store(country: u64, number: u64) -> i64 {
     scattered(country * STORES_PER_COUNTRY + number + 1) as i64
 }

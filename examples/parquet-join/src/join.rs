@@ -17,7 +17,7 @@ const STORE: usize = 0;
 const COUNTRY: usize = 1;
 const CENTS: usize = 1;
 
-/// What one store has sold.
+/// Sales of one store.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Revenue {
     pub sales: u64,
@@ -27,7 +27,7 @@ pub struct Revenue {
 /// By store.
 type Revenues = BTreeMap<i64, Revenue>;
 
-/// What a screened join has found, and how much it has read.
+/// Result of a screened join, and the amount of data read.
 pub struct Screened {
     pub revenue: Revenues,
     pub filter_bytes: u64,
@@ -38,7 +38,7 @@ pub struct Screened {
     pub rows_kept: usize,
 }
 
-/// The stores of a country.
+/// Returns the stores of a country.
 pub fn wanted_stores(path: &Path, country: &str) -> anyhow::Result<HashSet<i64>> {
     let reader = SerializedFileReader::new(open(path)?)?;
     let mut wanted = HashSet::new();
@@ -101,7 +101,7 @@ pub fn screened(path: &Path, wanted: &HashSet<i64>) -> anyhow::Result<Screened> 
     Ok(found)
 }
 
-/// Whether the Bloom filter of a column of a row group holds any of these keys. Without a filter nobody knows.
+/// Whether the Bloom filter of a column of a row group may hold any of these keys; `true` without a filter.
 fn may_hold(file: &[u8], column: &ColumnChunkMetaData, keys: &[i64]) -> anyhow::Result<bool> {
     let Some(offset) = column.bloom_filter_offset() else { return Ok(true) };
     let begin = usize::try_from(offset).ok().filter(|&begin| begin < file.len());
@@ -124,7 +124,7 @@ fn open(path: &Path) -> anyhow::Result<File> {
     File::open(path).with_context(|| format!("cannot open {}; `parquet-join generate` writes it", path.display()))
 }
 
-/// All values of a column in a row group.
+/// Reads all values of a column in a row group.
 fn column<T: DataType>(reader: &SerializedFileReader<File>, group: usize, column: usize) -> anyhow::Result<Vec<T::T>> {
     let group = reader.get_row_group(group)?;
     let rows = group.metadata().num_rows() as usize;

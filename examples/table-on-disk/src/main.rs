@@ -83,7 +83,7 @@ struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// The parts of a file. Mapped memory begins at a page, so that words in it are aligned.
+    /// Finds the parts of a file. Mapped memory begins at a page, so that words in it are aligned.
     fn open(bytes: &'a [u8]) -> anyhow::Result<Self> {
         let words: &[u64] = bytemuck::try_cast_slice(&bytes[..bytes.len() / 8 * 8])
             .map_err(|error| anyhow::anyhow!("the table is not aligned: {error}"))?;
@@ -97,7 +97,7 @@ impl<'a> Table<'a> {
         Ok(Self { function, begins: &rest[..=n], records })
     }
 
-    /// The values of keys that are in the table.
+    /// Returns the values of keys that are in the table.
     fn get(&self, keys: &[&str]) -> anyhow::Result<Vec<Option<&'a str>>> {
         let numbers = if self.begins.len() > 1 { self.function.get_bulk(keys) } else { Vec::new() };
         let mut values = vec![None; keys.len()];

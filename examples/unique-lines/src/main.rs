@@ -1,9 +1,9 @@
-//! Prints each line of its input the first time that it comes: `unique-lines [RATE] < INPUT > OUTPUT`.
+//! Prints each line of its input once, at its first occurrence: `unique-lines [RATE] < INPUT > OUTPUT`.
 //!
-//! As `awk '!seen[$0]++'`, but with a few bytes per line instead of the lines themselves: a Bloom filter says whether a
-//! line has been there. Of lines that have not, it says yes to the share RATE (one in a million unless said otherwise),
-//! and those are missing in the output. Nobody knows how many lines will come, so there is a chain of filters: when one
-//! is full, the next is twice as large, and its rate half as high, so that all rates together stay below RATE.
+//! Does the work of `awk '!seen[$0]++'` with a few bytes per line instead of the lines themselves: a Bloom filter tells
+//! whether a line has occurred. It takes the share RATE (default: one in a million) of new lines for old ones, and the
+//! output lacks those. The number of lines is unknown, so the program uses a chain of filters: when one is full, the
+//! next has twice the size and half the rate, so that the sum of all rates stays below RATE.
 //! (Almeida, Baquero, Preguiça, Hutchison, "Scalable Bloom Filters", 2007.)
 
 use std::io::{BufRead, Write};
@@ -15,11 +15,11 @@ const BATCH: usize = 1 << 14;
 /// Lines that the first filter is made for.
 const FIRST: u64 = 1 << 20;
 
-/// Filters that together know which lines there have been.
+/// Filters that together contain all lines so far.
 struct Seen {
     /// All but the last are full.
     filters: Vec<SplitBlockBloom>,
-    /// How many lines the last one has room for.
+    /// Capacity of the last filter in lines.
     room: u64,
     rate: f64,
 }

@@ -93,7 +93,7 @@ impl Bucket {
     #[track_caller]
     unsafe fn chain(&self, root: u32, most: u32) -> Chain {
         let Self { trees, slot, .. } = *self;
-        // SAFETY: the caller's promise. Everything that decides what comes next is the same in all lanes.
+        // SAFETY: this function's contract. Everything that decides what comes next is the same in all lanes.
         unsafe {
             slot.clear(self.keys);
             let mut level = trees.first(self.keys);
@@ -181,7 +181,7 @@ impl Bucket {
     unsafe fn solutions(&self, level: &Level, task: &Task, seed: u32, seeds: u32, by_keys: bool) -> u32 {
         let (keys, multiplier, is_asked) =
             (self.keys_of(level.level), multiplier(seed, level.level), lane_id() < seeds);
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract.
         unsafe {
             if level.is_leaves {
                 leaf(keys, task, multiplier, is_asked)
@@ -201,7 +201,7 @@ impl Bucket {
     #[track_caller]
     unsafe fn divide_from(&self, level: &Level, changed: u32) {
         let (from, to) = (self.keys_of(level.level), self.slot.keys_of(level.level + 1));
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract.
         unsafe {
             warp::sync_warp(FULL_MASK);
             let mut task = changed;
@@ -222,7 +222,7 @@ impl Bucket {
     #[inline(always)]
     #[track_caller]
     unsafe fn write(&self, words: GlobalMut<u64>, at: u64) {
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract.
         unsafe {
             let mut level = self.trees.first(self.keys);
             loop {
@@ -279,7 +279,7 @@ impl Bucket {
     #[track_caller]
     unsafe fn find(&self, plan: &SearchPlan, words: GlobalMut<u64>, at: u64) -> bool {
         let (mut root, mut unfinished) = (0, 0);
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract.
         unsafe {
             while root >> plan.root_bits == 0 {
                 let chain = self.chain(next_seed(0, root, plan.root_bits), plan.entries);

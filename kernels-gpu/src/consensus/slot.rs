@@ -90,7 +90,7 @@ impl List {
     #[track_caller]
     pub unsafe fn solution(&self, place: u32, bits: u32) -> u32 {
         let value = self.base + (place & ((1 << bits.min(WORD_BITS)) - 1));
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract.
         next_seed(unsafe { warp::shuffle_idx(FULL_MASK, self.seeds, Self::origin(place, bits)) }, value, bits)
     }
 }
@@ -145,7 +145,7 @@ impl Slot {
     pub unsafe fn clear(self, keys: u32) {
         let depth = depth(keys);
         let (mut list, lists) = (warp::lane_id(), (2 << depth) + depth);
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract.
         unsafe {
             warp::sync_warp(FULL_MASK);
             while list < lists {
@@ -185,7 +185,7 @@ impl Slot {
     #[track_caller]
     pub unsafe fn load(self, level: &Level, task: u32) -> List {
         let words = self.list(level, task);
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract.
         unsafe {
             warp::sync_warp(FULL_MASK);
             let seeds = words.read((warp::lane_id() % TOGETHER) as usize);
@@ -201,7 +201,7 @@ impl Slot {
     #[inline(always)]
     #[track_caller]
     pub unsafe fn entries(self, level: &Level, task: u32) -> u32 {
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract.
         unsafe {
             warp::sync_warp(FULL_MASK);
             self.list(level, task).read(ENTRIES as usize)
@@ -215,7 +215,7 @@ impl Slot {
     #[inline(always)]
     #[track_caller]
     pub unsafe fn set_entries(self, level: &Level, task: u32, entries: u32) {
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract.
         unsafe {
             warp::sync_warp(FULL_MASK);
             if warp::lane_id() == 0 {
@@ -281,7 +281,7 @@ impl Slot {
     #[inline(always)]
     #[track_caller]
     pub unsafe fn path_seed(self, level: &Level, task: u32) -> u32 {
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract.
         unsafe { self.list(level, task + 1).read(PATH_SEED as usize) }
     }
 }

@@ -27,7 +27,7 @@ pub fn is_by_keys(keys: u32, seeds: u32) -> bool {
 pub unsafe fn leaf(keys: Keys, task: &Task, multiplier: u32, is_asked: bool) -> u32 {
     let count = task.end - task.begin;
     let mut taken = 0;
-    // SAFETY: the caller's promise. The last key more than once changes nothing.
+    // SAFETY: this function's contract. The last key more than once changes nothing.
     unsafe {
         unroll!(5, i, {
             const { assert!(LEAF == 5) };
@@ -45,7 +45,7 @@ pub unsafe fn leaf(keys: Keys, task: &Task, multiplier: u32, is_asked: bool) -> 
 #[inline(always)]
 #[track_caller]
 pub unsafe fn split_by_seeds(keys: Keys, task: &Task, multiplier: u32, is_asked: bool) -> u32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: this function's contract.
     unsafe {
         let lefts = lefts(keys.keys, keys.first + task.begin, keys.first + task.end, multiplier, task.threshold);
         warp::ballot(FULL_MASK, is_asked && lefts == task.left)

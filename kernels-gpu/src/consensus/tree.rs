@@ -50,7 +50,7 @@ impl Trees {
     unsafe fn at(&self, keys: u32, level: u32, base: u32) -> Level {
         let is_leaves = level == depth(keys);
         let place = if is_leaves { self.splits } else { 0 } + (keys >> level);
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract.
         let row = Row::from_words(unsafe { self.rows.read2_nc(2 * place as usize) });
         Level { level, is_leaves, keys, row, base }
     }
@@ -72,7 +72,7 @@ impl Trees {
     #[inline(always)]
     pub unsafe fn after(&self, level: &Level) -> Level {
         let base = level.base.wrapping_add(level.row.all(level.level, level.keys));
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract.
         unsafe { self.at(level.keys, level.level + 1, base) }
     }
 
@@ -82,7 +82,7 @@ impl Trees {
     /// The level is of these trees.
     #[inline(always)]
     pub unsafe fn before(&self, level: &Level) -> Level {
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract.
         let mut before = unsafe { self.at(level.keys, level.level - 1, 0) };
         before.base = level.base.wrapping_sub(before.row.all(before.level, before.keys));
         before

@@ -43,7 +43,7 @@ fn words_of_different_states_do_not_count() {
     }
 }
 
-/// Value `i` of an array of packed values.
+/// Reads value `i` of an array of packed values.
 ///
 /// # Safety
 /// `x` has it.
@@ -51,7 +51,7 @@ fn words_of_different_states_do_not_count() {
 pub unsafe fn read<V: Published>(x: Global<u64>, i: usize) -> V {
     let mut words = V::Words::ZERO;
     for (k, word) in words.as_mut().iter_mut().enumerate() {
-        // SAFETY: the caller's promise.
+        // SAFETY: the array has value `i`, by this function's contract.
         *word = unsafe { x.read(i * V::Words::COUNT + k) };
     }
     V::unpack(words)
@@ -64,17 +64,17 @@ pub unsafe fn read<V: Published>(x: Global<u64>, i: usize) -> V {
 #[inline(always)]
 pub unsafe fn write<V: Published>(y: GlobalMut<u64>, i: usize, value: V) {
     for (k, &word) in value.pack().as_ref().iter().enumerate() {
-        // SAFETY: the caller's promise.
+        // SAFETY: the array has value `i`, by this function's contract.
         unsafe { y.write(i * V::Words::COUNT + k, word) };
     }
 }
 
-/// An array of packed values.
+/// Packs values into an array.
 pub fn packed<V: Published>(values: &[V]) -> Vec<u64> {
     values.iter().flat_map(|value| value.pack().as_ref().to_vec()).collect()
 }
 
-/// What [`packed`] packed.
+/// Unpacks the array of [`packed`].
 pub fn unpacked<V: Published>(words: &[u64]) -> Vec<V> {
     let value = |words: &[u64]| {
         let mut own = V::Words::ZERO;
@@ -84,7 +84,7 @@ pub fn unpacked<V: Published>(words: &[u64]) -> Vec<V> {
     words.chunks(V::Words::COUNT).map(value).collect()
 }
 
-/// One tile per block: writes what stands before it.
+/// Writes the combination of the tiles before, with one tile per block.
 ///
 /// # Safety
 /// `x` has one value per block, `y` one place.
@@ -95,7 +95,7 @@ unsafe fn chain<O: Operator<Value: Published>>(
     look_back: GlobalMut<u64>,
     counter: GlobalMut<u32>,
 ) {
-    // SAFETY: the caller's promise, and 32 bytes of shared memory in two places.
+    // SAFETY: the arrays are valid, by the kernel's contract, and so are 32 bytes of shared memory in two places.
     unsafe {
         let tile = ticket(counter, shared::dynamic(0));
         let prefix = tile_prefix::<O>(look_back, tile, read(x, tile), shared::dynamic(16));
@@ -117,7 +117,7 @@ macro_rules! chains {
                     x: Global<u64>, y: GlobalMut<u64>,
                     look_back: GlobalMut<u64>, counter: GlobalMut<u32>,
                 ) {
-                    // SAFETY: the caller's promise is the same.
+                    // SAFETY: the callee has this function's contract.
                     unsafe { chain::<$operator>(x, y, look_back, counter) }
                 }
             )*

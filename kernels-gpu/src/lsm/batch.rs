@@ -1,23 +1,23 @@
-//! What a batch goes through before and after it is sorted, so that of equal keys tombstones come first, then the
-//! insertion that came last (`warpset_lsm` says why).
+//! Steps before and after the sort of a batch, which put tombstones first among equal keys, then the last insertion
+//! (`warpset_lsm` gives the reason).
 
 use warpset_simt::{Global, GlobalMut, thread, warp};
 
-/// Threads of a block.
+/// Threads per block.
 pub const BLOCK: u32 = 256;
 
-/// In the word of an element of a mixed batch: it is an insertion. The rest is its place in the batch.
+/// Bit of an insertion in the word of an element of a mixed batch. The other bits are its place in the batch.
 pub const INSERTION: u32 = 1 << 31;
 
 /// Copies a value of 0, 1 or 2 words of 32 bits.
 ///
 /// # Safety
-/// Both are valid for such a value at their place; nothing else accesses the output there.
+/// Both are valid for such a value at their places; nothing else accesses the output there.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn copy_value(from: Global<u32>, i: usize, out: GlobalMut<u32>, to: usize, words: u32) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the contract of this function.
     unsafe {
         if words == 1 {
             out.write(to, from.read_nc(i));
@@ -33,12 +33,12 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, any number of blocks of any size.
-    /// - `removed`: valid for `n` reads, at most 2^31, not written while the kernel runs. `words`: for `n` writes, used
-    ///   by this launch alone.
+    /// - `removed`: valid for `n` reads, at most 2^31, not written while the kernel runs. `words`: valid for `n`
+    ///   writes, used by this launch alone.
     pub unsafe fn lsm_order(removed: Global<u8>, n: usize, words: GlobalMut<u32>) {
         for i in thread::grid_stride(n) {
             let place = n - 1 - i;
-            // SAFETY: `i < n`, and so `place < n`.
+            // SAFETY: `i < n`, hence `place < n`.
             unsafe {
                 let insertion = if removed.read_nc(place) == 0 { INSERTION } else { 0 };
                 words.write(i, place as u32 | insertion);
@@ -52,26 +52,26 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, any number of blocks of any size.
-    /// - `keys`, `words`: valid for `n` reads, not written while the kernel runs; the words are of [`lsm_order`] for as
-    ///   many.
-    /// - `out`: for `n` writes, used by this launch alone.
+    /// - `keys`, `words`: valid for `n` reads, not written while the kernel runs; the words are those of [`lsm_order`]
+    ///   for `n` elements.
+    /// - `out`: valid for `n` writes, used by this launch alone.
     pub unsafe fn lsm_gather<K>(keys: Global<K>, words: Global<u32>, n: usize, out: GlobalMut<K>)
     for [u32 => lsm_gather_u32, u64 => lsm_gather_u64, u128 => lsm_gather_u128] {
         for i in thread::grid_stride(n) {
-            // SAFETY: `i < n`, and the words' places are too.
+            // SAFETY: `i < n`, and the words' places are below `n`.
             unsafe { out.write(i, keys.read_nc((words.read_nc(i) & !INSERTION) as usize)) };
         }
     }
 }
 
 kernel! {
-    /// Writes the values in the order of the words, zero for removals, and the bits that say which are removals, in
+    /// Writes the values in the order of the words, zero for removals, and one bit per element, set for removals, in
     /// whole words.
     ///
     /// # Safety
     /// - Launch: 1-D, any number of blocks of [`BLOCK`] threads.
-    /// - As for [`lsm_gather`]; values are of `value_words` words of 32 bits, 0, 1 or 2. `tombstones`: for `n` bits in
-    ///   whole words, used by this launch alone.
+    /// - The contract of [`lsm_gather`]; values have `value_words` words of 32 bits, 0, 1 or 2. `tombstones`: valid for
+    ///   `n` bits in whole words, used by this launch alone.
     pub unsafe fn lsm_take(
         values: Global<u32>, value_words: u32, words: Global<u32>, n: usize, out_values: GlobalMut<u32>,
         tombstones: GlobalMut<u32>,
@@ -82,7 +82,7 @@ kernel! {
         while first < n {
             let i = first + lane;
             let mut removal = false;
-            // SAFETY: `i < n` where anything is read or written; all lanes come to the vote.
+            // SAFETY: `i < n` for every read and write; all lanes reach the vote.
             unsafe {
                 if i < n {
                     let word = words.read_nc(i);

@@ -1,17 +1,16 @@
-//! Counts of ranges where nothing is known of the elements: one warp per query.
+//! Counts of ranges in trees of unknown visibility: one warp per query.
 //!
 //! Source: Ashkiani, Li, Farach-Colton, Amenta, Owens, "GPU LSM: A Dynamic Dictionary Data Structure for the GPU",
 //! IPDPS 2018, sections III-E and IV-C. The paper copies the candidates of all queries to memory, sorts each query's,
-//! and drops what is stale. Departure: a count needs no order, only to know whether a newer level has the key.
+//! and drops stale ones. Departure: a count needs no order, only whether a newer level has the key.
 //!
-//! Each lane stands for a level, and knows where it lies while the warp goes through its queries. With few levels a
-//! warp takes several queries at a time, a group of lanes each, to find where their elements begin and end. Then, one
-//! query after the other:
+//! Each lane has one level, and keeps its addresses while the warp processes its queries. With few levels, a warp
+//! searches for several queries at a time, one group of lanes each. Then, for one query after the other:
 //! - up to 32 elements: each lane takes one, and compares it with those of all other lanes;
-//! - more: levels from the newest to the oldest; a small Bloom filter in shared memory holds the keys of those passed,
-//!   and what it may hold is looked up in them.
+//! - more: levels are processed from the newest to the oldest. A small Bloom filter in shared memory holds the keys of
+//!   processed levels; an element that it may hold is searched in these levels.
 //!
-//! [`lsm_count`] can keep what it found of the levels for listing: one word per query and level.
+//! [`lsm_count`] can keep the spans that it finds for listing: one word per query and level.
 
 use warpset_core::lsm::Number;
 use warpset_simt::shared::{self, Shared};
@@ -31,23 +30,23 @@ use crate::lsm::short::{Short, note_long};
 
 /// Words of 32 bits of a warp's filter of keys.
 const SEEN_WORDS: u32 = 1024;
-/// Elements that a lane loads before it looks at one.
+/// Elements that a lane loads before it processes the first.
 const AT_ONCE: u32 = 4;
 /// Bytes of dynamic shared memory of a block of [`lsm_count`].
 pub const SHARED_BYTES: u32 = WARPS * SEEN_WORDS * 4;
 
-/// Whether any of the levels before `level` has the key in the query's span of it.
+/// Whether any level before `level` has the key in its span of the query.
 ///
 /// # Safety
-/// All lanes of the warp come here together, with the same `level`, and each with its level's span; lanes with `wanted`
-/// get an answer.
+/// All lanes of the warp call this together, with the same `level`, each with its level's span; lanes with `wanted` get
+/// an answer.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn is_in_newer<K: RangeKey>(levels: Levels, span: Span, level: u32, key: K, wanted: bool) -> bool {
     let mut found = false;
     for newer in 0..level {
-        // SAFETY: the caller's lanes all come here; places are inside the level.
+        // SAFETY: all lanes call this together; places are inside the level.
         unsafe {
             let low = warp::shuffle_idx(FULL_MASK, span.low as u64, newer) as usize;
             let high = warp::shuffle_idx(FULL_MASK, span.high as u64, newer) as usize;
@@ -61,22 +60,23 @@ unsafe fn is_in_newer<K: RangeKey>(levels: Levels, span: Span, level: u32, key: 
     found
 }
 
-/// How many elements of a query of more than 32 are valid.
+/// Counts the valid elements of a query with more than 32.
 ///
 /// # Safety
-/// - All lanes of the warp come here together, each with its level's span.
+/// - All lanes of the warp call this together, each with its level's span.
 /// - `seen`: [`SEEN_WORDS`] words of shared memory, the warp's own.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn count_many<K: RangeKey>(levels: Levels, count: u32, span: Span, total: u32, seen: Shared<u32>) -> u64 {
     let lane = lane_id();
-    // One word per element, as far as there is room.
+    // One word per element, up to the size of the filter.
     let words = total.min(SEEN_WORDS).next_power_of_two();
     let shift = 32 - words.trailing_zeros();
     let mut all_valid = 0u64;
-    // SAFETY: the caller's lanes all come here, and each loop goes as often for all. Bits of the filter are below
-    // `words` words; barriers of the warp separate clearing, adding and asking. Elements are inside their level.
+    // SAFETY: all lanes call this together, and each loop has the same number of rounds in all lanes. Bits of the
+    // filter are below `words` words; warp barriers separate clearing, adding and testing. Elements are inside their
+    // level.
     unsafe {
         let mut w = lane;
         while w < words {
@@ -95,7 +95,7 @@ unsafe fn count_many<K: RangeKey>(levels: Levels, count: u32, span: Span, total:
             let is_oldest = occupied >> number == 1;
             let level_keys = levels.keys::<K>(number);
             let tombstones = levels.tombstones(number);
-            // The key of the element before those at `base`; at first one that differs from the first.
+            // The key of the element before those at `base`; initially one that differs from the first.
             let mut last = !level_keys.read_nc(base);
             while base < high {
                 let here = level_keys.at(base);
@@ -145,24 +145,24 @@ unsafe fn count_many<K: RangeKey>(levels: Levels, count: u32, span: Span, total:
     all_valid
 }
 
-/// The word of a key in a warp's filter of `2^(32 - shift)` words, and its four bits there.
+/// Returns the word of a key in a warp's filter of `2^(32 - shift)` words, and its four bits there.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 fn bits_of<K: RangeKey>(key: K, shift: u32) -> (u32, u32) {
     let key = number(key).folded();
     let hash = ((key as u32) ^ (key >> 32) as u32).wrapping_mul(0x9e37_79b9);
-    // The word has the high bits, ten at most.
+    // The high bits, ten at most, give the word.
     let bits = 1 << (hash >> 17 & 31) | 1 << (hash >> 12 & 31) | 1 << (hash >> 7 & 31) | 1 << (hash >> 2 & 31);
     (hash >> shift, bits)
 }
 
 kernel! {
-    /// How many keys of each range are in the tree.
+    /// Counts the keys of each range that are in the tree.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid of blocks of [`BLOCK`](groups::BLOCK) threads, [`SHARED_BYTES`] of dynamic shared
     ///   memory.
-    /// - `table`: as for [`Levels::new`], it has `levels` levels.
+    /// - `table`: as for [`Levels::new`], with `levels` levels.
     /// - `lows`, `highs`: valid for `n` reads, not written while the kernel runs: both ends belong to the range.
     /// - `counts`: valid for `n` writes, used by this launch alone; so are `spans`, for `n * levels`, unless `keep` is
     ///   0, and unless `list` is 0, `long` and `long_count`, as for [`lsm_spans`](super::spans::lsm_spans) with
@@ -180,7 +180,7 @@ kernel! {
         let warp_in_block = thread::thread_idx_x() / 32;
         let seen = shared::dynamic(warp_in_block * (SEEN_WORDS * 4));
         let groups = Groups::new(levels);
-        // SAFETY: the caller keeps this kernel's contract; lanes without a level have that of the newest.
+        // SAFETY: the contract of this kernel; lanes without a level read that of the newest.
         let tree = unsafe { Levels::new(table) };
         let own = groups.level();
         let has_level = own < levels;
@@ -191,8 +191,8 @@ kernel! {
         let at_a_time = groups.queries() as usize;
         let mut base = (thread::block_idx_x() as usize * WARPS as usize + warp_in_block as usize) * at_a_time;
         while base < n {
-            // SAFETY: the caller keeps this kernel's contract; `query < n` where it is read or written; `base`, the
-            // groups and sums are the same for the warp.
+            // SAFETY: the contract of this kernel; `query < n` for every access; `base`, the groups and sums are equal
+            // in all lanes.
             unsafe {
                 let query = base + groups.group() as usize;
                 let mut spans_here = Span::EMPTY;
@@ -241,12 +241,12 @@ kernel! {
     }
 }
 
-/// The counts of a tree without levels.
+/// Writes the counts of a tree without levels.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 fn none(n: usize, counts: GlobalMut<u64>) {
     for i in thread::grid_stride(n) {
-        // SAFETY: the kernel's caller says that there are `n` counts, and each is one thread's.
+        // SAFETY: there are `n` counts by the contract of the kernel, and each belongs to one thread.
         unsafe { counts.write(i, 0) };
     }
 }

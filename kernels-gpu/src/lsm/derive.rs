@@ -1,9 +1,9 @@
-//! What lookups want to know of a level before they read its keys: a filter, and an index of where keys lie.
+//! Search data of a level, for lookups before they read its keys: a filter and an index.
 //!
-//! The filter is a Bloom filter whose bits of one key lie in one word of 64 bits (`warpset_core::lsm`): one read tells
-//! that a key is not in the level. The index says between which elements a key would stand
-//! (`warpset_core::lsm::index`). [`lsm_derive`] writes into the index the end of each bucket that has elements; the
-//! running maximum of these, a scan after it, is the number of elements up to the end of every bucket.
+//! The filter is a Bloom filter in which all bits of a key are in one word of 64 bits (`warpset_core::lsm`): one read
+//! shows that a key is not in the level. The index bounds the place of a key (`warpset_core::lsm::index`).
+//! [`lsm_derive`] writes the end of each non-empty bucket into the index; the running maximum of these, computed by a
+//! scan, is the number of elements up to the end of every bucket.
 
 use warpset_core::lsm::index::Buckets;
 use warpset_core::lsm::{filter_hash, filter_mask, filter_word};
@@ -13,7 +13,7 @@ use warpset_simt::{Global, GlobalMut, atomic, thread};
 use crate::lsm::levels::number;
 use crate::lsm::nodes::{self, EQUAL_KEYS};
 
-/// Threads of a block of [`lsm_derive`].
+/// Threads per block of [`lsm_derive`].
 pub const BLOCK: u32 = 256;
 
 kernel! {
@@ -25,33 +25,33 @@ kernel! {
     /// - `index`: valid for [`INDEX_HEAD`](nodes::INDEX_HEAD) words, used by this launch alone.
     pub unsafe fn lsm_index_head<K>(keys: Global<K>, n: usize, index: GlobalMut<u64>)
     for [u32 => lsm_index_head_u32, u64 => lsm_index_head_u64, u128 => lsm_index_head_u128] {
-        // SAFETY: the caller keeps this kernel's contract.
+        // SAFETY: the contract of this kernel.
         unsafe {
             let (least, greatest) = (number(keys.read_nc(0)), number(keys.read_nc(n - 1)));
             nodes::write_head(index, Buckets::new(least, greatest, n as u64));
         }
     }
 
-    /// Adds the keys to the filter, and writes the end of each bucket that has keys into the index.
+    /// Adds the keys to the filter, and writes the end of each non-empty bucket into the index.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads.
     /// - `keys`: valid for `n` reads, ascending, not written while the kernel runs.
-    /// - `filter`: valid for `filter_words` words, only accessed atomically while the kernel runs; there may be none.
-    /// - `index`: starts with the head of these keys, at a multiple of 16 bytes, of which nothing writes other words
-    ///   than [`EQUAL_KEYS`] meanwhile; `equal_keys` is that word, zero, and `entries` are valid for one word per
-    ///   bucket and one more; both used by this launch alone.
+    /// - `filter`: valid for `filter_words` words, only accessed atomically while the kernel runs; may be empty.
+    /// - `index`: starts with the head of these keys, at a multiple of 16 bytes; only its word [`EQUAL_KEYS`] may be
+    ///   written while the kernel runs. `equal_keys` is that word, initially zero; `entries` is valid for one word per
+    ///   bucket and one more; both are used by this launch alone.
     #[launch_bounds(256, 8)]
     pub unsafe fn lsm_derive<K>(
         keys: Global<K>, n: usize, filter: GlobalMut<u64>, filter_words: u64, index: Global<u64>, equal_keys: GlobalMut<u64>,
         entries: GlobalMut<u32>,
     ) for [u32 => lsm_derive_u32, u64 => lsm_derive_u64, #[launch_bounds(256, 6)] u128 => lsm_derive_u128] {
-        // SAFETY: the head is there.
+        // SAFETY: the index starts with its head.
         let buckets = unsafe { nodes::read_head::<K>(index) };
         let mut has_equal = false;
         for i in thread::grid_stride(n) {
             // SAFETY: `i < n`; a filter's word is below their number; the bucket of a key is below the number of
-            // buckets, and only its last key writes its entry.
+            // buckets, and only the bucket's last key writes its entry.
             unsafe {
                 let key = number(keys.read_nc(i));
                 if filter_words != 0 {

@@ -1,19 +1,17 @@
-//! Lookups of many queries that are about sorted, the other way round: the elements of the levels look for their
-//! queries.
+//! Flipped lookups: for many nearly sorted queries, the elements of the levels search for their queries.
 //!
-//! Idea: the flipped indexing of FliX (arXiv 2604.16725), where buckets look for their queries instead of queries for
-//! their bucket. Departures: the structure is a tree of levels, whose elements between the least and the greatest query
-//! of a *tile* are found by two searches per level; and a tile whose queries lie too far apart for that searches as
+//! Idea: the flipped indexing of FliX (arXiv 2604.16725), in which buckets search for their queries instead of queries
+//! for their bucket. Departures: the structure is a tree of levels; the elements between the least and the greatest
+//! query of a *tile* are found by two searches per level. A tile with queries that are too far apart searches as
 //! [`lsm_lookup`](super::lookup::lsm_lookup) does.
 //!
-//! A block has a tile of [`TILE`] queries. It puts them into *slots*: intervals of keys of equal width, about two for
-//! each query, in shared memory. Then its warps go through the elements of all levels between the least and the
-//! greatest query, in order, each element once; an element looks into its slot, and a visible one of the same key
-//! leaves its value there. All reads of elements are of whole sectors, and no element is read for more than one tile,
-//! but at a tile's ends.
+//! A block has a tile of [`TILE`] queries. It puts them into *slots* in shared memory: intervals of keys of equal
+//! width, about two per query. Then its warps pass over the elements of all levels between the least and the greatest
+//! query, in order, each element once. An element looks into its slot, and a visible one with the key of a query writes
+//! its value there. Elements are read in whole sectors, and each only for one tile, except at the ends of tiles.
 //!
-//! Levels that have too many elements for each query of the tile are searched by the queries that no other level has
-//! answered. So are all levels if many queries share a slot.
+//! Levels with too many elements per query of the tile are searched by the queries that no other level has answered.
+//! The same holds for all levels if many queries share a slot.
 
 use warpset_core::scan::Sum;
 use warpset_simt::shared::{self, Shared};
@@ -25,26 +23,26 @@ use crate::lsm::levels::{LevelKey, Levels};
 use crate::lsm::table::LEVELS;
 use crate::lsm::visibility::Visibility;
 
-/// Threads of a block.
+/// Threads per block.
 pub const BLOCK: u32 = 256;
-/// Queries of a tile.
+/// Queries per tile.
 pub const TILE: u32 = BLOCK * ROWS;
 
 const WARPS: u32 = BLOCK / 32;
-/// Queries of a thread.
+/// Queries per thread.
 const ROWS: u32 = 8;
 const LOG_SLOTS: u32 = 12;
 const SLOTS: u32 = 1 << LOG_SLOTS;
 /// Rows of four neighbouring slots per lane that a thread adds up.
 const SLOT_ROWS: u32 = SLOTS / (4 * BLOCK);
-/// The most queries of a slot that an element is compared with.
+/// Largest number of queries of a slot that an element is compared with.
 const CROWDED: u32 = 32;
 /// Rows of 32 elements that a warp reads at a time.
 const CHUNK_ROWS: usize = 4;
 
-// Shared memory: sums of a scan; bounds of each warp's queries; of each level, the elements of the tile; the levels
-// that queries search; a bit per place that says whether its query is answered; where each slot ends; in the order of
-// slots, the queries; the place of each query; answers.
+// Shared memory: sums of a scan; bounds of each warp's queries; the tile's elements of each level; the levels that
+// queries search; one bit per place, set if its query is answered; the end of each slot; the queries in the order of
+// slots; the place of each query; answers.
 const BOUNDS_AT: u32 = 128;
 const SPANS_AT: u32 = BOUNDS_AT + 2 * WARPS * size_of::<u128>() as u32;
 const SEARCHED_AT: u32 = SPANS_AT + 2 * LEVELS as u32 * 4;
@@ -60,13 +58,13 @@ const fn values_at<K>() -> u32 {
     places_at::<K>() + 2 * TILE
 }
 
-/// Bytes of dynamic shared memory of a block, for values of this many words of 32 bits.
+/// Returns the bytes of dynamic shared memory of a block, for values of `value_words` words of 32 bits.
 #[must_use]
 pub const fn shared_bytes<K>(value_words: u32) -> u32 {
     values_at::<K>() + 4 * value_words * TILE
 }
 
-/// The interval of the queries of a tile, cut into slots.
+/// Interval of the queries of a tile, cut into slots.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Slots<K> {
@@ -81,24 +79,25 @@ impl<K: LevelKey> Slots<K> {
         Slots { least, shift: greatest.bits_from(least).saturating_sub(LOG_SLOTS) }
     }
 
-    /// The slot of a key inside.
+    /// Returns the slot of a key inside the interval.
     #[inline(always)]
     fn of(self, key: K) -> u32 {
         key.steps_from(self.least, self.shift)
     }
 }
 
-/// The least and the greatest over the threads of the block. One barrier.
+/// Returns the least and the greatest key over the threads of the block. One barrier.
 ///
 /// # Safety
-/// All threads of the block come here together; nothing else accesses the shared memory for bounds until the next
+/// All threads of the block call this together; nothing else accesses the shared memory for bounds until the next
 /// barrier.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn bounds<K: LevelKey + ShuffleWord>(mut least: K, mut greatest: K) -> (K, K) {
     let scratch: Shared<K> = shared::dynamic(BOUNDS_AT);
     let warp = thread::thread_idx_x() / 32;
-    // SAFETY: whole warps come to the shuffles; two places per warp, and a barrier before others read them.
+    // SAFETY: whole warps reach the shuffles; there are two places per warp, and a barrier before other threads read
+    // them.
     unsafe {
         let mut distance = 1;
         while distance < 32 {
@@ -119,17 +118,17 @@ unsafe fn bounds<K: LevelKey + ShuffleWord>(mut least: K, mut greatest: K) -> (K
     }
 }
 
-/// Where each slot begins, from how many queries it has; whether one has too many. Two barriers.
+/// Computes the beginning of each slot from its number of queries; returns whether a slot has too many. Two barriers.
 ///
 /// # Safety
-/// All threads of the block come here together, after a barrier; nothing else accesses the slots and the shared memory
+/// All threads of the block call this together, after a barrier; nothing else accesses the slots and the shared memory
 /// for sums meanwhile.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn add_up(slots: Shared<u32>) -> bool {
     const ROW: u32 = 4 * 32;
     let own = slots.at(thread::thread_idx_x() / 32 * SLOT_ROWS * ROW + 4 * lane_id());
-    // SAFETY: each thread has its own slots; whole warps come to what warps do together.
+    // SAFETY: each thread has its own slots; whole warps reach the warp operations.
     unsafe {
         let (mut all, mut most) = (0, 0);
         for row in 0..SLOT_ROWS {
@@ -153,12 +152,12 @@ unsafe fn add_up(slots: Shared<u32>) -> bool {
     }
 }
 
-/// The queries of a tile in their slots, and what has been found for them.
+/// Queries of a tile in their slots, and their answers so far.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Slotted<K> {
     slots: Slots<K>,
-    /// Where each slot ends.
+    /// End of each slot.
     ends: Shared<u32>,
     keys: Shared<K>,
     answered: Shared<u32>,
@@ -168,14 +167,14 @@ struct Slotted<K> {
 
 #[cfg(feature = "bodies")]
 impl<K: LevelKey> Slotted<K> {
-    /// The first place with a query of this key, and the end of its slot; the end, if there is none.
+    /// Returns the first place with a query of this key, or the end of its slot if there is none; and that end.
     ///
     /// # Safety
     /// The key is between the least and the greatest query; all queries are in their slots.
     #[inline(always)]
     unsafe fn find(self, key: K) -> (u32, u32) {
         let slot = self.slots.of(key);
-        // SAFETY: the slot is below their number, and places before its end are of queries.
+        // SAFETY: the slot is below their number, and places before its end are those of queries.
         unsafe {
             let end = self.ends.get(slot);
             let mut place = if slot == 0 { 0 } else { self.ends.get(slot - 1) };
@@ -186,15 +185,15 @@ impl<K: LevelKey> Slotted<K> {
         }
     }
 
-    /// Answers all queries of this key from `place` to `end` by a value, which is in the first of the two or in the
-    /// second.
+    /// Answers all queries of this key from `place` to `end` by a value, which is in `narrow` or in `wide`, depending
+    /// on its size.
     ///
     /// # Safety
-    /// As [`find`](Self::find), which found the places; values have one word or two, as the tile says, and no other
-    /// thread answers these queries.
+    /// The contract of [`find`](Self::find), which returned the places; values have the tile's number of words, one or
+    /// two; no other thread answers these queries.
     #[inline(always)]
     unsafe fn answer(self, (mut place, end): (u32, u32), key: K, narrow: u32, wide: u64) {
-        // SAFETY: places are of queries; bits are changed atomically.
+        // SAFETY: places are those of queries; bits are changed atomically.
         unsafe {
             while place < end {
                 if self.keys.get(place) == key {
@@ -213,22 +212,22 @@ impl<K: LevelKey> Slotted<K> {
     /// Offers all elements of the lane's level from `low` to `high`.
     ///
     /// # Safety
-    /// The keys are between the least and the greatest query, and all queries are in their slots; values have as many
-    /// words as the tile says. Whole warps come here, all of the block.
+    /// The keys are between the least and the greatest query, and all queries are in their slots; values have the
+    /// tile's number of words. All warps of the block call this, as whole warps.
     #[inline(always)]
     unsafe fn offer_all(self, tree: Levels, visibility: Visibility, low: u32, high: u32) {
         const CHUNK: usize = 32 * CHUNK_ROWS;
-        // Rows begin at multiples of 32 elements, so that a row is of whole sectors.
+        // Rows begin at multiples of 32 elements, so that a row consists of whole sectors.
         let start = low / 32;
         let chunks = if high > low { (high.div_ceil(32) - start).div_ceil(CHUNK_ROWS as u32) } else { 0 };
-        // SAFETY: the loop is the same for the whole warp, whose lanes know the levels; elements from `low` to `high`
+        // SAFETY: the loop is the same for the whole warp, whose lanes have the levels; elements from `low` to `high`
         // are in their level; only one visible element has a key.
         unsafe {
             let end = warp::inclusive_scan_add(FULL_MASK, chunks);
             let all = warp::shuffle_idx(FULL_MASK, end, 31);
             let mut chunk = thread::thread_idx_x() / 32;
             while chunk < all {
-                // The last level that has chunks and begins at or before this one.
+                // The last level with chunks that begins at or before this one.
                 let begun = warp::ballot(FULL_MASK, chunks != 0 && end - chunks <= chunk);
                 let number = 31 - begun.leading_zeros();
                 let first = warp::shuffle_idx(FULL_MASK, end - chunks, number);
@@ -276,10 +275,10 @@ impl<K: LevelKey> Slotted<K> {
     }
 }
 
-/// Searches levels, given by their bits, for the visible element of a key, from the oldest on.
+/// Searches the levels with a set bit, from the oldest on, for the visible element of a key.
 ///
 /// # Safety
-/// The contracts of [`Levels::new`] and [`Visibility::new`]; the levels are there.
+/// The contracts of [`Levels::new`] and [`Visibility::new`]; the levels exist.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn search<K: LevelKey>(tree: Levels, visibility: Visibility, mut levels: u32, key: K) -> Option<(u32, usize)> {
@@ -297,7 +296,7 @@ unsafe fn search<K: LevelKey>(tree: Levels, visibility: Visibility, mut levels: 
 }
 
 kernel! {
-    /// Whether queries do not ascend: then `descends` becomes 1.
+    /// Sets `descends` to 1 if the queries do not ascend.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid.
@@ -307,16 +306,16 @@ kernel! {
     for [u32 => lsm_descends_u32, u64 => lsm_descends_u64, u128 => lsm_descends_u128] {
         let mut found = false;
         for i in thread::grid_stride(n) {
-            // SAFETY: `i < n`, and the query before is read only if there is one.
+            // SAFETY: `i < n`, and the previous query is read only if there is one.
             found |= i > 0 && unsafe { queries.read_nc(i) < queries.read_nc(i - 1) };
         }
         if found {
-            // SAFETY: there is one word; all that write it write the same.
+            // SAFETY: there is one word; all writers write the same.
             unsafe { atomic::reduce_or(descends, 1) };
         }
     }
 
-    /// Looks up queries that are about sorted, as [`lsm_lookup`](super::lookup::lsm_lookup).
+    /// Looks up nearly sorted queries, with the results of [`lsm_lookup`](super::lookup::lsm_lookup).
     ///
     /// # Safety
     /// - Launch: 1-D, `n.div_ceil(TILE)` blocks of [`BLOCK`] threads, with [`shared_bytes`] of dynamic shared memory.
@@ -325,8 +324,8 @@ kernel! {
     /// - `queries`: valid for `n` reads, not written while the kernel runs.
     /// - `out_values`: valid for `n` values of `value_words` words of 32 bits, 0, 1 or 2; `found`: for two words per 64
     ///   queries; both used by this launch alone.
-    /// - `most`: elements of a level per query of a tile up to which elements look for queries; any number gives the
-    ///   same answers.
+    /// - `most`: largest number of elements of a level per query of a tile for which elements search for queries; does
+    ///   not affect answers.
     #[launch_bounds(256, 4)]
     pub unsafe fn lsm_lookup_flipped<K>(
         table: Global<u64>, levels: u32, visible: Global<u64>, all: u32, most: u32, queries: Global<K>, n: usize,
@@ -347,10 +346,9 @@ kernel! {
         let keys: Shared<K> = shared::dynamic(KEYS_AT);
         let place_of: Shared<u16> = shared::dynamic(places_at::<K>());
         let values: Shared<u32> = shared::dynamic(values_at::<K>());
-        // SAFETY: the caller keeps this kernel's contract. Queries are below `len`, slots and places below their
-        // number; each query has a place of its own, and its answer is one thread's; between accesses of different
-        // threads to the same words stands a barrier, which all threads reach, or they are atomic. The first warp has
-        // all levels.
+        // SAFETY: the contract of this kernel. Queries are below `len`, slots and places below their number; each query
+        // has its own place, and its answer belongs to one thread. Accesses of different threads to the same words are
+        // atomic, or separated by a barrier that all threads reach. The first warp has all levels.
         unsafe {
             let (tree, visibility) = (Levels::new(table), Visibility::new(visible, all != 0));
             let mut own = [K::default(); ROWS as usize];

@@ -1,5 +1,5 @@
-//! The levels of a log-structured merge tree as kernels see them, by way of the [table](super::table) of their
-//! addresses: keys, values, tombstones, and what [`derive`](super::derive) makes of the keys.
+//! Levels of a log-structured merge tree in kernels, read through the [table](super::table) of their addresses: keys,
+//! values, tombstones, and the search data that [`derive`](super::derive) makes of the keys.
 
 use warpset_core::lsm::{Number, filter_mask, filter_word};
 use warpset_simt::{Global, GlobalMut};
@@ -7,15 +7,15 @@ use warpset_simt::{Global, GlobalMut};
 use crate::lsm::nodes::{Index, NodeKey};
 use crate::lsm::table::{LEVELS, word};
 
-/// A key of a level.
+/// Key of a level.
 pub trait LevelKey: NodeKey + Into<Self::Number> {
-    /// The key as hashes and indexes take it.
+    /// Key as a number, for hashes and indexes.
     type Number: Number;
 
-    /// How many bits the distance to `from`, which is not above, has.
+    /// Returns the number of bits of the distance to `from`, at most this key.
     fn bits_from(self, from: Self) -> u32;
 
-    /// The distance to `from`, which is not above, without its lowest `shift` bits; the rest has at most 32.
+    /// Returns the distance to `from`, at most this key, without its lowest `shift` bits; the rest has at most 32.
     fn steps_from(self, from: Self, shift: u32) -> u32;
 }
 
@@ -38,24 +38,24 @@ macro_rules! level_keys {
 }
 level_keys! { u32: u64; u64: u64; u128: u128; }
 
-/// The key as hashes and indexes take it.
+/// Returns the key as a number, for hashes and indexes.
 #[inline(always)]
 pub fn number<K: LevelKey>(key: K) -> K::Number {
     key.into()
 }
 
-/// The table.
+/// Table of the levels.
 #[derive(Clone, Copy)]
 pub struct Levels {
     table: Global<u64>,
 }
 
-/// One level's keys and index.
+/// Keys and index of one level.
 #[derive(Clone, Copy)]
 pub struct Level<K> {
-    /// In ascending order, the newest of equal ones first.
+    /// Keys in ascending order, the newest of equal ones first.
     pub keys: Global<K>,
-    /// How many.
+    /// Number of elements.
     pub len: usize,
     index: u64,
 }
@@ -63,30 +63,30 @@ pub struct Level<K> {
 /// Elements `low..high` of a level.
 #[derive(Clone, Copy)]
 pub struct Span {
-    /// The first.
+    /// First element.
     pub low: usize,
-    /// After the last.
+    /// One past the last element.
     pub high: usize,
 }
 
 impl Span {
-    /// None.
+    /// No elements.
     pub const EMPTY: Self = Self { low: 0, high: 0 };
 
-    /// Elements.
+    /// Returns the number of elements.
     #[inline(always)]
     pub fn count(self) -> usize {
         self.high - self.low
     }
 }
 
-/// Which elements of a level are tombstones: the address of the bits, or 0 if none is.
+/// Tombstones of a level: the address of the bits, or 0 if there are none.
 #[derive(Clone, Copy)]
 pub struct Tombstones(u64);
 
 #[cfg(feature = "bodies")]
 impl Tombstones {
-    /// Whether element `i` is one.
+    /// Whether element `i` is a tombstone.
     ///
     /// # Safety
     /// `i` is below the level's length, and [`Levels::new`]'s contract holds.
@@ -107,8 +107,8 @@ impl Levels {
     ///
     /// # Safety
     /// While it is used:
-    /// - `table` is as `lsm_publish` left it, and the arrays of each level are where it says; keys ascend; no thread
-    ///   writes any of them.
+    /// - `table` is the output of `lsm_publish`, and the arrays of each level are at its addresses; keys ascend; no
+    ///   thread writes any of them.
     /// - Filters and indexes are those of their level's keys.
     #[inline(always)]
     pub unsafe fn new(table: Global<u64>) -> Self {
@@ -117,11 +117,11 @@ impl Levels {
 
     #[inline(always)]
     fn word(self, level: u32, word: usize) -> u64 {
-        // SAFETY: `new`'s caller vouches for the table.
+        // SAFETY: the table is valid by the contract of `new`.
         unsafe { self.table.read_nc(word * LEVELS + level as usize) }
     }
 
-    /// The level of that number.
+    /// Returns the level with this number.
     #[inline(always)]
     pub fn level<K>(self, number: u32) -> Level<K> {
         let len = self.len(number);
@@ -129,7 +129,8 @@ impl Levels {
         Level { keys, len, index: self.word(number, word::INDEX) }
     }
 
-    /// Whether the level may hold a key of this [`filter_hash`](warpset_core::lsm::filter_hash). True without a filter.
+    /// Whether the level may hold a key with this [`filter_hash`](warpset_core::lsm::filter_hash). True without a
+    /// filter.
     #[inline(always)]
     pub fn may_hold(self, number: u32, hash: u64) -> bool {
         let words = self.word(number, word::FILTER_WORDS);
@@ -138,47 +139,47 @@ impl Levels {
         }
         let filter: Global<u64> = Global::at_address(self.word(number, word::FILTER), words as usize);
         let mask = filter_mask(hash);
-        // SAFETY: a filter's word is below their number, and `new`'s caller vouches for all of them.
+        // SAFETY: a filter's word is below their number, and filters are valid by the contract of `new`.
         unsafe { filter.read_nc(filter_word(hash, words) as usize) & mask == mask }
     }
 
-    /// How many elements the level has.
+    /// Returns the number of elements of the level.
     #[inline(always)]
     pub fn len(self, number: u32) -> usize {
         self.word(number, word::LEN) as usize
     }
 
-    /// Where the level's words of visibility begin.
+    /// Returns the place of the level's first word of visibility.
     #[inline(always)]
     pub fn first_visible(self, number: u32) -> usize {
         self.word(number, word::FIRST_VISIBLE) as usize
     }
 
-    /// The address of the keys of the level.
+    /// Returns the address of the level's keys.
     #[inline(always)]
     pub fn keys_address(self, number: u32) -> u64 {
         self.word(number, word::KEYS)
     }
 
-    /// The address of the values of the level.
+    /// Returns the address of the level's values.
     #[inline(always)]
     pub fn values_address(self, number: u32) -> u64 {
         self.word(number, word::VALUES)
     }
 
-    /// The keys of the level.
+    /// Returns the level's keys.
     #[inline(always)]
     pub fn keys<K>(self, number: u32) -> Global<K> {
         Global::at_address(self.word(number, word::KEYS), self.len(number))
     }
 
-    /// The tombstones of the level.
+    /// Returns the level's tombstones.
     #[inline(always)]
     pub fn tombstones(self, number: u32) -> Tombstones {
         Tombstones(self.word(number, word::TOMBSTONES))
     }
 
-    /// Where the key stands in a level, if it does.
+    /// Returns the place of the key in a level, if it is there.
     #[inline(always)]
     pub fn place_of<K: LevelKey>(self, number: u32, key: K) -> Option<usize> {
         let (place, is_there) = self.level::<K>(number).indexed().find(key);
@@ -188,13 +189,13 @@ impl Levels {
     /// Copies the value of element `i`, of `words` words of 32 bits: 0, 1 or 2, to place `to`.
     ///
     /// # Safety
-    /// - `i` is below the level's length, and values have that many words.
+    /// - `i` is below the level's length, and values have `words` words.
     /// - `out` is valid for a value at `to`, which nothing else accesses.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn copy_value(self, number: u32, i: usize, words: u32, out: GlobalMut<u32>, to: usize) {
         let address = self.word(number, word::VALUES);
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of this function.
         unsafe {
             if words == 1 {
                 out.write(to, Global::at_address(address, i + 1).read_nc(i));
@@ -207,21 +208,21 @@ impl Levels {
 
 #[cfg(feature = "bodies")]
 impl<K: LevelKey> Level<K> {
-    /// With what the head of the index says, if the level has one.
+    /// Returns the level with the head of its index, if it has one.
     #[inline(always)]
     pub fn indexed(self) -> IndexedLevel<K> {
-        // SAFETY: `Levels::new`'s caller vouches for the keys and their index.
+        // SAFETY: keys and index are valid by the contract of `Levels::new`.
         unsafe { Index::new(self.keys, self.len, self.index) }
     }
 }
 
-/// A level, ready for searches.
+/// Level, ready for searches.
 pub type IndexedLevel<K> = Index<K>;
 
-/// The first of `low..high` with a key not less, or `high`.
+/// Returns the first element of `low..high` with a key not less, or `high`.
 ///
 /// # Safety
-/// The keys ascend there and are valid for reading, which nothing writes meanwhile.
+/// The keys ascend there, are valid for reads, and nothing writes them meanwhile.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
@@ -236,10 +237,10 @@ pub unsafe fn lower_bound<K: LevelKey>(keys: Global<K>, mut low: usize, mut high
     low
 }
 
-/// The first of `low..high` with a greater key, or `high`.
+/// Returns the first element of `low..high` with a greater key, or `high`.
 ///
 /// # Safety
-/// As [`lower_bound`].
+/// The contract of [`lower_bound`].
 #[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]

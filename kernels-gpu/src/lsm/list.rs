@@ -1,15 +1,15 @@
-//! Ranges: keys and values, in ascending order.
+//! Lists of ranges: keys and values, in ascending order.
 //!
 //! Source: Ashkiani, Li, Farach-Colton, Amenta, Owens, "GPU LSM: A Dynamic Dictionary Data Structure for the GPU",
 //! IPDPS 2018, section IV-D. The paper copies the candidates of all queries to memory, sorts each query's, and drops
-//! what is stale. Departures: levels are sorted already, and an [`order`](super::order) says how they interleave.
+//! stale ones. Departures: levels are already sorted, and an [`order`](super::order) describes how they interleave.
 //!
 //! Ranges have been counted, by [`lsm_spans`](super::spans), [`lsm_locate`](super::spans::lsm_locate) or
-//! [`lsm_count`](super::count), so that the place of each in the output is known. Queries of up to 32 elements share
-//! the lanes of a warp, of the others a warp has a query, or a part of one:
-//! - [`lsm_list_located`] and [`lsm_list_tasks`] where there is an order of all elements;
-//! - otherwise [`lsm_list`], where a group of lanes has a query, a lane each of its levels, and [`lsm_list_long`], for
-//!   trees of one level, or by orders that have been made for these queries.
+//! [`lsm_count`](super::count), so the place of each in the output is known. Queries of up to 32 elements share the
+//! lanes of a warp; a longer query, or a part of one, has a warp of its own:
+//! - [`lsm_list_located`] and [`lsm_list_tasks`] with an order of all elements;
+//! - otherwise [`lsm_list`], with a group of lanes per query, one lane per level; and [`lsm_list_long`], for trees of
+//!   one level, or by orders that have been made for these queries.
 
 use warpset_simt::warp::{self, FULL_MASK, lane_id};
 use warpset_simt::{Global, GlobalMut, thread};
@@ -25,18 +25,17 @@ use crate::lsm::short::Short;
 use crate::lsm::visibility::Visibility;
 
 kernel! {
-    /// The visible keys of each range of up to 32 elements, and their values, from the range's offset on.
+    /// Lists the visible keys of each range of up to 32 elements, and their values, from the range's offset on.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid of blocks of [`BLOCK`](groups::BLOCK) threads.
-    /// - `table`: as for [`Levels::new`], it has `levels` levels, whose values have `value_words` words of 32 bits, 0,
-    ///   1 or 2.
+    /// - `table`: as for [`Levels::new`], with `levels` levels of values of `value_words` words of 32 bits, 0, 1 or 2.
     /// - `visible`, `known`: as for [`Visibility::when_known`].
     /// - `lows`, `highs`: valid for `n` reads, not written while the kernel runs: both ends belong to the range.
-    /// - `spans`: what counting kept of these queries, not written while the kernel runs, unless `kept` is 0.
-    /// - `offsets`: valid for `n` reads: how many visible elements the ranges before have.
-    /// - `keys`, `values`: valid for as many writes as all ranges have visible elements, used by this launch and
-    ///   [`lsm_list_long`] alone.
+    /// - `spans`: the spans that counting kept of these queries, not written while the kernel runs, unless `kept` is 0.
+    /// - `offsets`: valid for `n` reads: the number of visible elements of earlier ranges.
+    /// - `keys`, `values`: valid for one write per visible element of all ranges, used only by this launch and
+    ///   [`lsm_list_long`].
     #[launch_bounds(256, 5)]
     pub unsafe fn lsm_list<K>(
         table: Global<u64>, levels: u32, visible: Global<u64>, known: u32, lows: Global<K>, highs: Global<K>, n: usize,
@@ -48,15 +47,15 @@ kernel! {
         let warp_in_block = thread::thread_idx_x() / 32;
         let lane = lane_id();
         let groups = Groups::new(levels);
-        // SAFETY: the caller keeps the kernel's contract.
+        // SAFETY: the contract of this kernel.
         let (tree, visibility) = unsafe { (Levels::new(table), Visibility::when_known(visible, known)) };
         let own = groups.level();
         let at_a_time = groups.queries() as usize;
         let mut base = (thread::block_idx_x() as usize * WARPS as usize + warp_in_block as usize) * at_a_time;
         while base < n {
-            // SAFETY: the caller keeps the kernel's contract; `query < n` where it is read; `base`, the groups and sums
-            // are the same for the warp; a visible element's place in the output is the query's offset and the number
-            // of visible ones with smaller keys.
+            // SAFETY: the contract of this kernel; `query < n` for every read; `base`, the groups and sums are equal in
+            // all lanes. A visible element's place in the output is the query's offset plus the number of visible
+            // elements with smaller keys.
             unsafe {
                 let query = base + groups.group() as usize;
                 let mut here = Span::EMPTY;
@@ -94,14 +93,14 @@ kernel! {
         }
     }
 
-    /// The visible keys of each range of up to 32 elements, and their values, by the order of all elements.
+    /// Lists the visible keys of each range of up to 32 elements, and their values, by the order of all elements.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid of blocks of [`BLOCK`](groups::BLOCK) threads.
     /// - `table`: as for [`Levels::new`], of levels whose values have `value_words` words of 32 bits, 0, 1 or 2;
     ///   `order`: as for [`Order::new`].
-    /// - `located`: what [`lsm_locate`](super::spans::lsm_locate) kept of these `n` queries, not written while the
-    ///   kernel runs.
+    /// - `located`: the results that [`lsm_locate`](super::spans::lsm_locate) kept of these `n` queries, not written
+    ///   while the kernel runs.
     /// - `offsets`, `keys`, `values`: as for [`lsm_list`]; the outputs are used by this launch and [`lsm_list_tasks`]
     ///   alone.
     #[launch_bounds(256, 4)]
@@ -111,14 +110,14 @@ kernel! {
     ) for [
         u32 => lsm_list_located_u32, u64 => lsm_list_located_u64, #[launch_bounds(256, 3)] u128 => lsm_list_located_u128
     ] {
-        // SAFETY: the caller keeps the kernel's contract.
+        // SAFETY: the contract of this kernel.
         let order = unsafe { Order::<K>::new(order, Levels::new(table)) };
         let out = Output { keys, values, value_words };
         let step = (thread::grid_dim_x() * groups::BLOCK) as usize;
         let mut query = thread::index_1d() as usize;
         while query - (lane_id() as usize) < n {
-            // SAFETY: the caller keeps the kernel's contract; `query < n` where it is read; the whole warp lists what
-            // its lanes have, each from its query's offset on.
+            // SAFETY: the contract of this kernel; `query < n` for every read; the whole warp lists the elements of its
+            // lanes, each from its query's offset on.
             unsafe {
                 let (mut first, mut len, mut to) = (0, 0, 0);
                 if query < n {
@@ -132,7 +131,7 @@ kernel! {
         }
     }
 
-    /// The visible keys of each range of more than 32 elements, and their values, by the order of all elements.
+    /// Lists the visible keys of each range of more than 32 elements, and their values, by the order of all elements.
     ///
     /// # Safety
     /// - Launch and other arguments: as for [`lsm_list_located`].
@@ -142,13 +141,13 @@ kernel! {
         table: Global<u64>, order: OrderTable, located: Global<u64>, long: Global<u64>, long_len: u32, tasks: u32,
         owners: Global<u32>, offsets: Global<u64>, keys: GlobalMut<K>, values: GlobalMut<u32>, value_words: u32,
     ) for [u32 => lsm_list_tasks_u32, u64 => lsm_list_tasks_u64, u128 => lsm_list_tasks_u128] {
-        // SAFETY: the caller keeps the kernel's contract.
+        // SAFETY: the contract of this kernel.
         let order = unsafe { Order::<K>::new(order, Levels::new(table)) };
         let out = Output { keys, values, value_words };
         let mut item = thread::block_idx_x() * WARPS + thread::thread_idx_x() / 32;
         while item < tasks {
-            // SAFETY: the caller keeps the kernel's contract. The item is the same for the warp; what is before a task
-            // in its query is as much as is written before it.
+            // SAFETY: the contract of this kernel. The item is equal in all lanes; the number of elements before a task
+            // in its query is the number of elements written before it.
             unsafe {
                 let entry = if tasks == long_len { item } else { owners.read_nc(item as usize) };
                 let query = long.read_nc(entry as usize * LONG_WORDS) as usize;
@@ -165,7 +164,7 @@ kernel! {
         }
     }
 
-    /// Says for each task of the long queries which entry of their list it is of.
+    /// Writes for each task of the long queries the number of its list entry.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid.
@@ -175,7 +174,7 @@ kernel! {
         // 32 threads per query.
         for i in thread::grid_stride(long_len as usize * 32) {
             let entry = i / 32;
-            // SAFETY: the caller keeps this kernel's contract; tasks of an entry end where those of the next begin.
+            // SAFETY: the contract of this kernel; tasks of an entry end where those of the next begin.
             unsafe {
                 let begin_of = |entry: usize| long.read_nc(entry * LONG_WORDS + 1) as usize;
                 let end = if entry + 1 < long_len as usize { begin_of(entry + 1) } else { tasks as usize };
@@ -188,15 +187,15 @@ kernel! {
         }
     }
 
-    /// The visible keys of each range of more than 32 elements, and their values, from the range's offset on.
+    /// Lists the visible keys of each range of more than 32 elements, and their values, from the range's offset on.
     ///
     /// # Safety
     /// - Launch and other arguments: as for [`lsm_list`].
     /// - `long`: the `long_len` queries that counting has found, not written while the kernel runs: with `tasks` tasks,
-    ///   of a tree of one level, all of whose visible elements are known; or, if `tasks` is 0, with orders of their
-    ///   own. `owners`: of each task, as [`lsm_owners`] left them, unless each query has one.
-    /// - `order`: of these queries, as [`lsm_order_queries`](super::ordering::lsm_order_queries) left it; with tasks it
-    ///   is not read.
+    ///   of a tree of one level with known visibility; or, if `tasks` is 0, with orders of their own. `owners`: one per
+    ///   task, the output of [`lsm_owners`], unless each query has one task.
+    /// - `order`: the output of [`lsm_order_queries`](super::ordering::lsm_order_queries) for these queries; not read
+    ///   with tasks.
     #[launch_bounds(256, 4)]
     pub unsafe fn lsm_list_long<K>(
         table: Global<u64>, levels: u32, visible: Global<u64>, known: u32, lows: Global<K>, highs: Global<K>,
@@ -207,14 +206,14 @@ kernel! {
         #[launch_bounds(256, 2)] u128 => lsm_list_long_u128
     ] {
         let own = lane_id();
-        // SAFETY: the caller keeps the kernel's contract.
+        // SAFETY: the contract of this kernel.
         let (tree, visibility) = unsafe { (Levels::new(table), Visibility::when_known(visible, known)) };
         let out = Output { keys, values, value_words };
         let items = if tasks == 0 { long_len } else { tasks };
         let mut item = thread::block_idx_x() * WARPS + thread::thread_idx_x() / 32;
         while item < items {
-            // SAFETY: the caller keeps the kernel's contract. The item is the same for the warp; what is before a task
-            // in its query is as much as is written before it.
+            // SAFETY: the contract of this kernel. The item is equal in all lanes; the number of elements before a task
+            // in its query is the number of elements written before it.
             unsafe {
                 let entry = if tasks == 0 || tasks == long_len { item } else { owners.read_nc(item as usize) };
                 let query = long.read_nc(entry as usize * LONG_WORDS) as usize;
@@ -247,10 +246,10 @@ kernel! {
     }
 }
 
-/// The sum over the lanes.
+/// Returns the sum over the lanes.
 ///
 /// # Safety
-/// All lanes of the warp come here together.
+/// All lanes of the warp call this together.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
@@ -258,7 +257,7 @@ unsafe fn reduce_add(value: usize) -> usize {
     let mut sum = value as u64;
     let mut distance = 16;
     while distance > 0 {
-        // SAFETY: the caller's lanes all come here.
+        // SAFETY: all lanes call this together.
         sum += unsafe { warp::shuffle_xor(FULL_MASK, sum, distance) };
         distance /= 2;
     }

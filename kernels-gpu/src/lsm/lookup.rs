@@ -1,15 +1,14 @@
 //! Lookups in a log-structured merge tree.
 //!
 //! Source: Ashkiani, Li, Farach-Colton, Amenta, Owens, "GPU LSM: A Dynamic Dictionary Data Structure for the GPU",
-//! IPDPS 2018, section IV-B: one thread per key, levels from the newest to the oldest, the first element of the key
-//! decides. Departures: a filter says which levels may hold the key, and an index leads to the few elements where it
-//! would stand. A level that has neither is searched by halving, as in the paper. Where it is known which elements are
-//! visible, levels are asked from the oldest on, which has half of the keys: a visible element of the key is the answer
-//! wherever it is.
+//! IPDPS 2018, section IV-B: one thread per key, levels from the newest to the oldest; the first element with the key
+//! decides. Departures: a filter tells whether a level may hold the key, and an index leads to its neighbours. A level
+//! without both is searched by halving, as in the paper. With known visibility, levels are searched from the oldest on,
+//! which has half of the keys: the visible element of a key is the answer in any level.
 //!
-//! Keys may come sorted, with their places among the queries: then neighbours fall into the same sectors of an index
-//! and of keys, but not of a filter, which is not asked. Answers of [`flipped`](super::flipped) lookups get to such
-//! places by [`lsm_scatter`].
+//! Keys may come sorted, with their places among the queries. Then neighbours fall into the same sectors of an index
+//! and of keys, but not of a filter, which is not used. [`lsm_scatter`] moves answers of [`flipped`](super::flipped)
+//! lookups to such places.
 
 use warpset_core::lsm::filter_hash;
 use warpset_simt::{Global, GlobalMut, allow, atomic, thread};
@@ -19,20 +18,20 @@ use crate::lsm::levels::{LevelKey, Levels, number};
 use crate::lsm::table::Addresses;
 use crate::lsm::visibility::{ALL, UNKNOWN, Visibility};
 
-/// Threads of a block.
+/// Threads per block.
 pub const BLOCK: u32 = 256;
-/// Filters that are asked before the first search, from the oldest level on.
+/// Filters that are read before the first search, from the oldest level on.
 const AT_ONCE: u32 = 2;
 
-/// Queries of each thread of [`lsm_scatter`].
+/// Queries per thread of [`lsm_scatter`].
 pub const SCATTERED: usize = 4;
 
-/// The newest element of the key, if it is not a tombstone: its level and its place there.
+/// Returns the level and place of the newest element of the key, unless it is a tombstone.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 fn find_newest<K: LevelKey>(levels: Levels, count: u32, key: K) -> Option<(u32, usize)> {
     let hash = filter_hash(number(key));
-    // The levels that may hold the key; all filters are asked before the first search, so that their reads overlap.
+    // The levels that may hold the key; all filters are read before the first search, so that their reads overlap.
     let mut candidates = 0u32;
     for number in 0..count {
         candidates |= (levels.may_hold(number, hash) as u32) << number;
@@ -48,7 +47,7 @@ fn find_newest<K: LevelKey>(levels: Levels, count: u32, key: K) -> Option<(u32, 
     None
 }
 
-/// The visible element of the key: its level and its place there. Filters are asked unless keys come sorted.
+/// Returns the level and place of the visible element of the key. Reads filters unless keys come sorted.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 fn find_visible<K: LevelKey>(
@@ -88,16 +87,16 @@ kernel! {
     /// - Launch: one block of 32 threads.
     /// - `table`: valid for [`TABLE_WORDS`](super::table::TABLE_WORDS) words, used by this launch alone.
     pub unsafe fn lsm_publish(levels: Addresses, table: GlobalMut<u64>) {
-        // SAFETY: one level per thread, of as many as there are threads.
+        // SAFETY: one level per thread; there are as many levels in the table as threads.
         unsafe { levels.write_to(table, thread::thread_idx_x()) }
     }
 
-    /// Looks up queries: bit `i % 64` of word `i / 64` of `found` becomes 1 if query `i` has a value, which then is at
-    /// place `i` of `out_values`; otherwise both become 0, and so do bits past the last query.
+    /// Looks up queries. Bit `i % 64` of word `i / 64` of `found` becomes 1 if query `i` has a value, which is written
+    /// to place `i` of `out_values`; otherwise both become 0. Bits past the last query become 0.
     ///
     /// # Safety
     /// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads.
-    /// - `table`: as for [`Levels::new`]; it has `levels` levels.
+    /// - `table`: as for [`Levels::new`], with `levels` levels.
     /// - `known`: [`UNKNOWN`], [`ALL`] or [`WORDS`](super::visibility::WORDS); with these `visible` is as for
     ///   [`Visibility::new`].
     /// - `queries`: valid for `n` reads, not written while the kernel runs.
@@ -114,8 +113,8 @@ kernel! {
         // Two registers on sm_80; none on later ones.
         allow::spill();
         let i = thread::index_1d() as usize;
-        // SAFETY: the caller keeps this kernel's contract; `i < n` where a query is read and answered; all threads come
-        // to `put`.
+        // SAFETY: the contract of this kernel; `i < n` for every query that is read and answered; all threads reach
+        // `put`.
         unsafe {
             let tree = Levels::new(table);
             let mut element = None;
@@ -149,13 +148,13 @@ kernel! {
         }
     }
 
-    /// [`lsm_lookup`] of queries that are about sorted: `queries[i]` is query number `places[i]`.
+    /// Looks up nearly sorted queries as [`lsm_lookup`] does: `queries[i]` is query number `places[i]`.
     ///
     /// # Safety
-    /// As for [`lsm_lookup`], and:
+    /// The contract of [`lsm_lookup`], and:
     /// - `known` is not [`UNKNOWN`].
-    /// - `places`: valid for `n` reads, the numbers below `n`, each once; not written while the kernel runs.
-    /// - `found`: all zero before.
+    /// - `places`: valid for `n` reads, a permutation of the numbers below `n`; not written while the kernel runs.
+    /// - `found`: initially all zero.
     #[launch_bounds(256, 6)]
     pub unsafe fn lsm_lookup_sorted<K>(
         table: Global<u64>, levels: u32, visible: Global<u64>, known: u32, queries: Global<K>, places: Global<u32>, n: usize,
@@ -165,7 +164,7 @@ kernel! {
         #[launch_bounds(256, 4)] u128 => lsm_lookup_sorted_u128
     ] {
         let i = thread::index_1d() as usize;
-        // SAFETY: the caller keeps this kernel's contract; `i < n` where a query is read; each place is one thread's.
+        // SAFETY: the contract of this kernel; `i < n` for every query that is read; each place belongs to one thread.
         unsafe {
             if i < n {
                 let (tree, visibility) = (Levels::new(table), Visibility::new(visible, known == ALL));
@@ -184,16 +183,16 @@ kernel! {
         }
     }
 
-    /// Puts answers to where they belong: that of query `i` to place `places[i]`. Places go by *windows* of `window`,
-    /// one after the other, so that what is written to one stays in the cache until its sectors are full.
+    /// Scatters answers: that of query `i` to place `places[i]`. Places are processed by *windows* of `window`, one
+    /// after the other, so that the writes to a window stay in the cache until its sectors are full.
     ///
     /// # Safety
     /// - Launch: 1-D, `n.div_ceil(window) * n.div_ceil(BLOCK * SCATTERED)` blocks of [`BLOCK`] threads.
-    /// - `places`: valid for `n` reads, the numbers below `n`, each once; `values`, of `value_words` words of 32 bits,
-    ///   0, 1 or 2, and `found`, a bit per query, are the answers of [`lsm_lookup`]; none is written while the kernel
-    ///   runs.
-    /// - `out_values`: valid for `n` values; `out_found`: for as many bits in words of 32 bits, all zero before; both
-    ///   used by this launch alone.
+    /// - `places`: valid for `n` reads, a permutation of the numbers below `n`; `values`, of `value_words` words of 32
+    ///   bits, 0, 1 or 2, and `found`, a bit per query, are the answers of [`lsm_lookup`]; none is written while the
+    ///   kernel runs.
+    /// - `out_values`: valid for `n` values; `out_found`: valid for `n` bits in words of 32 bits, initially all zero;
+    ///   both used by this launch alone.
     pub unsafe fn lsm_scatter(
         places: Global<u32>, values: Global<u32>, value_words: u32, found: Global<u32>, n: usize, window: usize,
         out_values: GlobalMut<u32>, out_found: GlobalMut<u32>,
@@ -202,8 +201,7 @@ kernel! {
         let first = thread::block_idx_x() as usize / tiles * window;
         let base = thread::block_idx_x() as usize % tiles * (BLOCK as usize * SCATTERED) + thread::thread_idx_x() as usize;
         let mut to = [!0; SCATTERED];
-        // SAFETY: the caller keeps this kernel's contract; queries are below `n` where they are read; each place is one
-        // thread's.
+        // SAFETY: the contract of this kernel; queries are below `n` for every read; each place belongs to one thread.
         unsafe {
             for u in 0..SCATTERED {
                 let i = base + u * BLOCK as usize;

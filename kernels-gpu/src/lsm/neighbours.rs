@@ -2,9 +2,9 @@
 //! greatest key below it.
 //!
 //! The paper says that its levels make such queries straightforward (Ashkiani, Li, Farach-Colton, Amenta, Owens, "GPU
-//! LSM", IPDPS 2018, section II, footnote 1) and gives no algorithm. Here a group of lanes takes a query, one lane per
-//! level. Each lane offers the nearest key of its level; of the best one the newest level's element decides. If that is
-//! a tombstone, the lanes that offered this key go past it.
+//! LSM", IPDPS 2018, section II, footnote 1) and gives no algorithm. Here a group of lanes processes a query, one lane
+//! per level. Each lane offers the nearest key of its level; the newest level with the best key decides. If its element
+//! is a tombstone, the lanes that offered this key go past it.
 
 use warpset_simt::warp::{self, FULL_MASK, lane_id};
 use warpset_simt::{Global, GlobalMut, atomic, thread};
@@ -13,22 +13,22 @@ use crate::lsm::levels::{LevelKey, Levels};
 #[cfg(feature = "bodies")]
 use crate::lsm::levels::{lower_bound, upper_bound};
 
-/// Threads of a block.
+/// Threads per block.
 pub const BLOCK: u32 = 256;
-/// Warps of a block.
+/// Warps per block.
 pub const WARPS: u32 = BLOCK / 32;
 
-/// The first element of a level with the key of element `last`, which is the last one with it.
+/// Returns the first element of a level with the key of element `last`, which is the last one with it.
 ///
 /// # Safety
-/// The keys ascend up to `last` and are valid for reading, which nothing writes meanwhile.
+/// The keys ascend up to `last`, are valid for reads, and nothing writes them meanwhile.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn first_of<K: LevelKey>(keys: Global<K>, last: usize, key: K) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: the contract of this function.
     unsafe {
-        // Most keys are alone.
+        // Most keys occur once.
         if last == 0 || keys.read_nc(last - 1) != key {
             return last;
         }
@@ -36,15 +36,15 @@ unsafe fn first_of<K: LevelKey>(keys: Global<K>, last: usize, key: K) -> usize {
     }
 }
 
-/// The first element of a level after those with the key of element `first`; `len` if there is none.
+/// Returns the first element of a level after those with the key of element `first`; `len` if there is none.
 ///
 /// # Safety
-/// The keys ascend up to `len`, are valid for reading, and nothing writes them meanwhile; `first < len`.
+/// The keys ascend up to `len`, are valid for reads, and nothing writes them meanwhile; `first < len`.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn after<K: LevelKey>(keys: Global<K>, first: usize, len: usize, key: K) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: the contract of this function.
     unsafe {
         if first + 1 == len || keys.read_nc(first + 1) != key {
             return first + 1;
@@ -54,13 +54,13 @@ unsafe fn after<K: LevelKey>(keys: Global<K>, first: usize, len: usize, key: K) 
 }
 
 kernel! {
-    /// For each query the live element with the least key above it, if `upwards` is not 0, or with the greatest key
-    /// below it; the query's own key counts too if `inclusive` is not 0. Keys and values of queries that have none
-    /// become zero.
+    /// Finds for each query the live element with the least key above it, if `upwards` is not 0, or with the greatest
+    /// key below it; the query's own key counts too if `inclusive` is not 0. Keys and values of queries without a
+    /// neighbour become zero.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads.
-    /// - `table`: as for [`Levels::new`]; it has `levels` levels, at most 32.
+    /// - `table`: as for [`Levels::new`], with `levels` levels, at most 32.
     /// - `queries`: valid for `n` reads, not written while the kernel runs.
     /// - `out_keys`: valid for `n` writes, `out_values` for `n` values of `value_words` words of 32 bits, 0, 1 or 2;
     ///   both used by this launch alone.
@@ -71,13 +71,13 @@ kernel! {
         out_keys: GlobalMut<K>, out_values: GlobalMut<u32>, value_words: u32, found: GlobalMut<u64>,
     ) for [u32 => lsm_neighbours_u32, u64 => lsm_neighbours_u64, #[launch_bounds(256, 3)] u128 => lsm_neighbours_u128] {
         let (upwards, inclusive) = (upwards != 0, inclusive != 0);
-        // SAFETY: the caller keeps this kernel's contract.
+        // SAFETY: the contract of this kernel.
         let tree = unsafe { Levels::new(table) };
         let lanes = levels.max(1).next_power_of_two();
         let (group, own) = (lane_id() / lanes, lane_id() % lanes);
         let group_mask = (u32::MAX >> (32 - lanes)) << (group * lanes);
         let at_a_time = (32 / lanes) as usize;
-        // Lanes without a level have that of the newest, and do not use it.
+        // Lanes without a level read that of the newest, and do not use it.
         let number = if own < levels { own } else { 0 };
         let level = tree.level::<K>(number);
         let (keys, len, indexed) = (level.keys, level.len, level.indexed());
@@ -86,12 +86,12 @@ kernel! {
         while base < n {
             let query = base + group as usize;
             let has_level = own < levels && query < n;
-            // The lane's next element upwards, or the number of those that are left downwards.
+            // The lane's next element upwards, or the number of remaining elements downwards.
             let mut place = 0;
             let mut open = query < n;
             let mut answered = false;
-            // SAFETY: all lanes of the warp come to each vote and exchange, as `base` is the same for them and the loop
-            // ends for all at once; `query < n` where it is read or answered, by one lane of its group; places are
+            // SAFETY: all lanes of the warp reach each vote and exchange: `base` is equal in all lanes, and the loop
+            // ends for all at once. `query < n` where it is read, and answered by one lane of its group; places are
             // inside the level where its keys are read.
             unsafe {
                 if has_level {

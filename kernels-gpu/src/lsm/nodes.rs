@@ -1,12 +1,12 @@
-//! Searches in sorted keys by *nodes*: eight keys side by side that are read together and compared with the key at
-//! once, a sector of 32 bytes of `u32` keys, 64 bytes of `u64` keys, a line of `u128` keys.
+//! Searches in sorted keys by *nodes*: eight neighbouring keys that are read together and compared with the search key
+//! at once. A node is a sector of 32 bytes of `u32` keys, 64 bytes of `u64` keys, or a line of `u128` keys.
 //!
-//! The [index](warpset_core::lsm::index) says between which elements a key would stand, and interpolation between these
-//! which node to read first. It is the right one most of the time; otherwise the node beside it comes next, and then
-//! what is left is halved, so keys that are spread unevenly cost no more nodes than halving does steps. K-ary search in
-//! arrays: Schlegel, Gemulla, Lehner, "k-Ary Search on Modern Processors", DaMoN 2009; on GPUs: "Bigger Is Not Better",
-//! arXiv 2506.01576, which reorders the keys. Departures: keys stay where they are, and the upper tiers of the tree are
-//! the index, which leads through all of them in one read.
+//! The [index](warpset_core::lsm::index) bounds the place of a key, and interpolation between the bounds gives the
+//! first node to read. It is right most of the time. Otherwise the neighbouring node follows, and then the rest is
+//! halved, so unevenly distributed keys cost no more nodes than halving takes steps. K-ary search in arrays: Schlegel,
+//! Gemulla, Lehner, "k-Ary Search on Modern Processors", DaMoN 2009; on GPUs: "Bigger Is Not Better", arXiv 2506.01576,
+//! which reorders the keys. Departures: keys are not reordered, and the index replaces the upper tiers of the tree by
+//! one read.
 
 use warpset_core::lsm::Number;
 use warpset_core::lsm::index::Buckets;
@@ -17,26 +17,27 @@ use crate::lsm::levels::{LevelKey, Span, number};
 use crate::lsm::levels::{lower_bound, upper_bound};
 use crate::primitives::merge_path::MergeKey;
 
-/// Words of 64 bits at the start of an index: least key, greatest key, shift, multiplier, whether keys are equal to
-/// others, one that is not used, and the upper halves of the least and the greatest key.
+/// Words of 64 bits at the start of an index: least key, greatest key, shift, multiplier, a flag for equal keys, an
+/// unused word, and the upper halves of the least and the greatest key.
 pub const INDEX_HEAD: usize = 8;
-/// Where these halves are.
+/// Place of these halves.
 const UPPER_HALVES: usize = 6;
-/// Which of these words is not 0 if there are equal keys.
+/// Place of the word that is not 0 if there are equal keys.
 pub const EQUAL_KEYS: usize = 4;
 
-/// Keys of a node.
+/// Keys per node.
 pub const NODE: usize = 8;
 
 /// Keys that are read by nodes.
 pub trait NodeKey: MergeKey {
-    /// The keys of the node that begins at element `i`, a multiple of [`NODE`].
+    /// Reads the keys of the node that begins at element `i`, a multiple of [`NODE`].
     ///
     /// # Safety
-    /// They are valid for reads, not written while the kernel runs, and the keys begin at a multiple of 16 bytes.
+    /// The keys are valid for reads, not written while the kernel runs, and the keys begin at a multiple of 16 bytes.
     unsafe fn read_node(keys: Global<Self>, i: usize) -> [Self; NODE];
 
-    /// The bucket of a key from the least to the greatest, and how far into it the key is, in units of 2^-32.
+    /// Returns the bucket of a key between the least and the greatest, and its position within the bucket's interval,
+    /// in units of 2^-32.
     fn locate(self, buckets: Buckets<Self::Number>) -> (usize, u32)
     where
         Self: LevelKey;
@@ -46,12 +47,12 @@ impl NodeKey for u32 {
     #[inline(always)]
     #[track_caller]
     unsafe fn read_node(keys: Global<u32>, i: usize) -> [u32; NODE] {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract of this function.
         let ([a, b, c, d], [e, f, g, h]) = unsafe { (keys.read4_nc(i), keys.read4_nc(i + 4)) };
         [a, b, c, d, e, f, g, h]
     }
 
-    /// The shift is at least 32, so half of the bits do.
+    /// Computes with half of the bits, which suffices because the shift is at least 32.
     #[inline(always)]
     fn locate(self, buckets: Buckets<u64>) -> (usize, u32) {
         let shifted = self.wrapping_sub(buckets.least as u32) << (buckets.shift & 31);
@@ -65,7 +66,7 @@ impl NodeKey for u64 {
     #[inline(always)]
     #[track_caller]
     unsafe fn read_node(keys: Global<u64>, i: usize) -> [u64; NODE] {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract of this function.
         let ([a, b], [c, d], [e, f], [g, h]) =
             unsafe { (keys.read2_nc(i), keys.read2_nc(i + 2), keys.read2_nc(i + 4), keys.read2_nc(i + 6)) };
         [a, b, c, d, e, f, g, h]
@@ -84,7 +85,7 @@ impl NodeKey for u128 {
     unsafe fn read_node(keys: Global<u128>, i: usize) -> [u128; NODE] {
         let mut node = [0; NODE];
         for u in 0..NODE {
-            // SAFETY: the caller's promise is the same.
+            // SAFETY: the contract of this function.
             node[u] = unsafe { keys.read_nc(i + u) };
         }
         node
@@ -97,15 +98,15 @@ impl NodeKey for u128 {
     }
 }
 
-/// The buckets by the head of an index.
+/// Returns the buckets in the head of an index.
 ///
 /// # Safety
-/// The head is there, as [`write_head`] left it for keys of this type, begins at a multiple of 16 bytes, and none of
-/// these words is written while the kernel runs.
+/// `index` starts with the output of [`write_head`] for keys of this type, at a multiple of 16 bytes, and none of these
+/// words is written while the kernel runs.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 pub unsafe fn read_head<K: LevelKey>(index: Global<u64>) -> Buckets<K::Number> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the contract of this function.
     unsafe {
         let ([least, greatest], [shift, multiplier]) = (index.read2_nc(0), index.read2_nc(2));
         let mut upper = [0; 2];
@@ -121,7 +122,7 @@ pub unsafe fn read_head<K: LevelKey>(index: Global<u64>) -> Buckets<K::Number> {
     }
 }
 
-/// Writes the head of the index of these buckets, whose keys are not known to have equal ones.
+/// Writes the head of the index of these buckets, without the flag for equal keys.
 ///
 /// # Safety
 /// `index` is valid for [`INDEX_HEAD`] words, which this thread alone accesses.
@@ -132,7 +133,7 @@ pub unsafe fn write_head<N: Number>(index: GlobalMut<u64>, buckets: Buckets<N>) 
     let (least, greatest) = (buckets.least.halves(), buckets.greatest.halves());
     let words = [least[0], greatest[0], buckets.shift as u64, buckets.multiplier, 0, 0, least[1], greatest[1]];
     for word in 0..INDEX_HEAD {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of this function.
         unsafe { index.write(word, words[word]) };
     }
 }
@@ -146,12 +147,12 @@ pub struct Index<K: LevelKey> {
     buckets: Buckets<K::Number>,
 }
 
-/// How far a search by the index has come: elements before `low` belong before the key, those from `high` on do not.
+/// State of a search by the index: elements before `low` precede the key, those from `high` on do not.
 #[derive(Clone, Copy)]
 struct Search {
     low: u32,
     high: u32,
-    /// An element of the node that is read next.
+    /// Element of the node that is read next.
     at: u32,
     /// Whether element `high` is known to have the key.
     is_equal: bool,
@@ -159,11 +160,11 @@ struct Search {
 
 #[cfg(feature = "bodies")]
 impl<K: LevelKey> Index<K> {
-    /// Keys with the index at `address`, which is 0 if they have none.
+    /// Returns keys with the index at `address`, which is 0 if there is none.
     ///
     /// # Safety
     /// While it is used: the `len` keys ascend, begin at a multiple of 16 bytes, and no thread writes them; the index
-    /// is theirs, as `lsm_derive` left it.
+    /// is the output of `lsm_derive` for them.
     #[inline(always)]
     pub unsafe fn new(keys: Global<K>, len: usize, address: u64) -> Self {
         let none = number(K::default());
@@ -175,13 +176,13 @@ impl<K: LevelKey> Index<K> {
         Self { keys, len, address, buckets }
     }
 
-    /// The keys.
+    /// Returns the keys.
     #[inline(always)]
     pub fn keys(self) -> Global<K> {
         self.keys
     }
 
-    /// What the index says of a key. There are fewer than 2^32 keys.
+    /// Starts the search for a key by the index. There are fewer than 2^32 keys.
     #[inline(always)]
     fn start(self, key: K) -> Search {
         if number(key) < self.buckets.least {
@@ -192,27 +193,27 @@ impl<K: LevelKey> Index<K> {
         }
         let (bucket, fraction) = key.locate(self.buckets);
         let entries: Global<u32> = Global::at_address(self.address, 2 * INDEX_HEAD + bucket + 2).at(2 * INDEX_HEAD);
-        // SAFETY: the key is among those that the buckets were made for, so its bucket has an entry, and the next one.
+        // SAFETY: the key is among those of the buckets, so its bucket has an entry, and so has the next one.
         let (low, high) = unsafe { (entries.read_nc(bucket), entries.read_nc(bucket + 1)) };
         let guess = low + ((fraction as u64 * (high - low) as u64) >> 32) as u32;
         Search { low, high, at: guess, is_equal: false }
     }
 
-    /// Whether it is known that no two keys are equal.
+    /// Whether no two keys are known to be equal.
     #[inline(always)]
     fn is_distinct(self) -> bool {
         // SAFETY: the index begins with its head.
         unsafe { Global::<u64>::at_address(self.address, INDEX_HEAD).read_nc(EQUAL_KEYS) == 0 }
     }
 
-    /// Ends a search for the first element that does not belong before `key`: with `OR_EQUAL`, equal ones do.
+    /// Finishes a search for the first element that does not precede `key`; with `OR_EQUAL`, equal ones precede it.
     #[inline(always)]
     fn finish<const OR_EQUAL: bool>(self, mut search: Search, key: K) -> Search {
         let mut has_begun = false;
         while search.low < search.high {
             let first = search.at & !(NODE as u32 - 1);
             let is_whole = first as usize + NODE <= self.len;
-            // What the end has beside whole nodes is read one by one.
+            // Elements after the last whole node are read one by one.
             let (first, width) = if is_whole { (first, NODE as u32) } else { (search.at, 1) };
             // SAFETY: an open search is at an element, and a whole node ends inside the keys.
             let node = unsafe {
@@ -235,7 +236,7 @@ impl<K: LevelKey> Index<K> {
                 search.low = if below == 0 { search.low } else { search.high };
                 search.is_equal = has_key;
                 neighbour = search.high.wrapping_sub(1);
-                // The first of equal ones may be in the node before.
+                // The first of equal keys may be in the previous node.
                 if !OR_EQUAL && has_key && search.low < search.high && self.is_distinct() {
                     search.low = search.high;
                 }
@@ -247,11 +248,11 @@ impl<K: LevelKey> Index<K> {
         search
     }
 
-    /// The number of elements with smaller keys, and whether the next one has the key.
+    /// Returns the number of elements with smaller keys, and whether the next one has the key.
     #[inline(always)]
     pub fn find(self, key: K) -> (usize, bool) {
         if self.address == 0 {
-            // SAFETY: all keys are there.
+            // SAFETY: the keys are valid by the contract of `new`.
             let place = unsafe { lower_bound(self.keys, 0, self.len, key) };
             // SAFETY: the place is below their number where it is read.
             return (place, place < self.len && unsafe { self.keys.read_nc(place) } == key);
@@ -260,23 +261,23 @@ impl<K: LevelKey> Index<K> {
         (found.low as usize, found.is_equal)
     }
 
-    /// The number of elements with smaller keys.
+    /// Returns the number of elements with smaller keys.
     #[inline(always)]
     pub fn lower_bound(self, key: K) -> usize {
         self.find(key).0
     }
 
-    /// The elements with keys from `first` to `last`, at least `first`.
+    /// Returns the elements with keys from `first` to `last`, at least `first`.
     #[inline(always)]
     pub fn between(self, first: K, last: K) -> Span {
         if self.address == 0 {
-            // SAFETY: all keys are there.
+            // SAFETY: the keys are valid by the contract of `new`.
             unsafe {
                 let low = lower_bound(self.keys, 0, self.len, first);
                 return Span { low, high: upper_bound(self.keys, low, self.len, last) };
             }
         }
-        // The index is asked for both before a node is read.
+        // Both index entries are read before a node, so that the reads overlap.
         let (a, b) = (self.start(first), self.start(last));
         let low = self.finish::<false>(a, first).low as usize;
         Span { low, high: self.finish::<true>(b, last).low as usize }

@@ -1,24 +1,32 @@
-//! The *order* of a tree's elements: how its levels interleave, in ascending order of keys and of equal keys the newest
-//! first. With it a range is found by one search and not by one in each level, and listed without comparing keys.
+//! Interleaving order of a tree's elements: all elements of all levels in ascending order of keys, the newest of equal
+//! keys first. A range is found by one search in it, instead of one per level, and listed without comparing keys.
 //!
-//! Each element has an *entry*, from which follows where it stands in which level. 32 elements are a *strip*, whose
-//! *row* says how many elements of each level the piece has before it; 1024 are a *piece*, whose *split* says where its
-//! elements begin in each level. So element `i` is at place `split + row + rank` of its level.
+//! Each element has an *entry*, which gives its level and its place there. 32 elements form a *strip*, with a *row*:
+//! the number of elements of each level between the beginning of the piece and the strip. 1024 elements form a *piece*,
+//! with a *split*: the place of its first element in each level. So element `i` is at place `split + row + rank` of its
+//! level.
 //!
 //! ```text
+//! elements  | piece 0                                   | piece 1        ...
+//!           | strip 0 | strip 1 | ... | strip 31        | strip 32 | ...
+//! splits    one place per piece and level
+//! rows      one count per strip and level
+//! entries   one per element:
+//!
 //!   15           9 8              5 4            0
 //!  +--------------+----------------+--------------+
-//!  |   fraction   | level's number | rank         |    the number takes 4 bits up to 16 levels, otherwise 5
+//!  |   fraction   | level's number | rank         |    the number has 4 bits for up to 16 levels, otherwise 5
 //!  +--------------+----------------+--------------+
 //! ```
 //!
-//! The *rank* is how many elements of its level the strip has before it. The *fraction* is how far the key is from the
-//! first key of its strip to that of the next, in so many steps that few elements of a strip have the same. The strips'
-//! first keys lie side by side, with an index as levels have one ([`nodes`](super::nodes)): it leads to the strip, and
-//! the fractions to the element, whose key is read only if its fraction is that of the key that is looked for.
+//! The *rank* is the number of earlier elements of the strip in the same level. The *fraction* is the position of the
+//! key between the first key of its strip and that of the next, in steps so small that few elements of a strip share
+//! one. The first keys of all strips have an index, as the keys of a level do ([`nodes`](super::nodes)). A search finds
+//! the strip by the index, and the element by the fractions; it reads the key of an element only if its fraction equals
+//! that of the search key. This takes 16 bits per element, and per level 16 bits per strip and 32 bits per piece.
 //!
-//! Which elements are visible, words say as for levels ([`visibility`](super::visibility)), in the sequence of the
-//! order.
+//! The visibility of elements is stored in words as for levels ([`visibility`](super::visibility)), in the sequence of
+//! the order.
 
 use core::marker::PhantomData;
 use core::ops::Not;
@@ -30,31 +38,31 @@ use crate::lsm::levels::{LevelKey, Levels, Span};
 use crate::lsm::nodes::Index;
 use crate::lsm::visibility::Visibility;
 
-/// Elements of a strip.
+/// Elements per strip.
 pub const STRIP: usize = 32;
-/// Elements of a piece.
+/// Elements per piece.
 pub const PIECE: usize = 1024;
 /// Elements of a long range that a warp lists at a time.
 pub const TASK: usize = 4096;
 /// Bits of a rank.
 pub const RANK_BITS: u32 = STRIP.trailing_zeros();
-/// Words of the list of long queries for each: its number; and where its tasks begin among those of all of them, or
-/// where its own elements begin.
+/// Words per entry of the list of long queries: the query's number; and the beginning of its tasks among those of all
+/// queries, or of its own elements.
 pub const LONG_WORDS: usize = 2;
-/// In the word of an element of a query's own order: it is visible.
+/// Bit of a visible element in the word of an element of a query's own order.
 pub const VISIBLE: u64 = 1;
-/// Where such a word has the level's number, and where the place in the level.
+/// Shift of the level's number in such a word.
 pub const NUMBER_SHIFT: u32 = 1;
-/// The place takes the bits above.
+/// Shift of the place in the level, which has the bits above.
 pub const PLACE_SHIFT: u32 = 6;
 
-/// Rows of 32 elements that are on their way at a time.
+/// Rows of 32 elements whose accesses overlap.
 const ROWS: usize = 4;
 
-/// A key that travels between lanes.
+/// Key that is exchanged between lanes.
 pub trait RangeKey: LevelKey + ShuffleWord + Not<Output = Self> {
-    /// How far the key is from `from`, which is not above it, to `to`, which is not below it: a number of at most
-    /// `bits` bits, that ascends with the key.
+    /// Returns the position of the key between `from` (at most the key) and `to` (at least the key): a number of at
+    /// most `bits` bits that increases with the key.
     #[inline(always)]
     fn fraction(self, from: Self, to: Self, bits: u32) -> u32 {
         self.steps_from(from, to.bits_from(from).saturating_sub(bits))
@@ -62,51 +70,51 @@ pub trait RangeKey: LevelKey + ShuffleWord + Not<Output = Self> {
 }
 impl<K: LevelKey + ShuffleWord + Not<Output = K>> RangeKey for K {}
 
-/// Bits of an entry that have the number of a level.
+/// Returns the bits of an entry for the number of a level.
 #[inline(always)]
 pub const fn number_bits(levels: u32) -> u32 {
     if levels <= 16 { 4 } else { 5 }
 }
 
-/// Where the parts of an order begin, and how many elements it has.
+/// Addresses of the parts of an order, and its number of elements.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct OrderTable {
     /// 16 bits per element, in whole strips.
     pub entries: u64,
-    /// 16 bits per strip and level, [`width`](Self::width) for each strip.
+    /// 16 bits per strip and level, [`width`](Self::width) per strip.
     pub rows: u64,
-    /// 32 bits per piece and level, as many for each piece.
+    /// 32 bits per piece and level, [`width`](Self::width) per piece.
     pub splits: u64,
-    /// The first key of each strip, and the last key.
+    /// First key of each strip, and the last key.
     pub firsts: u64,
-    /// The index of all of these but the last.
+    /// Index of all of these except the last.
     pub index: u64,
     /// Words of visibility, or 0 if all elements are visible.
     pub visible: u64,
-    /// Elements.
+    /// Number of elements.
     pub len: u64,
-    /// Levels.
+    /// Number of levels.
     pub levels: u32,
-    /// As a power of two, how many levels rows and splits have room for.
+    /// Number of levels that rows and splits are sized for, as a power of two.
     pub width_bits: u32,
 }
 
 impl OrderTable {
-    /// The table of an order that has no memory yet: of `len` elements, fewer than 2^32, in so many levels.
+    /// Returns the table of an order without memory yet, of `len` elements, fewer than 2^32, in `levels` levels.
     pub const fn new(len: u64, levels: u32) -> Self {
         let width_bits = levels.next_power_of_two().trailing_zeros();
         Self { entries: 0, rows: 0, splits: 0, firsts: 0, index: 0, visible: 0, len, levels, width_bits }
     }
 
-    /// Levels that rows and splits have room for.
+    /// Returns the number of levels that rows and splits are sized for.
     #[inline(always)]
     pub const fn width(self) -> usize {
         1 << self.width_bits
     }
 }
 
-/// The order of a tree's elements.
+/// Interleaving order of a tree's elements.
 #[derive(Clone, Copy)]
 pub struct Order<K> {
     table: OrderTable,
@@ -117,39 +125,39 @@ pub struct Order<K> {
 
 #[cfg(feature = "bodies")]
 impl<K: RangeKey> Order<K> {
-    /// The order that begins where `table` says, of these levels.
+    /// Returns the order described by `table`, of these levels.
     ///
     /// # Safety
-    /// While it is used, it is as `lsm_order` and `lsm_order_splits` left it for the levels, the index and the words of
-    /// visibility are made for it, and nothing writes any of them.
+    /// While it is used: entries, rows and splits are the outputs of `lsm_order` and `lsm_order_splits` for the levels,
+    /// the index and the words of visibility are made for the order, and nothing writes any of them.
     #[inline(always)]
     pub unsafe fn new(table: OrderTable, levels: Levels) -> Self {
         Self { table, levels, number_bits: number_bits(table.levels), key: PhantomData }
     }
 
-    /// Which elements are visible: ranks and bits by the first word, number 0.
+    /// Returns the visibility of the elements: ranks and bits are relative to the first word, number 0.
     #[inline(always)]
     pub fn visibility(self) -> Visibility {
         let words = Global::at_address(self.table.visible, self.table.len as usize / STRIP + 2);
-        // SAFETY: `new`'s caller vouches for the words, if there are any.
+        // SAFETY: the words, if any, are valid by the contract of `new`.
         unsafe { Visibility::new(words, self.table.visible == 0) }
     }
 
-    /// The entry of element `i`.
+    /// Returns the entry of element `i`.
     ///
     /// # Safety
-    /// There is one.
+    /// `i` is below the number of elements.
     #[inline(always)]
     #[track_caller]
     unsafe fn entry(self, i: u32) -> u32 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of this function.
         unsafe { Global::<u16>::at_address(self.table.entries, i as usize + 1).read_nc(i as usize) as u32 }
     }
 
-    /// The number of the level of element `i`, whose entry this is, and its place there.
+    /// Returns the level of element `i`, given its entry, and its place there.
     ///
     /// # Safety
-    /// It is.
+    /// `entry` is the entry of element `i`.
     #[inline(always)]
     #[track_caller]
     unsafe fn element(self, i: u32, entry: u32) -> (u32, u32) {
@@ -164,7 +172,7 @@ impl<K: RangeKey> Order<K> {
         }
     }
 
-    /// The elements with keys from `first` to `last`.
+    /// Returns the elements with keys from `first` to `last`.
     #[inline(always)]
     pub fn between(self, first: K, last: K) -> Span {
         if first > last {
@@ -172,24 +180,24 @@ impl<K: RangeKey> Order<K> {
         }
         let strips = (self.table.len as usize).div_ceil(STRIP);
         let firsts = Global::<K>::at_address(self.table.firsts, strips + 1);
-        // SAFETY: `new`'s caller vouches for the keys, their index, and the rest.
+        // SAFETY: keys, index and the rest are valid by the contract of `new`.
         unsafe {
             let strips = Index::new(firsts, strips, self.table.index).between(first, last);
             Span { low: self.before::<false>(strips.low, first), high: self.before::<true>(strips.high, last) }
         }
     }
 
-    /// The number of elements that belong before `key`, with `OR_EQUAL` those that have it too, where that is so of the
-    /// first element of that many strips.
+    /// Returns the rank of `key` (with `OR_EQUAL`: after equal keys), given the number of strips whose first element
+    /// precedes it.
     ///
     /// # Safety
-    /// It is so of that many strips and no more.
+    /// `strips` is that number.
     #[inline(always)]
     unsafe fn before<const OR_EQUAL: bool>(self, strips: usize, key: K) -> usize {
         if strips == 0 {
             return 0;
         }
-        // All elements of earlier strips belong before the key, none of later ones does.
+        // All elements of earlier strips precede the key, none of later ones does.
         let strip = strips - 1;
         let begin = strip * STRIP;
         let len = (self.table.len as usize - begin).min(STRIP) as u32;
@@ -213,7 +221,7 @@ impl<K: RangeKey> Order<K> {
                     high += ((words[u] & 0xffff) < end) as u32 + (words[u] >> 16 < end) as u32;
                 }
             }
-            // What comes after the last element is not one.
+            // Entries past the last element are not elements.
             high = high.min(len);
             while low < high {
                 let middle = (low + high) / 2;
@@ -228,12 +236,12 @@ impl<K: RangeKey> Order<K> {
         }
     }
 
-    /// Copies those of the elements `at` these places of the order that are wanted and visible, to where `base` and the
-    /// number of visible elements before them in the order add up to. The others are read as well: without branches all
-    /// reads of a kind are on their way together.
+    /// Copies the wanted and visible ones of the elements `at` these places of the order. The target of an element is
+    /// `base` plus the number of visible elements before it in the order. The other elements are read as well: without
+    /// branches, all reads of a kind overlap.
     ///
     /// # Safety
-    /// The order has all these elements; the outputs are valid where those go that are copied, and nothing else
+    /// The order has all these elements; the outputs are valid at the targets of copied elements, and nothing else
     /// accesses them.
     #[inline(always)]
     #[track_caller]
@@ -242,7 +250,7 @@ impl<K: RangeKey> Order<K> {
         let mut entries = [0; ROWS];
         let mut elements = [(0, 0); ROWS];
         let mut to = base;
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of this function.
         unsafe {
             for u in 0..ROWS {
                 entries[u] = self.entry(at[u]);
@@ -269,12 +277,12 @@ impl<K: RangeKey> Order<K> {
     /// Writes the visible ones of `len` elements from `first` on to `out` from place `to` on.
     ///
     /// # Safety
-    /// All lanes of the warp come here together, with the same arguments; the order has these elements; the outputs are
-    /// valid for as many writes as there are visible elements, and nothing else accesses them.
+    /// All lanes of the warp call this together, with the same arguments; the order has these elements; the outputs are
+    /// valid for one write per visible element, and nothing else accesses them.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn list(self, first: u32, len: u32, out: Output<K>, to: usize) {
-        // SAFETY: the element is there.
+        // SAFETY: the element exists.
         let to = to.wrapping_sub(unsafe { self.visibility().rank(0, first as usize) } as usize);
         let mut base = 0;
         while base < len {
@@ -283,25 +291,26 @@ impl<K: RangeKey> Order<K> {
                 let i = base + 32 * u as u32 + lane_id();
                 (at[u], is_wanted[u]) = (first + i.min(len - 1), i < len);
             }
-            // SAFETY: these are among the caller's.
+            // SAFETY: these elements are covered by the contract of this function.
             unsafe { self.copy(at, is_wanted, [to; ROWS], out) };
             base += 32 * ROWS as u32;
         }
     }
 
-    /// Writes the visible ones of a few elements for each lane, `len` from `first` on, to `out` from place `to` on.
+    /// Writes for each lane the visible ones of a few elements, `len` from `first` on, to `out` from place `to` on.
     ///
     /// # Safety
-    /// As [`list`](Self::list), for each lane's arguments; all lanes together have fewer than 2^31 elements.
+    /// The contract of [`list`](Self::list), for each lane's arguments; all lanes together have fewer than 2^31
+    /// elements.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn list_of_lanes(self, first: u32, len: u32, out: Output<K>, to: usize) {
-        // SAFETY: the caller's lanes all come here, and to each exchange; a lane's element is one of the lane that has
-        // it, which is the first whose end is after it.
+        // SAFETY: all lanes call this together, and reach each exchange; the element of a step belongs to the first
+        // lane whose end is after it.
         unsafe {
             let end = warp::inclusive_scan_add(FULL_MASK, len);
             let total = warp::shuffle_idx(FULL_MASK, end, 31);
-            // What the number of an element over all lanes has to be added to.
+            // Offset that turns the number of an element over all lanes into its place.
             let places = first.wrapping_sub(end - len);
             let rank = if len == 0 { 0 } else { self.visibility().rank(0, first as usize) };
             let to = to.wrapping_sub(rank as usize) as u64;
@@ -323,10 +332,10 @@ impl<K: RangeKey> Order<K> {
     }
 }
 
-/// The first lane whose `value` is above `i`, or lane 31; values ascend.
+/// Returns the first lane with a `value` above `i`, or lane 31; values ascend.
 ///
 /// # Safety
-/// All lanes of the warp come here together.
+/// All lanes of the warp call this together.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
@@ -334,7 +343,7 @@ pub(super) unsafe fn first_above(value: u32, i: u32) -> u32 {
     let mut lane = 0;
     let mut step = 16;
     while step > 0 {
-        // SAFETY: the caller's lanes all come here; lane numbers stay below 32.
+        // SAFETY: all lanes call this together; lane numbers stay below 32.
         let before = unsafe { warp::shuffle_idx(FULL_MASK, value, lane + step - 1) };
         lane += if before <= i { step } else { 0 };
         step /= 2;
@@ -342,14 +351,14 @@ pub(super) unsafe fn first_above(value: u32, i: u32) -> u32 {
     lane
 }
 
-/// Where elements go.
+/// Output of elements.
 #[derive(Clone, Copy)]
 pub struct Output<K> {
-    /// Their keys.
+    /// Keys.
     pub keys: GlobalMut<K>,
-    /// Their values.
+    /// Values.
     pub values: GlobalMut<u32>,
-    /// Words of 32 bits of a value: 0, 1 or 2.
+    /// Words of 32 bits per value: 0, 1 or 2.
     pub value_words: u32,
 }
 
@@ -362,7 +371,7 @@ impl<K: RangeKey> Output<K> {
     #[inline(always)]
     #[track_caller]
     unsafe fn put(self, to: usize, key: K, value: u64) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of this function.
         unsafe {
             self.keys.write(to, key);
             if self.value_words == 1 {
@@ -373,16 +382,16 @@ impl<K: RangeKey> Output<K> {
         }
     }
 
-    /// Copies the elements that are wanted, each by its level's number and its place there, to places `to`.
+    /// Copies the wanted elements, each given by its level's number and its place there, to places `to`.
     ///
     /// # Safety
-    /// The levels have all these elements; the outputs are valid where those go that are wanted, and nothing else
+    /// The levels have all these elements; the outputs are valid at the targets of wanted elements, and nothing else
     /// accesses them.
     #[inline(always)]
     #[track_caller]
     unsafe fn copy(self, levels: Levels, elements: [(u32, usize); ROWS], is_wanted: [bool; ROWS], to: [usize; ROWS]) {
         let (mut keys, mut values) = ([K::default(); ROWS], [0; ROWS]);
-        // SAFETY: the caller's promise. All are on their way before the first is written.
+        // SAFETY: the contract of this function. All reads are issued before the first write.
         unsafe {
             for u in 0..ROWS {
                 keys[u] = levels.keys::<K>(elements[u].0).read_nc(elements[u].1);
@@ -407,17 +416,18 @@ impl<K: RangeKey> Output<K> {
         }
     }
 
-    /// Writes the visible ones of `len` elements, a word each as `lsm_order_queries` leaves it, from place `to` on.
+    /// Writes the visible ones of `len` elements, one word each from `lsm_order_queries`, from place `to` on.
     ///
     /// # Safety
-    /// - All lanes of the warp come here together, with the same arguments.
+    /// - All lanes of the warp call this together, with the same arguments.
     /// - The levels have these elements, and the words are valid for reads, and nothing writes them meanwhile.
-    /// - The outputs are valid for as many writes as there are visible elements, and nothing else accesses them.
+    /// - The outputs are valid for one write per visible element, and nothing else accesses them.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn list_own(self, levels: Levels, order: Global<u64>, len: usize, mut to: usize) {
         let mut base = 0;
-        // SAFETY: the caller's lanes all come here, and the loop goes as often for all; what is read is an element.
+        // SAFETY: all lanes call this together, and the loop has the same number of rounds in all lanes; only elements
+        // are read.
         unsafe {
             while base < len {
                 let (mut words, mut places) = ([0; ROWS], [0; ROWS]);
@@ -442,14 +452,14 @@ impl<K: RangeKey> Output<K> {
     /// Copies the visible elements of a span of level `number` from place `to` on.
     ///
     /// # Safety
-    /// As [`list_own`](Self::list_own), for the elements of the span; it is known which are visible.
+    /// The contract of [`list_own`](Self::list_own), for the elements of the span; their visibility is known.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn list_span(self, levels: Levels, visibility: Visibility, number: u32, span: Span, to: usize) {
         let (low, count) = (span.low, span.count());
         let first = levels.first_visible(number);
         let mut base = 0;
-        // SAFETY: places that are read are inside the span, and there is room for what is visible.
+        // SAFETY: places that are read are inside the span, and there is a place for each visible element.
         unsafe {
             let before = visibility.rank(first, low);
             while base < count {
@@ -474,17 +484,17 @@ impl<K: RangeKey> Output<K> {
     }
 }
 
-/// The lanes whose elements are of the same level as the lane's; and those whose elements are of the level that has the
-/// lane's number. Lanes without an element have none.
+/// Returns the lanes with elements of the lane's level, and the lanes with elements of the level numbered as the lane.
+/// Lanes without an element are in neither.
 ///
 /// # Safety
-/// All lanes of the warp come here together.
+/// All lanes of the warp call this together.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 pub unsafe fn alike(number: u32, has_element: bool) -> (u32, u32) {
     let lane = lane_id();
-    // SAFETY: the caller's lanes all come here.
+    // SAFETY: all lanes call this together.
     unsafe {
         let active = warp::ballot(FULL_MASK, has_element);
         let (mut same, mut of_lane) = (active, active);
@@ -507,7 +517,7 @@ mod tests {
             for bits in [6, 7] {
                 let fractions: [u32; 2] = [from.fraction(from, to, bits), to.fraction(from, to, bits)];
                 assert!(fractions[0] == 0 && fractions[1] < 1 << bits);
-                // At least half of the steps are there, if there are as many keys.
+                // At least half of the steps are used, if there are as many keys.
                 let is_wide = keys.len() > 1 << bits;
                 assert!(!is_wide || fractions[1] >= 1 << (bits - 1), "{from:?} {to:?}");
                 let mut last = 0;

@@ -1,5 +1,5 @@
-//! Making the [order](super::order) of elements: of a whole tree, from a merge of all levels; or of what single queries
-//! ask of a tree that has none, by searching for each element in all other levels.
+//! Construction of the [order](super::order) of elements: of a whole tree, from a merge of all levels; or of single
+//! queries to a tree without one, by searching for each element in all other levels.
 
 use warpset_simt::warp::{self, FULL_MASK, lane_id};
 use warpset_simt::{Global, GlobalMut, thread};
@@ -17,21 +17,21 @@ use crate::lsm::order::{
 };
 use crate::lsm::visibility::Visibility;
 
-/// The bits of a merged element's number that count.
+/// Bits of a merged element's word that hold the number of its level.
 const NUMBER: u32 = 31;
 
 kernel! {
-    /// The order of merged elements but for its splits, how many elements each piece has of each level, and the first
-    /// key of each strip.
+    /// Writes the order of merged elements without its splits, the number of elements per piece and level, and the
+    /// first key of each strip.
     ///
     /// # Safety
     /// - Launch: 1-D, blocks of [`BLOCK`](super::groups::BLOCK) threads, a warp for each [`PIECE`] elements.
-    /// - `table`: of the order of `n` elements, at least one; its entries and rows are used by this launch alone, the
-    ///   rest is not accessed.
+    /// - `table`: that of an order of `n` elements, at least one; its entries and rows are used by this launch alone,
+    ///   the rest is not accessed.
     /// - `keys`, `numbers`: valid for `n` reads, in ascending order of keys and of equal keys the newest first; the
-    ///   lower bits of a number are that of the element's level.
+    ///   lower bits of a number are the number of the element's level.
     /// - `removed`: valid for a bit per element in words of 32, set for tombstones, unless `has_removed` is 0.
-    /// - `entries`, `rows`: where the table has them.
+    /// - `entries`, `rows`: those of the table.
     /// - `firsts`: valid for a key per strip and one more; `counts` for one word per level and piece, those of a level
     ///   side by side; `visible`, unless `all` is 1, for a bit per element in words of 32; all used by this launch
     ///   alone.
@@ -47,12 +47,12 @@ kernel! {
         if piece >= pieces {
             return;
         }
-        // Of the lane's level, how many elements the piece has before the strip.
+        // Elements of the lane's level between the beginning of the piece and the strip.
         let mut before = 0;
         let end = ((piece + 1) * PIECE).min(n);
         let mut begin = piece * PIECE;
-        // SAFETY: the caller keeps this kernel's contract; the whole warp comes to each vote; elements below `n` are
-        // read; entries have room for whole strips.
+        // SAFETY: the contract of this kernel; the whole warp reaches each vote; only elements below `n` are read;
+        // entries have places for whole strips.
         unsafe {
             while begin < end {
                 let i = begin + lane as usize;
@@ -93,17 +93,17 @@ kernel! {
         }
     }
 
-    /// The splits of an order: where the elements of each piece begin in each level.
+    /// Writes the splits of an order: the place of the first element of each piece in each level.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid.
-    /// - `counts`: what [`lsm_order`] left, added up: how many elements come before, level by level and piece by piece;
-    ///   not written while the kernel runs.
+    /// - `counts`: exclusive prefix sums of the output of [`lsm_order`], level by level and piece by piece; not written
+    ///   while the kernel runs.
     /// - `splits`: valid for `width` words per piece, at least `levels`, used by this launch alone.
     pub unsafe fn lsm_order_splits(counts: Global<u32>, pieces: usize, levels: u32, width: usize, splits: GlobalMut<u32>) {
         for i in thread::grid_stride(pieces * width) {
             let (piece, number) = (i / width, i % width);
-            // SAFETY: both are below what there are.
+            // SAFETY: level and piece are below their numbers.
             unsafe {
                 let mut split = 0;
                 if number < levels as usize {
@@ -114,14 +114,13 @@ kernel! {
         }
     }
 
-    /// The order of the elements of each long query.
+    /// Writes the order of the elements of each long query.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid of blocks of [`BLOCK`](super::groups::BLOCK) threads.
     /// - `table`, `levels`, `visible`, `known`, `lows`, `highs`, `spans`, `kept`: as for [`super::list::lsm_list`].
-    /// - `long`: a list of `long_len` queries, and where in `order` they begin; not written while the kernel runs.
-    /// - `order`: valid for one word for each element that one of these queries has in one of the levels, used by this
-    ///   launch alone.
+    /// - `long`: a list of `long_len` queries with their beginnings in `order`; not written while the kernel runs.
+    /// - `order`: valid for one word per element of these queries in all levels, used by this launch alone.
     #[launch_bounds(256, 4)]
     pub unsafe fn lsm_order_queries<K>(
         table: Global<u64>, levels: u32, visible: Global<u64>, known: u32, lows: Global<K>, highs: Global<K>,
@@ -131,12 +130,12 @@ kernel! {
         #[launch_bounds(256, 3)] u128 => lsm_order_queries_u128
     ] {
         let own = lane_id();
-        // SAFETY: the caller keeps this kernel's contract.
+        // SAFETY: the contract of this kernel.
         let (tree, visibility) = unsafe { (Levels::new(table), Visibility::when_known(visible, known)) };
         let mut item = thread::block_idx_x() * WARPS + thread::thread_idx_x() / 32;
         while item < long_len {
-            // SAFETY: the caller keeps this kernel's contract; the item is the same for the warp, so all lanes come to
-            // each exchange; places are inside the query's spans, and no two elements have the same place in the order.
+            // SAFETY: the contract of this kernel; the item is equal in all lanes, so all reach each exchange; places
+            // are inside the query's spans, and no two elements have the same place in the order.
             unsafe {
                 let query = long.read_nc(item as usize * LONG_WORDS) as usize;
                 let begin = long.read_nc(item as usize * LONG_WORDS + 1) as usize;

@@ -1,16 +1,15 @@
-//! Values of other sizes than 4 and 8 bytes: *rows*, each in the place of its element.
+//! Values of other sizes than 4 and 8 bytes: *rows*, at the places of their elements.
 //!
-//! Kernels that sort, merge and look up take values of one or two words of 32 bits, in registers. Of rows they get the
-//! addresses as such values; what they put out are addresses again, and one launch copies the rows that are there to
-//! where they belong.
+//! Kernels that sort, merge and look up carry values of one or two words of 32 bits in registers. For rows they carry
+//! the addresses as such values, and output addresses; one launch then copies the rows to their final places.
 
 use warpset_simt::{Global, GlobalMut, thread};
 
-/// Threads of a block.
+/// Threads per block.
 pub const BLOCK: u32 = 256;
 
 kernel! {
-    /// Writes `n` numbers, each larger by `step` than the one before, wrapping: the addresses of rows, for example.
+    /// Writes `n` numbers, each larger by `step` than the previous one, wrapping: for example the addresses of rows.
     ///
     /// # Safety
     /// - Launch: 1-D, any number of blocks of any size.

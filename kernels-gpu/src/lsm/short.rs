@@ -1,4 +1,4 @@
-//! Short queries for ranges: the elements of several of them side by side in a warp, one per lane.
+//! Short queries of ranges: the elements of several queries side by side in a warp, one per lane.
 
 use warpset_simt::warp::{self, FULL_MASK, lane_id};
 use warpset_simt::{GlobalMut, atomic};
@@ -11,33 +11,33 @@ use crate::lsm::order::first_above;
 use crate::lsm::order::{LONG_WORDS, RangeKey};
 use crate::lsm::visibility::Visibility;
 
-/// Short queries have at most this many elements: a lane each.
+/// Largest number of elements of a short query, one lane each.
 pub const SHORT: u32 = 32;
 
-/// How longer queries are listed: by tasks, where it is known how their elements interleave.
+/// Longer queries are listed by tasks: the interleaving of their elements is known.
 pub const BY_TASKS: u32 = 1;
-/// Each by an order of its own.
+/// Longer queries are listed by an order of each query.
 pub const BY_QUERIES: u32 = 2;
 
-/// The elements of several short queries, one per lane, newest levels first.
+/// Elements of several short queries, one per lane, newest levels first.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 pub struct Window<K> {
-    /// Elements, over all queries.
+    /// Number of elements of all queries.
     pub len: u32,
-    /// The lane of the group and level that the lane's element is of.
+    /// Lane of the group and level of the lane's element.
     pub source: u32,
-    /// Which lane has the first element of the lane's query.
+    /// Lane with the first element of the lane's query.
     pub first: u32,
-    /// How many elements the lane's query has.
+    /// Number of elements of the lane's query.
     pub total: u32,
-    /// The most elements of a query.
+    /// Largest number of elements of a query.
     pub longest: u32,
-    /// The key of the lane's element.
+    /// Key of the lane's element.
     pub key: K,
-    /// Where the element stands in its level.
+    /// Place of the element in its level.
     pub place: usize,
-    /// The lanes whose elements are the newest of their key, and live.
+    /// Lanes with elements that are live and the newest of their key.
     pub valid: u32,
 }
 
@@ -49,42 +49,42 @@ impl<K> Window<K> {
         lane_id() < self.len
     }
 
-    /// The lanes with valid elements of the lane's query.
+    /// Returns the lanes with valid elements of the lane's query.
     #[inline(always)]
     pub fn valid_of_query(self) -> u32 {
-        // A lane with an element has at least one and at most 32 in its query.
+        // A lane with an element has 1 to 32 in its query.
         let lanes = u32::MAX >> ((32 - self.total) & 31);
         self.valid & lanes << (self.first & 31)
     }
 }
 
-/// The short queries among those that a warp has at a time.
+/// Short queries among those that a warp processes at a time.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 pub struct Short {
     groups: Groups,
-    /// The lane's span, empty if its query is not short.
+    /// Span of the lane, empty if its query is not short.
     span: Span,
-    /// The elements of all lanes up to this one.
+    /// Elements of all lanes up to this one.
     end: u32,
-    /// The elements of the lane's query, and of all queries up to it.
+    /// Elements of the lane's query, and of all queries up to it.
     total: u32,
     query_end: u32,
 }
 
 #[cfg(feature = "bodies")]
 impl Short {
-    /// `total` is the number of elements of the lane's query.
+    /// Returns the short queries; `total` is the number of elements of the lane's query.
     ///
     /// # Safety
-    /// All lanes of the warp come here together.
+    /// All lanes of the warp call this together.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn new(groups: Groups, span: Span, total: u32) -> Self {
         let is_short = total <= SHORT;
         let span = if is_short { span } else { Span::EMPTY };
         let total = if is_short { total } else { 0 };
-        // SAFETY: the caller's lanes all come here.
+        // SAFETY: all lanes call this together.
         unsafe {
             let end = warp::inclusive_scan_add(FULL_MASK, span.count() as u32);
             let query_end = warp::shuffle_idx(FULL_MASK, end, lane_id() | (groups.lanes - 1));
@@ -92,17 +92,17 @@ impl Short {
         }
     }
 
-    /// As many whole queries, from element `base` on, as the lanes can take an element each; none if there is no
-    /// element. Which elements are valid is read where it is known, and otherwise follows from comparing them.
+    /// Returns the next whole queries, from element `base` on, that fit into the lanes, one element each; none if there
+    /// is no element. Known visibility is read; otherwise elements are compared.
     ///
     /// # Safety
-    /// All lanes of the warp come here together; a query begins at `base`.
+    /// All lanes of the warp call this together; a query begins at `base`.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn window<K: RangeKey>(self, levels: Levels, known: Option<Visibility>, base: u32) -> Window<K> {
         let lane = lane_id();
-        // SAFETY: the caller's lanes all come here, and each loop goes as often for all; a lane with an element has it
-        // in the level of the first lane whose end is after it, and there is one.
+        // SAFETY: all lanes call this together, and each loop has the same number of rounds in all lanes. A lane's
+        // element is in the level of the first lane whose end is after it, and there is one.
         unsafe {
             let fits = warp::ballot(FULL_MASK, self.query_end <= base + 32);
             let last = 31 - fits.leading_zeros();
@@ -126,7 +126,7 @@ impl Short {
             }
             let compared = if known.is_none() { longest } else { 0 };
             for i in 0..compared {
-                // A lane before, of the same query, has a newer element.
+                // An earlier lane of the same query has a newer element.
                 let other = first.wrapping_add(i);
                 let is_older = warp::shuffle_idx(FULL_MASK, key, other & 31) == key;
                 live &= !(is_older & (other < lane));
@@ -140,9 +140,9 @@ impl Short {
 /// Adds the long queries of the warp to their list: with each lane's tasks, or its query's elements.
 ///
 /// # Safety
-/// - All lanes of the warp come here together, with the same `list`; `long` and `long_count` are as for
+/// - All lanes of the warp call this together, with the same `list`; `long` and `long_count` are as for
 ///   [`lsm_spans`](super::spans::lsm_spans).
-/// - Each query comes once.
+/// - Each query is added once.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
@@ -154,7 +154,7 @@ pub unsafe fn note_long(
     long: GlobalMut<u64>,
     long_count: GlobalMut<u64>,
 ) {
-    // SAFETY: the caller's lanes all come here; a place is one lane's.
+    // SAFETY: all lanes call this together; a place belongs to one lane.
     unsafe {
         let queries = warp::ballot(FULL_MASK, is_long);
         if queries == 0 {

@@ -1,12 +1,11 @@
-//! Counts of ranges where it is known which elements are visible: two bounds per level, and the numbers of visible
-//! elements before them.
+//! Counts of ranges with known visibility: two bounds per level, and the numbers of visible elements before them.
 //!
 //! Source: Ashkiani, Li, Farach-Colton, Amenta, Owens, "GPU LSM: A Dynamic Dictionary Data Structure for the GPU",
-//! IPDPS 2018, section III-E: without duplicates and deletions a count is the difference of indices. Departure:
-//! [`visibility`](super::visibility) makes it so with both.
+//! IPDPS 2018, section III-E: without duplicates and deletions a count is a difference of indices. Departure: with
+//! [`visibility`](super::visibility) the same holds for trees with both.
 //!
-//! A group of lanes has a query, a lane each of its levels ([`lsm_spans`]); or, where there is an [order](super::order)
-//! of all elements, a thread has a query, and searches in that alone ([`lsm_locate`]).
+//! A group of lanes has a query, one lane per level ([`lsm_spans`]). With an [order](super::order) of all elements, one
+//! thread has a query, and searches only in the order ([`lsm_locate`]).
 
 use warpset_simt::warp::{self, FULL_MASK, lane_id};
 use warpset_simt::{Global, GlobalMut, thread};
@@ -22,18 +21,20 @@ use crate::lsm::short::{BY_TASKS, SHORT};
 use crate::lsm::visibility::Visibility;
 
 kernel! {
-    /// How many visible elements each range has.
+    /// Counts the visible elements of each range.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid of blocks of [`BLOCK`](groups::BLOCK) threads.
-    /// - `table`: as for [`Levels::new`], it has `levels` levels.
-    /// - `visible`: as for [`Visibility::new`]; `all` is 1 if all elements are visible, or shall count so, otherwise 0.
+    /// - `table`: as for [`Levels::new`], with `levels` levels.
+    /// - `visible`: as for [`Visibility::new`]; `all` is 1 if all elements are visible, or shall be counted as visible,
+    ///   otherwise 0.
     /// - `lows`, `highs`: valid for `n` reads, not written while the kernel runs: both ends belong to the range.
-    /// - `counts`: valid for `n` writes, used by this launch alone. So are `spans`, for `n * levels`, unless `keep` is
-    ///   0, and unless `list` is 0, `long`, for [`LONG_WORDS`](super::order::LONG_WORDS) per query, and `long_count`,
-    ///   two words that are zero before: with [`BY_TASKS`], the long queries in the upper half of the first, and their
-    ///   tasks in its lower one; with [`BY_QUERIES`](super::short::BY_QUERIES), the long queries in the upper half of
-    ///   the first, and in the second how many elements they have.
+    /// - `counts`: valid for `n` writes, used by this launch alone. Unless `keep` is 0, `spans` is valid for `n *
+    ///   levels` writes. Unless `list` is 0, `long` is valid for [`LONG_WORDS`](super::order::LONG_WORDS) words per
+    ///   query, and `long_count` for two words, initially zero. With [`BY_TASKS`], the first word gets the number of
+    ///   long queries in its upper half and the number of their tasks in its lower half; with
+    ///   [`BY_QUERIES`](super::short::BY_QUERIES), the first gets the number of long queries in its upper half, and the
+    ///   second the number of their elements. All of these are used by this launch alone.
     #[launch_bounds(256, 5)]
     pub unsafe fn lsm_spans<K>(
         table: Global<u64>, levels: u32, visible: Global<u64>, all: u32, lows: Global<K>, highs: Global<K>, n: usize,
@@ -46,8 +47,7 @@ kernel! {
         let groups = Groups::new(levels);
         let own = groups.level();
         let has_level = own < levels;
-        // SAFETY: the caller keeps this kernel's contract; lanes without a level have that of the newest, and do not
-        // ask.
+        // SAFETY: the contract of this kernel; lanes without a level read that of the newest, and do not search.
         let (tree, visibility) = unsafe { (Levels::new(table), Visibility::new(visible, all != 0)) };
         let number = if has_level { own } else { 0 };
         let level = tree.level::<K>(number).indexed();
@@ -56,8 +56,8 @@ kernel! {
         let warp_in_block = (thread::thread_idx_x() / 32) as usize;
         let mut base = (thread::block_idx_x() as usize * WARPS as usize + warp_in_block) * at_a_time;
         while base < n {
-            // SAFETY: the caller keeps this kernel's contract; `query < n` where it is read or written; `base` and the
-            // groups are the same for the warp.
+            // SAFETY: the contract of this kernel; `query < n` for every access; `base` and the groups are equal in all
+            // lanes.
             unsafe {
                 let query = base + groups.group() as usize;
                 let is_asked = has_level && query < n;
@@ -87,14 +87,14 @@ kernel! {
         }
     }
 
-    /// How many visible elements each range has, by the order of all elements.
+    /// Counts the visible elements of each range, by the order of all elements.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid of blocks of [`BLOCK`](groups::BLOCK) threads.
     /// - `table`: as for [`Levels::new`]; `order`: as for [`Order::new`], of these levels.
     /// - `lows`, `highs`, `counts`, `list`, `long`, `long_count`: as for [`lsm_spans`].
-    /// - `located`: valid for `n` writes, used by this launch alone, unless `keep` is 0: where in the order the
-    ///   elements of each query begin, in the upper half, and how many there are.
+    /// - `located`: valid for `n` writes, used by this launch alone, unless `keep` is 0: the place of each query's
+    ///   first element in the order, in the upper half, and the number of its elements.
     #[launch_bounds(256, 4)]
     pub unsafe fn lsm_locate<K>(
         table: Global<u64>, order: OrderTable, lows: Global<K>, highs: Global<K>, n: usize, counts: GlobalMut<u64>, keep: u32,
@@ -103,13 +103,12 @@ kernel! {
         u32 => lsm_locate_u32, #[launch_bounds(256, 3)] u64 => lsm_locate_u64,
         #[launch_bounds(256, 2)] u128 => lsm_locate_u128
     ] {
-        // SAFETY: the caller keeps this kernel's contract.
+        // SAFETY: the contract of this kernel.
         let order = unsafe { Order::<K>::new(order, Levels::new(table)) };
         let step = (thread::grid_dim_x() * groups::BLOCK) as usize;
         let mut query = thread::index_1d() as usize;
         while query - (lane_id() as usize) < n {
-            // SAFETY: the caller keeps this kernel's contract; `query < n` where it is read or written; the whole warp
-            // comes to the vote.
+            // SAFETY: the contract of this kernel; `query < n` for every access; the whole warp reaches the vote.
             unsafe {
                 let mut span = Span::EMPTY;
                 if query < n {

@@ -1,16 +1,16 @@
-//! The levels as kernels see them: separate allocations, so a table of their addresses in device memory, written by a
-//! launch of its own from addresses that it gets by value.
+//! Table of the levels in device memory: levels are separate allocations, so a launch of its own writes the table from
+//! addresses that it gets by value.
 
 use warpset_simt::GlobalMut;
 
-/// The most levels: one lane of a warp for each.
+/// Largest number of levels: one lane of a warp each.
 pub const LEVELS: usize = 32;
 /// Words of the table.
 pub const TABLE_WORDS: usize = WORDS * LEVELS;
-/// Words of a level in the table.
+/// Words per level.
 pub const WORDS: usize = 8;
 
-/// Where each word of a level stands in the table: `LEVELS` words from the one before.
+/// Places of the words of a level in the table: consecutive words are `LEVELS` apart.
 pub mod word {
     /// Address of the keys.
     pub const KEYS: usize = 0;
@@ -18,7 +18,7 @@ pub mod word {
     pub const VALUES: usize = 1;
     /// Address of the tombstones' bits, or 0.
     pub const TOMBSTONES: usize = 2;
-    /// Elements.
+    /// Number of elements.
     pub const LEN: usize = 3;
     /// Address of the filter, or 0.
     pub const FILTER: usize = 4;
@@ -26,34 +26,34 @@ pub mod word {
     pub const FILTER_WORDS: usize = 5;
     /// Address of the index, or 0.
     pub const INDEX: usize = 6;
-    /// Where the level's words of [visibility](crate::lsm::visibility) begin among those of all levels.
+    /// Place of the level's first word of [visibility](crate::lsm::visibility) among those of all levels.
     pub const FIRST_VISIBLE: usize = 7;
 }
 
-/// Addresses on the device and lengths, the newest level first. Places beyond the last level are zero.
+/// Addresses on the device and lengths, the newest level first. Entries beyond the last level are zero.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Addresses {
-    /// Where keys begin.
+    /// Addresses of keys.
     pub keys: [u64; LEVELS],
-    /// Where values begin; any address where values have no bytes.
+    /// Addresses of values; any address for values of size zero.
     pub values: [u64; LEVELS],
-    /// Where bitmaps of tombstones begin; zero for a level that has none.
+    /// Addresses of bitmaps of tombstones; zero for levels without.
     pub tombstones: [u64; LEVELS],
-    /// How many elements each level has.
+    /// Numbers of elements.
     pub lengths: [u64; LEVELS],
-    /// Where filters ([`derive`](super::derive)) begin; zero for a level that has none.
+    /// Addresses of filters ([`derive`](super::derive)); zero for levels without.
     pub filters: [u64; LEVELS],
     /// Words of each filter.
     pub filter_words: [u64; LEVELS],
-    /// Where indexes begin; zero for a level that has none.
+    /// Addresses of indexes; zero for levels without.
     pub indexes: [u64; LEVELS],
-    /// How many words of visibility the levels before have; for places beyond the last level, how many all have.
+    /// Numbers of words of visibility of earlier levels; beyond the last level, the number of all words.
     pub first_visible: [u64; LEVELS],
 }
 
 impl Addresses {
-    /// The addresses of a tree without levels.
+    /// Addresses of a tree without levels.
     pub const NONE: Self = {
         let none = [0; LEVELS];
         Self {
@@ -81,7 +81,7 @@ impl Addresses {
     #[inline(always)]
     #[track_caller]
     pub(super) unsafe fn write_to(&self, table: GlobalMut<u64>, i: u32) {
-        // An index that is no constant would move the arrays to local memory.
+        // A variable index would move the arrays to local memory.
         let choose = |words: &[u64; LEVELS]| {
             let mut chosen = words[0];
             for level in 1..LEVELS {
@@ -100,7 +100,7 @@ impl Addresses {
             choose(&self.first_visible),
         ];
         for w in 0..WORDS {
-            // SAFETY: eight places for each level.
+            // SAFETY: there are eight places per level.
             unsafe { table.write(w * LEVELS + i as usize, words[w]) };
         }
     }

@@ -1,9 +1,10 @@
-//! Which elements of a tree are *visible*: live, and not hidden by a newer element of their key. What a count adds up
-//! and a range lists are the visible elements between two places of each level.
+//! Visibility of the elements of a tree. An element is *visible* if it is live and no newer element has its key. The
+//! elements that a count adds up and a range lists are the visible ones between two places of each level.
 //!
-//! One word of 64 bits stands for 32 elements of a level: a bit for each, and above them how many elements before these
-//! are visible. So one word tells whether an element is visible and how many are before it. The words of all levels lie
-//! side by side, the newest level first, and count through; one word more ends them.
+//! One word of 64 bits describes 32 elements of a level: a bit for each, and above them the number of visible elements
+//! before these. So one word tells whether an element is visible, and the number of visible elements before it. The
+//! words of all levels are consecutive, the newest level first, with counts that continue from level to level; one more
+//! word ends them.
 //!
 //! ```text
 //!   63                           32 31                            0
@@ -12,23 +13,23 @@
 //!  +-------------------------------+-------------------------------+
 //! ```
 //!
-//! Where every element is visible there are no words.
+//! If every element is visible, there are no words.
 
 use warpset_simt::Global;
 
 use crate::lsm::levels::Levels;
 
-/// Elements that a word stands for.
+/// Elements per word.
 pub const PER_WORD: usize = 32;
 
-/// What is known of the visible elements: nothing.
+/// Visibility is unknown.
 pub const UNKNOWN: u32 = 0;
 /// All elements are visible.
 pub const ALL: u32 = 1;
-/// There are words.
+/// Visibility is given by words.
 pub const WORDS: u32 = 2;
 
-/// The words of visibility of all levels of a tree.
+/// Words of visibility of all levels of a tree.
 #[derive(Clone, Copy)]
 pub struct Visibility {
     words: Global<u64>,
@@ -37,20 +38,20 @@ pub struct Visibility {
 
 #[cfg(feature = "bodies")]
 impl Visibility {
-    /// Reads visibility from `words`; with `all`, every element counts as visible and nothing is read.
+    /// Reads visibility from `words`; with `all`, every element is visible and nothing is read.
     ///
     /// # Safety
-    /// While it is used, `words` are as `lsm_visible_words` left them for the levels that are asked about, and nothing
-    /// writes them, unless all elements are visible. The levels have fewer than 2^32 elements.
+    /// Unless `all`, while it is used: `words` are the output of `lsm_visible_words` for the levels that are passed,
+    /// and nothing writes them. The levels have fewer than 2^32 elements.
     #[inline(always)]
     pub unsafe fn new(words: Global<u64>, all: bool) -> Self {
         Self { words, all }
     }
 
-    /// [`new`](Self::new) by what is `known`, if anything is.
+    /// Returns [`new`](Self::new) by `known`, or `None` if visibility is unknown.
     ///
     /// # Safety
-    /// As [`new`](Self::new), unless `known` is [`UNKNOWN`].
+    /// The contract of [`new`](Self::new), unless `known` is [`UNKNOWN`].
     #[inline(always)]
     pub unsafe fn when_known(words: Global<u64>, known: u32) -> Option<Self> {
         if known == UNKNOWN { None } else { Some(Self { words, all: known == ALL }) }
@@ -73,8 +74,8 @@ impl Visibility {
         self.all || unsafe { self.words.read_nc(levels.first_visible(level) + i / PER_WORD) } >> (i % PER_WORD) & 1 != 0
     }
 
-    /// The number of visible elements before element `i` of the level whose words begin at `first`, counted from a
-    /// place that is the same for the whole level, and modulo 2^32: differences matter.
+    /// Returns the number of visible elements before element `i` of the level whose words begin at `first`, relative to
+    /// an origin that is the same for the whole level, modulo 2^32: only differences are meaningful.
     ///
     /// # Safety
     /// `i` is at most the level's length.
@@ -84,18 +85,18 @@ impl Visibility {
         if self.all {
             return i as u32;
         }
-        // SAFETY: a word comes after the last one of the level.
+        // SAFETY: a word follows the last one of the level.
         unsafe { self.rank_and_bit(first, i).0 }
     }
 
-    /// [`rank`](Self::rank), and whether the element is visible; not where all are.
+    /// Returns the [`rank`](Self::rank), and whether the element is visible. Must not be called if all are.
     ///
     /// # Safety
-    /// As [`rank`](Self::rank).
+    /// The contract of [`rank`](Self::rank).
     #[inline(always)]
     #[track_caller]
     pub unsafe fn rank_and_bit(self, first: usize, i: usize) -> (u32, bool) {
-        // SAFETY: a word comes after the last one of the level.
+        // SAFETY: a word follows the last one of the level.
         let word = unsafe { self.words.read_nc(first + i / PER_WORD) };
         let (before, bits) = ((word >> 32) as u32, word as u32);
         let bit = 1u32 << (i % PER_WORD);

@@ -1,11 +1,13 @@
-//! Finds out which elements of a tree are visible ([`visibility`](super::visibility)).
+//! Construction of the [`visibility`](super::visibility) of a tree's elements.
 //!
-//! [`lsm_visible_own`] drops tombstones and what its own level hides: of equal keys the first is the newest.
-//! [`lsm_visible_hide`] looks up each newest element of a level in the older levels, tombstones too, and clears the bit
-//! of the element that it finds; what comes after that in its level has no bit any more. The elements ascend, so
-//! lookups of a warp fall into the same sectors. A scan of the words' counts comes next, then [`lsm_visible_words`].
+//! [`lsm_visible_own`] drops tombstones and elements hidden within their own level: the first of equal keys is the
+//! newest. [`lsm_visible_hide`] looks up each newest element of a level, tombstones too, in the older levels, and
+//! clears the bit of the element that it finds; elements of the same key after that one have no bit any more. The
+//! elements ascend, so lookups of a warp fall into the same sectors. A scan of the words' counts follows, then
+//! [`lsm_visible_words`].
 //!
-//! Levels double, so half of the elements are looked up once, a quarter twice: about as many searches as elements.
+//! Levels double, so half of the elements are never looked up, a quarter once, an eighth twice: about one search per
+//! element in all.
 
 use warpset_simt::warp::{self, FULL_MASK, lane_id};
 use warpset_simt::{Global, GlobalMut, atomic, thread};
@@ -13,37 +15,37 @@ use warpset_simt::{Global, GlobalMut, atomic, thread};
 use crate::lsm::levels::{LevelKey, Levels};
 use crate::lsm::visibility::PER_WORD;
 
-/// Threads of a block of the kernels of this module.
+/// Threads per block of the kernels of this module.
 pub const BLOCK: u32 = 256;
 
-/// The level of a word, which is before the last level's end.
+/// Returns the level of a word, which is before the last level's end.
 ///
 /// # Safety
-/// All lanes of the warp come here together; `first` is where the words of the lane's level begin.
+/// All lanes of the warp call this together; `first` is the place of the first word of the lane's level.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn level_of(first: usize, word: usize) -> u32 {
-    // SAFETY: the caller's lanes all come here.
+    // SAFETY: all lanes call this together.
     let begun = unsafe { warp::ballot(FULL_MASK, first <= word) };
     31 - begun.leading_zeros()
 }
 
-/// Where the words of the lane's level begin; for a lane without a level, after all words.
+/// Returns the place of the first word of the lane's level; for a lane without a level, the end of all words.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 fn first_word(tree: Levels, levels: u32, end: usize) -> usize {
     if lane_id() < levels { tree.first_visible(lane_id()) } else { end }
 }
 
-/// The words that a warp goes through: its first, and how far it is to the next.
+/// Returns the first word of a warp, and the distance to its next.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 fn stride() -> (usize, usize) {
     (thread::index_1d() as usize / 32, thread::grid_dim_x() as usize * (BLOCK / 32) as usize)
 }
 
-/// Element `i` of a level, if there is one that no element of its level hides.
+/// Returns element `i` of a level, unless an element of its level hides it or there is none.
 ///
 /// # Safety
 /// [`Levels::new`]'s contract.
@@ -66,18 +68,17 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads.
-    /// - `table`: as for [`Levels::new`], it has `levels > 0` levels, of keys of the type of `_keys`, which are not
-    ///   read.
+    /// - `table`: as for [`Levels::new`], with `levels > 0` levels of keys of the type of `_keys`, which are not read.
     /// - `bits`: valid for `words` words, as many as all levels have; used by this launch alone.
     #[launch_bounds(256, 8)]
     pub unsafe fn lsm_visible_own<K>(table: Global<u64>, levels: u32, _keys: Global<K>, bits: GlobalMut<u32>, words: usize)
     for [u32 => lsm_visible_own_u32, u64 => lsm_visible_own_u64, u128 => lsm_visible_own_u128] {
-        // SAFETY: the caller keeps this kernel's contract.
+        // SAFETY: the contract of this kernel.
         let tree = unsafe { Levels::new(table) };
         let first = first_word(tree, levels, words);
         let (mut word, step) = stride();
         while word < words {
-            // SAFETY: the word is the same for the whole warp, and this warp's alone.
+            // SAFETY: the word is equal in all lanes, and belongs to this warp.
             unsafe {
                 let level = level_of(first, word);
                 let i = (word - warp::shuffle_idx(FULL_MASK, first as u64, level) as usize) * PER_WORD + lane_id() as usize;
@@ -96,20 +97,19 @@ kernel! {
     /// # Safety
     /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads.
     /// - `table`, `_keys`: as for [`lsm_visible_own`]; `words` words belong to all levels but the oldest.
-    /// - `bits`: as [`lsm_visible_own`] left them, used by this launch alone.
+    /// - `bits`: the output of [`lsm_visible_own`], used by this launch alone.
     #[launch_bounds(256, 6)]
     pub unsafe fn lsm_visible_hide<K>(table: Global<u64>, levels: u32, _keys: Global<K>, bits: GlobalMut<u32>, words: usize)
     for [
         u32 => lsm_visible_hide_u32, #[launch_bounds(256, 5)] u64 => lsm_visible_hide_u64,
         #[launch_bounds(256, 4)] u128 => lsm_visible_hide_u128
     ] {
-        // SAFETY: the caller keeps this kernel's contract.
+        // SAFETY: the contract of this kernel.
         let tree = unsafe { Levels::new(table) };
         let first = first_word(tree, levels, words);
         let (mut word, step) = stride();
         while word < words {
-            // SAFETY: the word is the same for the whole warp; a place that is read is below its level's length, and
-            // has a bit.
+            // SAFETY: the word is equal in all lanes; a place that is read is below its level's length, and has a bit.
             unsafe {
                 let level = level_of(first, word);
                 let i = (word - warp::shuffle_idx(FULL_MASK, first as u64, level) as usize) * PER_WORD + lane_id() as usize;
@@ -130,8 +130,8 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, any grid.
-    /// - `bits`: valid for `words` reads, not written while the kernel runs; `counts`: for as many writes, used by this
-    ///   launch alone.
+    /// - `bits`: valid for `words` reads, not written while the kernel runs; `counts`: valid for `words` writes, used
+    ///   by this launch alone.
     pub unsafe fn lsm_visible_counts(bits: Global<u32>, counts: GlobalMut<u32>, words: usize) {
         for i in thread::grid_stride(words) {
             // SAFETY: `i < words`.
@@ -139,12 +139,12 @@ kernel! {
         }
     }
 
-    /// Puts bits and counts together.
+    /// Combines bits and counts to words.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid.
-    /// - `bits`: valid for `words` reads, `before`: for one more: how many bits are before each word, modulo 2^32.
-    ///   Neither is written while the kernel runs.
+    /// - `bits`: valid for `words` reads; `before`: valid for one more: the number of set bits before each word, modulo
+    ///   2^32. Neither is written while the kernel runs.
     /// - `out`: valid for `words + 1` writes, used by this launch alone.
     pub unsafe fn lsm_visible_words(bits: Global<u32>, before: Global<u32>, words: usize, out: GlobalMut<u64>) {
         for i in thread::grid_stride(words + 1) {

@@ -66,7 +66,7 @@ impl Asked {
     /// There are as many keys of a kind that `hash128_at` takes, of which `i` is one; nothing writes them.
     #[inline(always)]
     unsafe fn hash(&self, i: usize) -> Hash128 {
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract.
         unsafe { hash128_at(self.keys, self.kind, self.seed, i) }
     }
 }
@@ -86,7 +86,7 @@ pub unsafe fn look_up(
     number_of: impl Fn(Hash128) -> u64,
 ) {
     for i in thread::grid_stride(asked.n) {
-        // SAFETY: `i < n`, and the rest is the caller's promise.
+        // SAFETY: `i < n`, and the rest is this function's contract.
         unsafe {
             let number = number_of(asked.hash(i));
             match form {
@@ -121,7 +121,7 @@ pub unsafe fn contain(
     number_of: impl Fn(Hash128) -> u64,
 ) {
     let i = thread::index_1d() as usize;
-    // SAFETY: `i < n` where a key is read and answered; all threads come to `put`; the rest is the caller's promise.
+    // SAFETY: `i < n` where a key is read and answered; all threads come to `put`; the rest is this function's contract.
     unsafe {
         let mut member = false;
         if i < asked.n {

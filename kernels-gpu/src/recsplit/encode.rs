@@ -52,7 +52,7 @@ impl Trees {
                 first = self.first_number.read_nc(bucket) as usize;
             }
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract.
         Bucket { keys, row: unsafe { row_at(self.rows, keys) }, first }
     }
 
@@ -80,7 +80,7 @@ impl Trees {
 unsafe fn sum<const LANES: u32>(mut value: u64) -> u64 {
     let mut distance = LANES / 2;
     while distance > 0 {
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract.
         value += unsafe { warp::shuffle_xor(warp::FULL_MASK, value, distance) };
         distance /= 2;
     }
@@ -98,7 +98,7 @@ unsafe fn sum_up_to<const LANES: u32>(mut value: u64) -> u64 {
     let lane = warp::lane_id() % LANES;
     let mut distance = 1;
     while distance < LANES {
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract.
         let before = unsafe { warp::shuffle_up(warp::FULL_MASK, value, distance) };
         if lane >= distance {
             value += before;

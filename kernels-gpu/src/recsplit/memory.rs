@@ -9,7 +9,7 @@ use warpset_simt::{Global, GlobalMut, atomic};
 /// `rows` has four words for each number of keys up to `keys`, at multiples of 16 bytes, which nothing writes.
 #[inline(always)]
 pub unsafe fn row_at(rows: Global<u32>, keys: u32) -> CodeRow {
-    // SAFETY: the caller's promise.
+    // SAFETY: this function's contract.
     unsafe { CodeRow::from_words(rows.read4_nc(4 * keys as usize)) }
 }
 
@@ -21,7 +21,7 @@ pub unsafe fn row_at(rows: Global<u32>, keys: u32) -> CodeRow {
 pub unsafe fn put(words: GlobalMut<u64>, at: u64, value: u64) {
     let shift = (at % 64) as u32;
     let beyond = if shift == 0 { 0 } else { value >> (64 - shift) };
-    // SAFETY: the caller's promise.
+    // SAFETY: this function's contract.
     unsafe {
         if value << shift != 0 {
             atomic::reduce_or(words.at((at / 64) as usize), value << shift);

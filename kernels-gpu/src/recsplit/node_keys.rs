@@ -99,7 +99,7 @@ impl NodeKeys {
     #[inline(always)]
     #[track_caller]
     pub unsafe fn load(&self) -> Tile {
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract.
         unsafe { self.sort(Place::Shared(copied_keys())) };
         self.tile(0, self.item.keys)
     }
@@ -114,7 +114,7 @@ impl NodeKeys {
     #[track_caller]
     pub unsafe fn load_first(&self, other: GlobalMut<u64>) -> Tile {
         let is_one = self.tiles() == 1;
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract.
         unsafe {
             self.sort(if is_one { Place::Shared(copied_keys()) } else { Place::Device(other) });
             if is_one { self.tile(0, self.item.keys) } else { self.load_sorted(other, 0) }

@@ -63,7 +63,7 @@ impl Item {
 #[track_caller]
 pub unsafe fn node(nodes: Global<u32>, keys: u32) -> Node {
     let at = keys as usize * Node::WORDS;
-    // SAFETY: the caller's promise.
+    // SAFETY: this function's contract.
     let word = |i| unsafe { nodes.read_nc(at + i) };
     Node::from_words([word(0), word(1), word(2), word(3), word(4)])
 }
@@ -76,7 +76,7 @@ pub unsafe fn node(nodes: Global<u32>, keys: u32) -> Node {
 #[inline(always)]
 #[track_caller]
 pub unsafe fn fail(failure: GlobalMut<u32>, item: Item) {
-    // SAFETY: the caller's promise.
+    // SAFETY: this function's contract.
     unsafe { atomic::reduce_min(failure, item.first) }
 }
 
@@ -88,7 +88,7 @@ pub unsafe fn fail(failure: GlobalMut<u32>, item: Item) {
 #[inline(always)]
 #[track_caller]
 pub unsafe fn put_number(numbers: GlobalMut<u64>, failure: GlobalMut<u32>, item: Item, number: u64) {
-    // SAFETY: the caller's promise.
+    // SAFETY: this function's contract.
     unsafe {
         numbers.write(item.place as usize, number);
         if number == u64::MAX {

@@ -102,7 +102,7 @@ impl Queue {
         // After the last node nothing is asked for any more.
         let asks = wants && self.from == self.to && self.to < self.count + (self.to == 0) as u32;
         let mut first = 0;
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract.
         unsafe {
             if asks && warp::lane_id() == leader {
                 first = atomic::fetch_add(self.next, self.step);

@@ -100,7 +100,7 @@ impl Sorted {
     #[inline(always)]
     #[track_caller]
     pub unsafe fn position<M: Mix>(self, i: u32, keys: u32, start: u32, trial: u64) -> (u32, u32) {
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract.
         let [low, high, _, group] = unsafe { self.0.get4(4 * i) };
         let hash = hash::trial_hash(M::REMIX, (high as u64) << 32 | low as u64, start, trial);
         (position_bit(hash, keys), group)

@@ -65,7 +65,7 @@ impl<const LANES: u32> Lanes<LANES> {
     #[inline(always)]
     #[track_caller]
     unsafe fn ballot(&self, predicate: bool) -> u32 {
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract.
         let votes = unsafe { warp::ballot(FULL_MASK, predicate) };
         if LANES == 32 { votes } else { votes >> self.first & ((1 << LANES) - 1) }
     }
@@ -77,7 +77,7 @@ impl<const LANES: u32> Lanes<LANES> {
     #[inline(always)]
     #[track_caller]
     unsafe fn of(&self, value: u32, i: u32) -> u32 {
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract.
         unsafe { warp::shuffle_idx(FULL_MASK, value, self.first + i) }
     }
 
@@ -88,7 +88,7 @@ impl<const LANES: u32> Lanes<LANES> {
     #[inline(always)]
     #[track_caller]
     unsafe fn min(&self, mut value: u32) -> u32 {
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract.
         unsafe {
             if LANES == 32 {
                 return warp::reduce_min(FULL_MASK, value);
@@ -122,7 +122,7 @@ impl<const LANES: u32> Lanes<LANES> {
     #[inline(always)]
     #[track_caller]
     unsafe fn two(&self, masks: &Masks) -> u32 {
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract.
         let fits = unsafe { self.ballot(self.has() && self.turn(masks[1]) == self.full ^ masks[0]) };
         if fits == 0 { u32::MAX } else { fits.trailing_zeros() }
     }
@@ -205,7 +205,7 @@ impl<const LANES: u32> Lanes<LANES> {
 #[track_caller]
 pub unsafe fn of_half(masks: &Masks, groups: u32, keys: u32) -> u32 {
     let lanes = Lanes::<16>::new(keys);
-    // SAFETY: the caller's promise.
+    // SAFETY: this function's contract.
     unsafe {
         match groups {
             2 => lanes.two(masks),
@@ -225,7 +225,7 @@ pub unsafe fn of_half(masks: &Masks, groups: u32, keys: u32) -> u32 {
 #[track_caller]
 pub unsafe fn of_warp(masks: &Masks, groups: u32, keys: u32, space: Shared<u32>) -> u32 {
     let lanes = Lanes::<32>::new(keys);
-    // SAFETY: the caller's promise.
+    // SAFETY: this function's contract.
     unsafe {
         match groups {
             2 => lanes.two(masks),
@@ -256,7 +256,7 @@ impl Lanes<32> {
     #[track_caller]
     unsafe fn extend(&self, unions: Unions, len: u32, mask: u32, code: u32, turned: u32) -> u32 {
         let fits = self.has() && turned & mask == 0;
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract.
         unsafe {
             let all = self.ballot(fits);
             if fits {

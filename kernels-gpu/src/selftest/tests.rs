@@ -47,7 +47,7 @@ fn block_scan_sums_each_block() {
     }
 }
 
-/// What `warp_collectives` gives for the lanes of one warp.
+/// Returns the expected results of `warp_collectives` for the lanes of one warp.
 fn collectives_of(x: &[u32]) -> Vec<u32> {
     let mask_of = |f: &dyn Fn(usize) -> bool| (0..32).filter(|&l| f(l)).fold(0u32, |m, l| m | 1 << l);
     let fold = |f: fn(u32, u32) -> u32, g: fn(u32) -> u32| x.iter().map(|&v| g(v)).reduce(f).unwrap();

@@ -102,7 +102,7 @@ unsafe fn first_of_shard(hashes: Global<u64>, n: usize, shape: Shape, shard: u64
 #[inline(always)]
 unsafe fn find_groups(hashes: Global<u64>, count: u32, shape: Shape, arrays: Arrays) -> bool {
     // SAFETY: each place of `begins` is written once, by the thread of the first element that is not before it;
-    // barriers stand between the phases; the rest is the caller's promise.
+    // barriers stand between the phases; the rest is this function's contract.
     unsafe {
         each_of_block(SIZES, |i| arrays.sizes.set(i, 0));
         each_of_block(count + 1, |i| {
@@ -190,7 +190,7 @@ struct Group {
 #[inline(always)]
 unsafe fn read_group(hashes: Global<u64>, arrays: Arrays, number: u32) -> Group {
     let lane = warp::lane_id();
-    // SAFETY: the group's hashes lie between its bounds; the rest is the caller's promise.
+    // SAFETY: the group's hashes lie between its bounds; the rest is this function's contract.
     unsafe {
         let begin = arrays.begins.get(number);
         let size = arrays.begins.get(number + 1) - begin;

@@ -1,4 +1,4 @@
-//! What any builder makes, with any of its settings: it comes back from its saved form as it was, and a device makes
+//! Structures of every builder, with any of its settings: each loads from its saved form unchanged, and a device makes
 //! the same bytes.
 
 use warpset_bloom::{BlockedBloom, FirstLevel, PhysicalType, RaoBloom, SparkBloom, SplitBlockBloom, StringHash};
@@ -173,7 +173,8 @@ fn perfect_hash_functions() {
     }
 }
 
-/// `builder(0)` makes what `builder(1)` makes, and builders without a number take no keys: an empty table is input.
+/// Checks that `builder(0)` makes the structure of `builder(1)`, and that builders without a number accept empty input:
+/// an empty table is input.
 #[test]
 fn no_keys_make_an_empty_structure() {
     macro_rules! as_for_one {

@@ -164,7 +164,7 @@ fn counted(features: &str) -> (usize, usize) {
     (all.len(), lines.sum())
 }
 
-/// A number with a separator of thousands.
+/// Renders a number with a separator of thousands.
 fn grouped(number: usize) -> String {
     if number < 1000 { number.to_string() } else { format!("{},{:03}", number / 1000, number % 1000) }
 }

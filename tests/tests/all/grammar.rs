@@ -22,7 +22,7 @@ fn keys(count: u64, salt: u64) -> Vec<u64> {
     (0..count).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (salt << 60)).collect()
 }
 
-/// The texts of an error and its causes.
+/// Joins the texts of an error and its causes.
 fn words(error: &dyn Error) -> String {
     let mut all = error.to_string();
     let mut next = error.source();
@@ -33,7 +33,7 @@ fn words(error: &dyn Error) -> String {
     all
 }
 
-/// Asking: every shape of answers says the same, empty input is no error, wrong lengths are one.
+/// Checks lookups: every form of answers agrees, empty input is no error, wrong lengths are one.
 fn answers_agree<F: Filter>(filter: &F, present: &[u64]) {
     let asked = [present, &keys(500, 7)].concat();
     let answers = filter.contains_bulk(&asked).unwrap();
@@ -63,7 +63,7 @@ fn answers_agree<F: Filter>(filter: &F, present: &[u64]) {
     assert!(filter.memory_bytes() > 0);
 }
 
-/// Asking under a stencil, of every form: the answers without it, and no where it says no.
+/// Checks lookups under a stencil, of every form: the answers without it, and no where it says no.
 fn answers_under_stencils<F: Filter>(filter: &F, present: &[u64]) {
     let asked = [present, &keys(500, 7)].concat();
     let answers = filter.contains_bulk(&asked).unwrap();
@@ -81,7 +81,7 @@ fn answers_under_stencils<F: Filter>(filter: &F, present: &[u64]) {
     assert!(told.contains(&format!("places or values for keys: 3 given, {} needed", asked.len())), "{told}");
 }
 
-/// Every third key is inserted, by a stencil of each form, and the others are not.
+/// Inserts every third key, by a stencil of each form, and checks that the others are absent.
 fn changes_under_stencils<F: Insert>(make: &impl Fn() -> F) {
     let batch = keys(900, 3);
     let stencil: Vec<bool> = (0..batch.len()).map(|i| i % 3 == 0).collect();
@@ -100,7 +100,7 @@ fn changes_under_stencils<F: Insert>(make: &impl Fn() -> F) {
     assert!(other.count_contained_bulk(&meant).unwrap() == meant.len());
 }
 
-/// Changing: inserted keys are found, merging adds, clearing removes, empty input changes nothing.
+/// Checks changes: inserted keys are found, merging adds, clearing removes, empty input changes nothing.
 fn changes<F: Insert>(make: impl Fn() -> F) {
     let (first, second) = (keys(1000, 1), keys(700, 2));
     let mut filter = make();
@@ -123,7 +123,7 @@ fn changes<F: Insert>(make: impl Fn() -> F) {
     changes_under_stencils(&make);
 }
 
-/// Every key is new at most once.
+/// Checks that every key is new at most once.
 fn tests_and_inserts<F: TestAndInsert>(make: impl Fn() -> F) {
     let mut filter = make();
     let batch = [keys(300, 1), keys(300, 1), keys(100, 3)].concat();
@@ -225,7 +225,7 @@ fn looks_up<D: OrderedMap<u64, u32>>(mut dictionary: D) {
     assert!(dictionary.is_empty().unwrap() && dictionary.get_bulk(&asked).unwrap().iter().all(Option::is_none));
 }
 
-/// The devices that device filters are held to the grammar on.
+/// Runs the body on the devices for device filters.
 fn on_devices(body: impl Fn(&Device)) {
     testing::devices(5).iter().for_each(body);
 }
@@ -376,7 +376,7 @@ fn views_answer_as_what_they_borrow() {
     answers_agree(&set.view(), &present);
 }
 
-/// Memory of another device is one and the same error on every type.
+/// Checks that memory of another device is the same error on every type.
 #[test]
 fn memory_of_another_device() {
     let (here, there) = (Device::emulator(Config::seeded(1)), Device::emulator(Config::seeded(2)));
@@ -413,7 +413,7 @@ fn memory_of_another_device() {
     quotient.insert_bulk(&nothing).unwrap();
 }
 
-/// Too few places on a device are one and the same error on every type.
+/// Checks that too few places on a device are the same error on every type.
 #[test]
 fn places_on_a_device_are_as_many_as_keys() {
     let device = Device::emulator(Config::seeded(1));

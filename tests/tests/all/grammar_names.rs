@@ -14,7 +14,7 @@ struct Signature {
 }
 
 impl Signature {
-    /// The name without the suffix of a method of choice.
+    /// Returns the name without the suffix of a method of choice.
     fn base(&self) -> &str {
         self.name.strip_suffix("_with").unwrap_or(&self.name)
     }
@@ -27,7 +27,7 @@ impl Signature {
 
 /// The folders whose public functions are the API of structures.
 const STRUCTURES: &[&str] = &["bloom", "fuse", "lsm", "mphf", "quotient", "sequence", "static"];
-/// What filters get from traits, whose methods say no `pub`.
+/// File of the traits of filters, whose methods have no `pub`.
 const TRAITS: &str = "../crates/primitives/src/device_filter.rs";
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -43,7 +43,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Every `pub fn` and `pub unsafe fn` outside of comments.
+/// Returns every `pub fn` and `pub unsafe fn` outside of comments.
 fn signatures() -> Vec<Signature> {
     let manifest = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
     let mut files = vec![Path::new(&manifest).join(TRAITS)];
@@ -76,7 +76,7 @@ fn signatures() -> Vec<Signature> {
     signatures
 }
 
-/// What a signature breaks, if anything.
+/// Returns the rule that a signature breaks, if any.
 fn fault(signature: &Signature) -> Option<&'static str> {
     let base = signature.base();
     let queued = signature.takes(&["&Stream"]);

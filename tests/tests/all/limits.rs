@@ -26,13 +26,13 @@ use warpset_quotient::{
 };
 use warpset_static::{StaticMap, StaticSet};
 
-/// What a child process is to do: the name of a case, and a number.
+/// Variable with the task of a child process: the name of a case, and a number.
 const CASE: &str = "WARPSET_LIMITS_CASE";
 const NUMBERS: [u64; 4] = [0, 1, 1 << 40, u64::MAX];
 /// Far more than any case takes, for machines that do much else.
 const TIME: Duration = Duration::from_secs(60);
 
-/// The number as 32 bits, the largest ones all the same.
+/// Converts the number to 32 bits; larger ones become the largest.
 fn narrow(n: u64) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
@@ -45,7 +45,7 @@ fn emulator() -> Device {
     Device::emulator_with(EmulatorOptions::default().memory_bytes(1 << 26))
 }
 
-/// A device whose options have the number, in use.
+/// Uses a device whose options have the number.
 fn with_options(options: EmulatorOptions) {
     let device = Device::emulator_with(options);
     let _ = SplitBlockBloom::builder(100).on(&device).build().and_then(|mut filter| filter.insert_bulk(&keys()));
@@ -248,7 +248,7 @@ const CASES: &[Case] = cases! {
         Digit::new(narrow(n), narrow(n)), Digit::top(narrow(n));
 };
 
-/// What a child process runs; nothing in the parent.
+/// Makes the call of a child process; does nothing in the parent.
 #[test]
 fn one_call() {
     let Ok(case) = std::env::var(CASE) else { return };

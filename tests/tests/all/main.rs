@@ -1,5 +1,4 @@
-//! What holds for every structure: the grammar of the API, keys of every type, stencils; and the pages of the
-//! repository.
+//! Tests of every structure: the grammar of the API, keys of every type, stencils; and the pages of the repository.
 
 mod builders;
 mod compiled_lines;

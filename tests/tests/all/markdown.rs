@@ -29,7 +29,7 @@ impl Page {
         Page { path, blocks, lines }
     }
 
-    /// What `#` may name: each heading in lower case, with hyphens for spaces and without punctuation.
+    /// Returns the targets of `#`: each heading in lower case, with hyphens for spaces and without punctuation.
     fn anchors(&self) -> HashSet<String> {
         let headings = self.lines.iter().filter_map(|(_, line)| line.strip_prefix('#'));
         let kept = |c: &char| c.is_alphanumeric() || "-_".contains(*c);
@@ -37,7 +37,7 @@ impl Page {
         headings.map(|heading| text(heading).chars().filter(kept).collect()).collect()
     }
 
-    /// What stands between `open` and `close`, with its line, outside of code within lines.
+    /// Returns the texts between `open` and `close`, with their lines, outside of inline code.
     fn between(&self, open: &str, close: &str) -> Vec<(usize, String)> {
         let mut found = Vec::new();
         for (number, line) in &self.lines {
@@ -103,9 +103,9 @@ fn links_lead_to_files_and_headings() {
     assert!(dead.is_empty(), "dead links:\n{}", dead.join("\n"));
 }
 
-/// A page on the web shows a block as it stands, and readers paste it: no hidden lines, and `fn main`. README, guide
-/// and migration page are compiled and run with the documentation of `warpset`, the pages of structures with that of
-/// this package. Other pages hold fragments, marked `rust,ignore`.
+/// Checks that blocks have no hidden lines and a `fn main`: a page on the web shows a block as it is, and readers paste
+/// it. README, guide and migration page are compiled and run with the documentation of `warpset`, the pages of structures
+/// with that of this package. Other pages hold fragments, marked `rust,ignore`.
 #[test]
 fn programs_are_whole() {
     let compiled = ["../README.md", "docs/guide.md", "docs/migration.md"].into_iter().chain(warpset_tests::PAGES);
@@ -124,7 +124,7 @@ fn programs_are_whole() {
     }
 }
 
-/// A page holds no marks of an unresolved merge.
+/// Checks that no page has marks of an unresolved merge.
 #[test]
 fn merges_are_resolved() {
     for page in pages() {
@@ -134,7 +134,7 @@ fn merges_are_resolved() {
     }
 }
 
-/// A browser shows a table of seven columns without a scroll bar, and a cell of a few lines.
+/// Checks tables: a browser shows seven columns and a cell of a few lines without a scroll bar.
 #[test]
 fn tables_fit() {
     let mut wide = Vec::new();

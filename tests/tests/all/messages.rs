@@ -31,7 +31,7 @@ macro_rules! add {
     };
 }
 
-/// The package's folder, where the tests run.
+/// Returns the package's folder, where the tests run.
 fn package() -> PathBuf {
     std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned()).into()
 }
@@ -307,7 +307,7 @@ fn messages_are_those_of_the_file() {
     messages.check(&package().join("messages.txt"), &in_sources);
 }
 
-/// Two devices of one kind are told apart.
+/// Checks that two devices of one kind have different names.
 #[test]
 fn devices_have_names_of_their_own() {
     let [one, other] = [1, 2].map(|_| Device::emulator(Default::default()).to_string());

@@ -19,7 +19,7 @@ fn words() -> Vec<u64> {
     (0..N as u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect()
 }
 
-/// Which keys are meant: every `every`-th.
+/// Returns flags for every `every`-th key.
 fn flags(every: usize) -> Vec<u8> {
     (0..N).map(|i| if i % every == every - 1 { 0x80 } else { 0 }).collect()
 }
@@ -28,7 +28,7 @@ fn bits(flags: &[u8]) -> Vec<u64> {
     flags.chunks(64).map(|c| c.iter().rev().fold(0, |word, &flag| word << 1 | u64::from(flag != 0))).collect()
 }
 
-/// `filter` is empty; `meant` is one that holds the keys of `flags(3)`.
+/// Checks insertions and lookups under stencils: `filter` is empty; `meant` holds the keys of `flags(3)`.
 fn agrees<F: DeviceInsert + DeviceFilter<K>, K: DeviceKeys>(
     device: &Device,
     mut filter: F,
@@ -68,7 +68,7 @@ fn agrees<F: DeviceInsert + DeviceFilter<K>, K: DeviceKeys>(
     }
 }
 
-/// What reads the words of a filter.
+/// Reads the words of a filter.
 macro_rules! image {
     () => {
         |filter| filter.words().cast::<u8>().unwrap().to_vec().unwrap()
@@ -163,8 +163,8 @@ fn removals_and_errors() {
     }
 }
 
-/// All forms of answers of one filter on a device say what its answers to keys on the host do; memory of another device
-/// and places that are too few are refused.
+/// Checks that all forms of answers of one filter on a device agree with its answers to keys on the host, and that
+/// memory of another device and too few places are rejected.
 fn every_form<F: for<'k> DeviceFilter<DeviceSlice<'k, u64>>>(device: &Device, filter: F) {
     let keys = words();
     let yes = filter.contains_bulk(&keys).unwrap();
@@ -224,7 +224,7 @@ fn every_filter_answers_in_every_form() {
     }
 }
 
-/// The first, the second failing allocation or launch, and so on: the filter is as it was.
+/// Fails the first, the second allocation or launch, and so on, and checks that the filter is unchanged.
 #[test]
 fn failures_leave_the_filter() {
     let device = &testing::devices(34);

@@ -5,12 +5,12 @@ use warpset_bloom::{Bytes, Filter, Insert, Layout, PhysicalType, SplitBlockBloom
 
 const KEYS: u64 = 1_000_000;
 
-/// Every second key is inserted.
+/// Returns key `i`; every second one is inserted.
 fn key(i: u64) -> u64 {
     i.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Our filter and theirs, made of the same keys.
+/// Makes our filter and theirs of the same keys.
 fn both(bytes: usize) -> (SplitBlockBloom, Sbbf) {
     let mut ours = SplitBlockBloom::from_bitset(&vec![0; bytes], PhysicalType::Int64).unwrap();
     let mut theirs = Sbbf::new_with_num_of_bytes(bytes);

@@ -32,15 +32,16 @@ fn batches() -> impl Strategy<Value = Vec<u64>> {
     )
 }
 
-/// What the rule says: new is what the filter before did not contain, the first of equal hashes.
+/// Computes the answers by the rule: a hash is new if the filter before did not contain it and it is the first of its
+/// equals.
 fn rule<F: BloomFilter>(filter: &F, hashes: &[u64]) -> Vec<bool> {
     let before = filter.contains_bulk(as_hashed(hashes)).unwrap();
     let mut seen = HashSet::new();
     hashes.iter().zip(before).map(|(hash, was)| seen.insert(*hash) && !was).collect()
 }
 
-/// On the host and on a device, from host slices and as bytes and bits of a device slice: the answers of the rule, and
-/// the same bytes. The filter holds some of the keys.
+/// Checks, on the host and on a device, from host slices and as bytes and bits of a device slice: the answers of the
+/// rule, and the same bytes. The filter holds some of the keys.
 fn keeps_the_rule<L: DeviceOneBlock>(device: &Device, layout: L, grouping: Grouping, hashes: &[u64])
 where
     Bloom<L>: BloomFilter<Layout = L>,
@@ -98,7 +99,7 @@ proptest! {
     }
 }
 
-/// Several tiles, and filters whose stretches fit in shared memory, fit just, and do not.
+/// Inserts several tiles, into filters whose stretches fit in shared memory, fit just, and do not.
 #[test]
 fn batches_of_several_tiles() {
     let shape = |block, word, hashes| BlockShape::new(block, word, hashes).unwrap();
@@ -137,7 +138,7 @@ fn parquet_columns_of_32_bits() {
     }
 }
 
-/// One hash takes half of the batch, so that its part overflows: the first of it is new, and the other parts go on.
+/// Gives half of the batch one hash, so that its part overflows: the first of it is new, and the other parts go on.
 #[test]
 fn a_hash_that_fills_its_part() {
     for device in testing::devices(4) {

@@ -57,8 +57,8 @@ fn fixtures_of_version_1() {
     fixture("quotient_rank_select_counted.v1", &counted());
 }
 
-/// Any damage is noticed. With the checksum made right, a filter loads only if the slots are those of one: as written,
-/// bit for bit. Without checks: any answer, no panic.
+/// Checks that any damage is noticed. With the checksum made right, a filter loads only if the slots are valid, and
+/// saves to the same bytes. Without checks: any answer, no panic.
 fn damage<S: SlotKind>(filter: &QuotientFilter<S>)
 where
     QuotientFilter<S>: Saved,
@@ -116,7 +116,7 @@ fn damaged_bytes_are_refused() {
     damage(&counted());
 }
 
-/// A file of one kind of slots is not one of the other, nor one with counters a file of slots that have none.
+/// Loads files as the other kind of slots, and files with counters as filters without: both are errors.
 #[test]
 fn kinds_are_told_apart() {
     let error = StandardQuotientFilter::from_bytes(&rank_select().to_bytes()).unwrap_err();
@@ -162,7 +162,7 @@ fn streams_hold_one_filter_after_another() {
     assert!(reader.is_empty());
 }
 
-/// Large files get their checksum after their payload; they are the bytes of `to_bytes` all the same.
+/// Checks that large files, whose checksum is written after their payload, have the bytes of `to_bytes`.
 #[test]
 fn large_files_are_the_saved_form() {
     let filter = RankSelectBuilder::with_bits(18, 40).build_from(&(0..1u64 << 17).collect::<Vec<_>>()).unwrap();

@@ -20,7 +20,7 @@ fn rates<S: SlotKind>(with_bits: impl Fn(u32, u32) -> Builder<S>) {
             let filter = builder.build_from(&keys).unwrap();
             assert_eq!(filter.count_contained_bulk(&keys).unwrap(), keys.len(), "false negatives");
 
-            // What is stored says the rate exactly; it is near what theory expects of as many keys.
+            // The stored fingerprints give the rate exactly; it is near the expected rate for that number of keys.
             let expected = filter.expected_fpr(n);
             assert!(expected <= load * 2f64.powi(-(r as i32)));
             let deviation = (n as f64).sqrt() / 2f64.powi((q + r) as i32);
@@ -49,7 +49,7 @@ fn bytes_per_item_of_full_rank_and_select_filters() {
     }
 }
 
-/// The fullest filters spill over the last quotient by less than the region has room for, for any seed.
+/// Checks that the fullest filters spill over the last quotient by less than the overflow region holds, for any seed.
 #[test]
 fn hashed_keys_do_not_fill_the_overflow_region() {
     for seed in 0..200 {

@@ -44,7 +44,7 @@ proptest! {
         }
     }
 
-    /// Any damage is noticed.
+    /// Checks that any damage is noticed.
     #[test]
     fn damage_is_an_error(position in any::<prop::sample::Index>(), bit in 0..8_u32) {
         let mut bytes = function(500).to_bytes();
@@ -53,7 +53,7 @@ proptest! {
         prop_assert!(Consensus::read_from(bytes.as_slice()).is_err());
     }
 
-    /// The header can be anything.
+    /// Loads arbitrary headers.
     #[test]
     fn hostile_headers_do_no_harm(head in prop::array::uniform20(any::<u64>()), small in any::<bool>()) {
         let mut words = function(300).words().to_vec();
@@ -75,7 +75,7 @@ fn serde_and_views() {
     assert!(ConsensusView::from_words(function.words()).unwrap() == function.view());
 }
 
-/// What this version wrote once, every later one must read. Words of the function of 0 to 19.
+/// Reads a file of version 1, which every later version must read: words of the function of 0 to 19.
 #[test]
 fn version_1_is_read() {
     let keys: Vec<u64> = (0..20).collect();
@@ -100,7 +100,7 @@ fn hashes<K: Key + Sync>(overhead: f64, bucket: u32, keys: &[K]) -> [u64; 2] {
     [function.to_bytes(), numbers].map(|bytes| xxhash_rust::xxh3::xxh3_64(&bytes))
 }
 
-/// The bits that a seed gives, and the numbers that bits give, are part of the format.
+/// Compares bits by seed and numbers by bits: they are part of the format.
 #[test]
 fn version_1_stays_as_it_is() {
     let keys: Vec<u64> = (0..5000_u64).map(|i| i.pow(3)).collect();

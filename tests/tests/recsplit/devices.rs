@@ -66,7 +66,7 @@ fn keys(n: u64) -> Vec<u64> {
     (0..n).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234).collect()
 }
 
-/// The numbers that `get_bulk_into` gives in both types, and all `_device` methods, are those of the host.
+/// Compares `get_bulk_into` in both types, and all `_device` methods, with the host.
 fn agrees<M: DeviceHashKind>(function: &PerfectHash<M>, device: &Device, asked: &[u64]) {
     let mut there = function.to_device(device).unwrap();
     there.set_chunk_keys(1 << 10);
@@ -170,7 +170,7 @@ fn functions_that_are_not_minimal() {
     }
 }
 
-/// All ways to ask for keys of one type.
+/// Compares all ways to look up keys of one type.
 fn same_numbers<M: TestKind, K: Key>(device: &Device, keys: &[K]) {
     let function = M::function(100).seed(9).build_from(keys).unwrap();
     let mut there = function.to_device(device).unwrap();

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use proptest::prelude::*;
 use warpset_mphf::{Builder, Bytes, Error, External, Hash128, KeyFile, KeySource, Progress, RecSplit, Stage};
 
-/// The least that there is: some 100 thousand keys at a time.
+/// Sets the least buffers: some 100 thousand keys at a time.
 fn tight(builder: &Builder, folder: &Path) -> External {
     builder.external().memory(0).folder(folder)
 }
@@ -40,7 +40,7 @@ fn same_bits_as_in_memory() {
 
 #[test]
 fn hashes_that_crowd_together_are_spread_again() {
-    // All high halves within a 2^-24 of their range: but that is a single bucket's, of which there is no function.
+    // All high halves are within 2^-24 of their range: they belong to a single bucket, for which no function exists.
     let folder = tempfile::tempdir().unwrap();
     let crowd = |i: u64| Hash128 { high: i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24, low: i };
     let builder = RecSplit::builder().leaf_size(4).bucket_size(100);

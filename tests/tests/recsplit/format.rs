@@ -140,7 +140,7 @@ fn seal(words: &mut [u64]) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Any damage is noticed.
+    /// Checks that any damage is noticed.
     #[test]
     fn damage_is_an_error(position in any::<prop::sample::Index>(), bit in 0..8_u32) {
         let (_, function) = function(500);
@@ -150,7 +150,7 @@ proptest! {
         prop_assert!(RecSplit::read_from(bytes.as_slice()).is_err());
     }
 
-    /// Cut files are an error.
+    /// Checks that cut files are an error.
     #[test]
     fn cuts_are_an_error(position in any::<prop::sample::Index>()) {
         let (_, function) = function(500);
@@ -179,7 +179,7 @@ proptest! {
         }
     }
 
-    /// The header can be anything.
+    /// Loads arbitrary headers.
     #[test]
     fn hostile_headers_do_no_harm(head in prop::array::uniform20(any::<u64>()), small in any::<bool>()) {
         let (_, function) = function(300);
@@ -207,7 +207,7 @@ proptest! {
     }
 }
 
-/// What this version wrote once, every later one must read. Words of the function of 0 to 9 at leaf size 4.
+/// Reads a file of version 1, which every later version must read: words of the function of 0 to 9 at leaf size 4.
 #[test]
 fn version_1_is_read() {
     let keys: Vec<u64> = (0..10).collect();
@@ -227,7 +227,7 @@ fn hashes<K: Key + Sync>(builder: &Builder, keys: &[K]) -> [u64; 2] {
     [function.to_bytes(), numbers].map(|bytes| xxhash_rust::xxh3::xxh3_64(&bytes))
 }
 
-/// The bits that a seed gives, and the numbers that bits give, are part of the format.
+/// Compares bits by seed and numbers by bits: they are part of the format.
 #[test]
 fn version_1_stays_as_it_is() {
     let keys: Vec<u64> = (0..5000_u64).map(|i| i.pow(3)).collect();

@@ -23,8 +23,8 @@ fn bits_per_key_of_the_thesis_shapes() {
     }
 }
 
-/// The thesis's method at its large shapes, with few keys, which scatter by some 0.002 bits; without the lists of
-/// buckets, whose words are rounded up.
+/// Measures the thesis's method at its large shapes, with few keys, which scatter by some 0.002 bits; without the lists
+/// of buckets, whose words are rounded up.
 #[test]
 fn bits_of_the_trees_of_the_large_thesis_shapes() {
     for (leaf, bucket, n, bound) in [(14, 50, 100_000, 1.511), (14, 2000, 60_000, 1.577), (16, 2000, 12_000, 1.559)] {

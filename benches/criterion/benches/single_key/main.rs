@@ -22,7 +22,7 @@ use criterion::{BatchSize, BenchmarkGroup, Criterion, Throughput, criterion_grou
 /// Keys in a structure: more than a second-level cache holds of most of them.
 const KEYS: usize = 1 << 20;
 
-/// The first keys of a stream: 0 is inserted, 1 is not.
+/// Returns the first keys of a stream: 0 is inserted, 1 is not.
 fn keys(stream: u64, n: usize) -> Vec<u64> {
     KeySpace::new(0x2026).stream(stream).u64_keys(n)
 }
@@ -57,7 +57,7 @@ fn whole<I, R>(
     group.bench_function(name, |bencher| bencher.iter_batched_ref(&mut make, &mut work, BatchSize::LargeInput));
 }
 
-/// A peer's name with its version.
+/// Returns a peer's name with its version.
 fn peer(name: &str) -> String {
     format!("{name} {}", bench_frame::machine::version(name))
 }

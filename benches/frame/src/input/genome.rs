@@ -12,8 +12,8 @@ use super::{InputError, read_maybe_gzip};
 /// Bases in a k-mer: the longest odd window in 64 bits. Odd, so that none is its own complement.
 pub const K: usize = 31;
 
-/// The canonical k-mers of a sequence, in order, one per window of [`K`] bases. Windows with a
-/// letter other than A, C, G, T (either case) are skipped.
+/// Returns the canonical k-mers of a sequence, in order, one per window of [`K`] bases. Skips windows with a letter
+/// other than A, C, G, T (either case).
 pub fn canonical_kmers(sequence: &[u8]) -> impl Iterator<Item = u64> + '_ {
     const MASK: u64 = (1 << (2 * K)) - 1;
     let (mut forward, mut reverse, mut length) = (0u64, 0u64, 0);
@@ -35,7 +35,7 @@ pub fn canonical_kmers(sequence: &[u8]) -> impl Iterator<Item = u64> + '_ {
     })
 }
 
-/// Random letters A, C, G, T.
+/// Generates random letters A, C, G, T.
 pub fn random_letters(bases: usize, seed: u64) -> Vec<u8> {
     let words = KeySpace::new(seed).stream(0).u64_keys(bases.div_ceil(32));
     let letters = |word: &u64| std::array::from_fn::<u8, 32, _>(|i| b"ACGT"[(word >> (2 * i) & 3) as usize]);
@@ -47,7 +47,7 @@ pub fn random_letters(bases: usize, seed: u64) -> Vec<u8> {
 /// A genome, cut into canonical k-mers.
 #[derive(Clone, Debug)]
 pub struct Genome {
-    /// What to call it: its file's name, or the name of the shipped genome.
+    /// Name of the file, or of the shipped genome.
     pub name: String,
     /// One k-mer per window, in the order of the sequence; a k-mer that occurs twice is here twice.
     pub kmers: Vec<u64>,
@@ -102,7 +102,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// Against needletail's own k-mers, which are cut window by window.
+        /// Compares with needletail's k-mers, which are cut window by window.
         #[test]
         fn agrees_with_needletail(sequence in "[ACGTacgtN]{0,20}[ACGT]{0,80}[NacgtX-]{0,3}[ACGT]{0,80}") {
             let expected = needletail::bitkmer::BitNuclKmer::new(sequence.as_bytes(), K as u8, true);

@@ -5,7 +5,7 @@
 
 use rayon::prelude::*;
 
-/// How many bits of a 64-bit counter number the keys of one stream.
+/// Bits of a 64-bit counter that number the keys of one stream.
 const STREAM_BITS: u32 = 40;
 /// Bits of a key's number within its stream, for 32-bit keys: 16 streams of 2^28 keys.
 const STREAM_BITS_32: u32 = 28;
@@ -17,12 +17,12 @@ pub struct KeySpace {
 }
 
 impl KeySpace {
-    /// The key space of `seed`.
+    /// Makes the key space of `seed`.
     pub fn new(seed: u64) -> Self {
         Self { seed: mix64(seed ^ 0x9e37_79b9_7f4a_7c15) }
     }
 
-    /// Stream number `number`: below 2^24 for 64-bit keys, below 16 for 32-bit keys.
+    /// Returns stream `number`: below 2^24 for 64-bit keys, below 16 for 32-bit keys.
     pub fn stream(self, number: u64) -> Stream {
         assert!(number >> (64 - STREAM_BITS) == 0, "stream number {number} is too large");
         Stream { seed: self.seed, number }
@@ -37,19 +37,19 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The key at position `i`, below 2^40.
+    /// Returns the key at position `i`, below 2^40.
     #[inline]
     pub fn key(self, i: u64) -> u64 {
         debug_assert!(i >> STREAM_BITS == 0);
         mix64((self.number << STREAM_BITS | i) ^ self.seed)
     }
 
-    /// The first `n` keys.
+    /// Returns the first `n` keys.
     pub fn u64_keys(self, n: usize) -> Vec<u64> {
         (0..n).into_par_iter().with_min_len(1 << 14).map(|i| self.key(i as u64)).collect()
     }
 
-    /// The first `n` 32-bit keys, distinct up to `n` = 2^28 and stream 15.
+    /// Returns the first `n` 32-bit keys, distinct up to `n` = 2^28 and stream 15.
     ///
     /// # Panics
     /// If the stream has no `n` 32-bit keys.
@@ -60,7 +60,7 @@ impl Stream {
         (0..n as u32).into_par_iter().with_min_len(1 << 14).map(key).collect()
     }
 
-    /// The first `n` random strings of `length` lowercase letters each, end to end.
+    /// Returns the first `n` random strings of `length` lowercase letters each, end to end.
     ///
     /// Long ones are distinct in all likelihood: from 16 letters on there are more than 2^75 of them.
     pub fn strings(self, n: usize, length: usize) -> Strings {
@@ -89,13 +89,13 @@ pub struct Strings {
 }
 
 impl Strings {
-    /// Each string, in order.
+    /// Returns each string, in order.
     pub fn slices(&self) -> Vec<&[u8]> {
         (0..self.count).map(|i| &self.bytes[i * self.length..(i + 1) * self.length]).collect()
     }
 }
 
-/// A bijection of 64-bit words (the finaliser of SplitMix64, Steele et al., OOPSLA 2014).
+/// Permutes 64-bit words (the finaliser of SplitMix64, Steele et al., OOPSLA 2014).
 ///
 /// Deliberately not the mixer of any filter: keys must not arrive pre-hashed.
 #[inline]
@@ -105,7 +105,7 @@ pub const fn mix64(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// A bijection of 32-bit words (two rounds of multiply and xor-shift).
+/// Permutes 32-bit words (two rounds of multiply and xor-shift).
 #[inline]
 pub const fn mix32(mut x: u32) -> u32 {
     x = (x ^ (x >> 16)).wrapping_mul(0x7feb_352d);

@@ -1,4 +1,4 @@
-//! What `cargo xtask bench` feeds to the structures.
+//! Input of `cargo xtask bench`.
 //!
 //! - [`keys`]: generated keys, the same on every machine, distinct by construction.
 //! - [`genome`]: genomes in FASTA, cut into canonical k-mers.
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
 
-/// Why an input could not be used.
+/// Reason why an input could not be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InputError {
@@ -27,7 +27,7 @@ pub enum InputError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system or the decompressor said.
+        /// Error of the system or the decompressor.
         source: io::Error,
     },
     /// The file is neither FASTA nor FASTQ, or breaks off within a record.
@@ -35,7 +35,7 @@ pub enum InputError {
     NotSequence {
         /// The file.
         path: PathBuf,
-        /// What the parser said.
+        /// Error of the parser.
         reason: String,
     },
     /// The file holds no key at all.
@@ -43,12 +43,12 @@ pub enum InputError {
     NoKeys {
         /// The file.
         path: PathBuf,
-        /// What one key would have been.
+        /// Expected form of one key.
         wanted: &'static str,
     },
 }
 
-/// A reader over `input` that decompresses it if it starts with gzip's magic bytes.
+/// Opens a reader over `input` that decompresses it if it starts with gzip's magic bytes.
 pub fn maybe_gzip<'a>(input: impl Read + Send + 'a) -> io::Result<Box<dyn BufRead + Send + 'a>> {
     let mut input = BufReader::with_capacity(1 << 17, input);
     // One look at the buffer is enough: files and slices give both bytes of the magic at once.

@@ -7,23 +7,22 @@ use super::genome::Genome;
 use super::text::Lines;
 use super::{InputError, maybe_gzip};
 
-/// The genome of Escherichia coli K-12 MG1655: 4,639,645 k-mers, 4,554,207 distinct.
+/// Loads the genome of Escherichia coli K-12 MG1655: 4,639,645 k-mers, 4,554,207 distinct.
 pub fn mg1655() -> Result<Genome, InputError> {
     genome("E. coli MG1655", include_bytes!("../../../../data/ecoli-mg1655.fasta.gz"))
 }
 
-/// The genome of Escherichia coli DH1: 4,630,677 k-mers, 4,538,929 distinct, of which MG1655 has
-/// 4,530,537.
+/// Loads the genome of Escherichia coli DH1: 4,630,677 k-mers, 4,538,929 distinct; MG1655 has 4,530,537 of these.
 pub fn dh1() -> Result<Genome, InputError> {
     genome("E. coli DH1", include_bytes!("../../../../data/ecoli-dh1.fasta.gz"))
 }
 
-/// 104,334 English words, each also in [`words_large`].
+/// Loads 104,334 English words, each also in [`words_large`].
 pub fn words() -> Result<Lines, InputError> {
     lines("words", include_bytes!("../../../../data/words.gz"))
 }
 
-/// 170,421 English words.
+/// Loads 170,421 English words.
 pub fn words_large() -> Result<Lines, InputError> {
     lines("words-large", include_bytes!("../../../../data/words-large.gz"))
 }

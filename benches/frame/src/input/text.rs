@@ -9,7 +9,7 @@ use super::{InputError, read_maybe_gzip};
 #[derive(Clone, Debug, Default)]
 pub struct Lines {
     bytes: Vec<u8>,
-    /// Where each key ends.
+    /// End of each key.
     ends: Vec<usize>,
 }
 
@@ -49,7 +49,7 @@ impl Lines {
         self.ends.is_empty()
     }
 
-    /// Each key, in the order of the lines.
+    /// Returns each key, in the order of the lines.
     pub fn slices(&self) -> Vec<&[u8]> {
         let mut start = 0;
         let key = |&end| {

@@ -1,4 +1,4 @@
-//! Which part of an axis is shown, where values lie on it, which of them are named.
+//! Visible part of an axis, the places of values on it, and its labelled values.
 
 use super::Scale;
 
@@ -10,7 +10,7 @@ pub struct Range {
 }
 
 impl Range {
-    /// The range of these values.
+    /// Returns the range of these values.
     pub fn over(scale: Scale, values: impl Iterator<Item = f64>) -> Self {
         let usable = values.filter(|value| value.is_finite() && (scale.is_even() || *value > 0.0));
         let (low, high) = usable.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)));
@@ -32,7 +32,7 @@ impl Range {
         value.is_finite() && (self.scale.is_even() || value > 0.0)
     }
 
-    /// Where a value lies, from 0 to 1; values that a logarithm cannot show lie at 0.
+    /// Returns the place of a value, from 0 to 1; values that a logarithm cannot show are at 0.
     pub fn part(&self, value: f64) -> f64 {
         let part = match self.scale {
             Scale::Linear | Scale::FromLeast => (value - self.low) / (self.high - self.low),
@@ -42,7 +42,7 @@ impl Range {
         part.clamp(0.0, 1.0)
     }
 
-    /// At most about `wanted` round numbers within the range.
+    /// Returns about `wanted` round numbers within the range, at most.
     pub fn ticks(&self, wanted: usize) -> Vec<f64> {
         let inside = |value: &f64| *value >= self.low && *value <= self.high;
         match self.scale {

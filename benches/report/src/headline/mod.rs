@@ -20,14 +20,14 @@ pub use screen::{count, ratio, screen, wrap};
 
 const FILE: &str = include_str!("lines.json");
 
-/// What the file has.
+/// Contents of the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Lines {
     structures: Vec<Structure>,
     lines: Vec<Choice>,
-    /// By structure, how the names of the variants begin that papers brought and nobody should take: rows of their own,
-    /// which count in no summary.
+    /// Prefixes of variants' names, by structure, that papers describe and users should avoid. These variants have rows
+    /// of their own, which no summary counts.
     yardsticks: BTreeMap<String, Vec<String>>,
 }
 
@@ -42,20 +42,20 @@ impl Lines {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Structure {
-    /// As rows name it.
+    /// Name in rows.
     name: String,
-    /// As a sentence names it.
+    /// Name in sentences.
     plural: String,
 }
 
-/// One operation, and which of its rows stands for it.
+/// Operation, with the choice of its representative row.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Choice {
     structure: String,
-    /// What the line says.
+    /// Title of the line.
     title: String,
-    /// As rows name it.
+    /// Name of the operation in rows.
     operation: String,
     /// Parameters that the row must have, one of several where it is a list; `null`: must not have.
     #[serde(default)]
@@ -87,7 +87,7 @@ impl Choice {
             && self.params.iter().all(has)
     }
 
-    /// The row that stands for the operation; one that has a peer before others.
+    /// Returns the representative row of the operation; one with a peer before others.
     fn row<'a>(&self, rows: &'a [Record], backend: &str) -> Option<&'a Record> {
         let size = |row: &Record| {
             let largest = self.largest.iter().map(|name| row.number(name).unwrap_or_default());
@@ -110,20 +110,20 @@ impl Choice {
 
 /// One line: an operation on a backend.
 pub struct Line<'a> {
-    /// What the operation is.
+    /// Title of the operation.
     pub title: String,
-    /// The row that stands for it.
+    /// Representative row.
     pub row: &'a Record,
-    /// What the row was measured on.
+    /// Run of the row.
     pub about: &'a About,
     /// Whether it is a paper's way, beside which ours stands.
     pub is_yardstick: bool,
-    /// What a CUDA program reached, for a row of a GPU.
+    /// Rate of a CUDA program, for a row of a GPU.
     pub rival: Option<Rival>,
 }
 
 impl Line<'_> {
-    /// `cuda`, or the threads of the CPU.
+    /// Returns `cuda`, or the threads of the CPU.
     pub fn on(&self) -> String {
         match self.row.number("threads") {
             Some(threads) if self.row.backend == "cpu" => format!("cpu x{threads}"),
@@ -131,13 +131,13 @@ impl Line<'_> {
         }
     }
 
-    /// The fastest other library, or the CUDA program with its rate.
+    /// Returns the fastest other library, or the CUDA program with its rate.
     pub fn peer(&self) -> Option<String> {
         let rival = self.rival.as_ref().map(|rival| format!("{} {}", rival.program, rate(rival.rate)));
         rival.or_else(|| self.row.peer.clone())
     }
 
-    /// Our rate over the peer's; none where the CUDA program did other work or ran on another GPU.
+    /// Returns our rate over the peer's; none if the CUDA program did other work or ran on another GPU.
     pub fn ratio(&self) -> Option<f64> {
         match &self.rival {
             Some(rival) => rival.is_like(self.row).then(|| Some(self.row.items_per_second? / rival.rate))?,
@@ -150,7 +150,7 @@ fn lines_of_file() -> Lines {
     serde_json::from_str(FILE).expect("a test reads it")
 }
 
-/// The lines that the runs have rows for, each from the first run that has one.
+/// Returns the lines that the runs have rows for, each from the first run that has one.
 pub fn lines(runs: &[Run]) -> Vec<Line<'_>> {
     let mut lines = Vec::new();
     let file = lines_of_file();
@@ -171,12 +171,13 @@ pub fn lines(runs: &[Run]) -> Vec<Line<'_>> {
     lines
 }
 
-/// Name and title of every structure, in the order of the table.
+/// Returns name and title of every structure, in the order of the table.
 pub fn structures() -> Vec<(String, String)> {
     lines_of_file().structures.into_iter().map(|structure| (structure.name, structure.plural)).collect()
 }
 
-/// One sentence per structure that has rows: how much was timed and verified, and how it did beside other libraries.
+/// Writes one sentence per structure with rows: how much was timed and verified, and the comparison with other
+/// libraries.
 pub fn sentences<'a>(rows: impl Iterator<Item = &'a Record> + Clone) -> Vec<String> {
     let file = lines_of_file();
     let rows = rows.filter(|row| !file.is_yardstick(row));

@@ -1,4 +1,4 @@
-//! What CUDA programs reached, for rows of a GPU: `rivals.json`, with the day and the GPU of each measurement.
+//! Rates of CUDA programs, for rows of a GPU: `rivals.json`, with the day and the GPU of each measurement.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use bench_record::Record;
 
-/// What the file has.
+/// Contents of the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rivals {
@@ -36,9 +36,9 @@ pub struct Rival {
     pub rate: f64,
     /// Day of the measurement.
     pub date: String,
-    /// How large the work was: parameters of rows, and `n`.
+    /// Size of the work: parameters of rows, and `n`.
     size: BTreeMap<String, f64>,
-    /// What else is to be known.
+    /// Conditions of the measurement.
     pub note: String,
     /// Whether its work is ours, so that a ratio may stand beside it.
     #[serde(default = "yes")]
@@ -52,13 +52,13 @@ fn yes() -> bool {
 /// The largest ratio of a size of ours to that of a rival beside it.
 const NEAR: f64 = 8.0;
 
-/// The file.
+/// Reads the file.
 pub fn read() -> Rivals {
     serde_json::from_str(include_str!("rivals.json")).expect("a test reads it")
 }
 
 impl Rivals {
-    /// The rival of a line's row whose size is nearest to that of the row, if one is near.
+    /// Returns the rival of a line's row with the nearest size, if one is near.
     pub fn of(&self, line: &str, row: &Record) -> Option<Rival> {
         let of_line = self.rows.iter().filter(|rival| rival.structure == row.structure && rival.line == line);
         let near = of_line.filter_map(|rival| Some((rival.distance(row)?, rival)));
@@ -68,7 +68,7 @@ impl Rivals {
 }
 
 impl Rival {
-    /// How far the sizes are apart, as the largest ratio; `None` if they are not near.
+    /// Returns the largest ratio between the sizes; `None` if they are not near.
     fn distance(&self, row: &Record) -> Option<f64> {
         let ratio = |(name, &theirs): (&String, &f64)| {
             let ours = if name == "n" { row.n as f64 } else { row.number(name)? };
@@ -84,7 +84,7 @@ impl Rival {
         self.same_work && row.device.starts_with(&self.gpu)
     }
 
-    /// The sizes in words.
+    /// Renders the sizes in words.
     pub fn sizes(&self) -> String {
         let sizes = self.size.iter().map(|(name, size)| format!("{} {}", name.replace('_', " "), super::count(*size)));
         sizes.collect::<Vec<_>>().join(", ")

@@ -19,7 +19,7 @@ const LEGEND: &str = "bits: of memory per item; limit: share of what the memory 
     alone in this run; peer: the fastest other library for the same work, of ordered dictionaries an ordered one, of perfect hash \
     functions one that is as small; ratio: times the rate of the peer; 8/100: leaf and bucket size.";
 
-/// The table of the lines, and a sentence per structure.
+/// Renders the table of the lines, and a sentence per structure.
 pub fn screen(run: &Run) -> String {
     let (yardsticks, ours): (Vec<_>, Vec<_>) =
         lines(std::slice::from_ref(run)).into_iter().partition(|line| line.is_yardstick);
@@ -60,7 +60,7 @@ fn table(ours: &[Line<'_>], yardsticks: &[Line<'_>]) -> String {
             *width = cell.chars().count().max(*width);
         }
     }
-    // What does not fit is cut from the peers' names first, then from the words that are longest.
+    // A line that is too wide loses first letters of the peers' names, then of its longest words.
     while widths.iter().sum::<usize>() + 2 * (widths.len() - 1) > WIDTH {
         let longest = WORDS.into_iter().max_by_key(|&column| widths[column]).unwrap_or_default();
         widths[if widths[PEER] > 18 { PEER } else { longest }] -= 1;
@@ -97,7 +97,7 @@ fn cells(line: &Line<'_>, heading: &str) -> [String; HEADER.len()] {
     ]
 }
 
-/// A ratio with two figures that count.
+/// Renders a ratio with two significant figures.
 pub fn ratio(value: f64) -> String {
     if value < 0.1 {
         let digits = (1.0 - value.max(1e-9).log10().floor()) as usize;
@@ -107,7 +107,7 @@ pub fn ratio(value: f64) -> String {
     }
 }
 
-/// At most `width` letters, the last one an ellipsis where some are missing.
+/// Cuts a text to `width` letters; an ellipsis replaces the last one if some are missing.
 fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
@@ -115,7 +115,7 @@ fn cut(text: &str, width: usize) -> String {
     text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// A number of items in few letters: `2^24`, `4.55 M`.
+/// Renders a number of items in few letters: `2^24`, `4.55 M`.
 pub fn count(n: f64) -> String {
     match n {
         n if n >= 1024.0 && n.log2().fract() == 0.0 => format!("2^{:.0}", n.log2()),
@@ -129,7 +129,7 @@ pub fn count(n: f64) -> String {
     .replace(".0 ", " ")
 }
 
-/// A row in a few words: the operation, the variant, the threads.
+/// Describes a row: the operation, the variant, the threads.
 pub fn what(row: &Record) -> String {
     let mut words = vec![row.operation.clone()];
     words.extend(row.text("variant").map(String::from));
@@ -141,7 +141,7 @@ pub fn what(row: &Record) -> String {
     words.join(", ")
 }
 
-/// The text in lines of at most [`WIDTH`] columns; what the first begins with, and what the others.
+/// Wraps the text to lines of at most [`WIDTH`] columns, with a prefix for the first line and one for the others.
 pub fn wrap(text: &str, first: &str, others: &str) -> String {
     let mut lines = vec![first.to_owned()];
     for word in text.split(' ') {

@@ -11,7 +11,7 @@ use crate::rows::{groups, study};
 use bench_record::Record;
 
 const RATIO: Axis = Axis { label: "times as fast", scale: Scale::FromLeast, show: |ratio| format!("{ratio:.2}") };
-/// What rows with the 64-bit finaliser are called after the method.
+/// Suffix of the method in rows with the 64-bit finaliser.
 const BITS_64: &str = ", 64-bit remix";
 /// Functions of fewer keys say little of time and space.
 const ENOUGH: f64 = 10_000.0;
@@ -22,7 +22,7 @@ fn shape(row: &Record) -> Option<Shape> {
     Some((row.number("leaf")?, row.number("bucket")?))
 }
 
-/// The figures; those that the rows do not fill are empty.
+/// Returns the figures; those without rows are empty.
 pub fn figures(rows: &[&Record]) -> Vec<Figure> {
     vec![remixed_queries(rows), remix_front(rows), several_devices(rows), device_front(rows)]
 }

@@ -15,7 +15,7 @@ const RATIO: Axis = Axis { label: "times as fast", scale: Scale::Linear, show: |
 
 /// The study of whole builds.
 pub const STUDY: &str = "leaf sizes on a device";
-/// What speed-ups refer to: one thread without vectors and rotation.
+/// Reference of speed-ups: one thread without vectors and rotation.
 const ORIGINAL: &str = "brute force, sequential";
 /// The finaliser of the comparison, as rows name it.
 const OTHER_REMIX: &str = ", 64-bit remix";
@@ -26,7 +26,7 @@ const ENOUGH_ON_DEVICE: u64 = 100_000;
 
 type Shape = (f64, f64);
 
-/// Leaf and bucket size.
+/// Returns leaf and bucket size.
 fn shape(row: &Record) -> Option<Shape> {
     Some((row.number("leaf")?, row.number("bucket")?))
 }
@@ -38,21 +38,21 @@ fn builds<'a>(rows: &[&'a Record]) -> Vec<&'a Record> {
     builds
 }
 
-/// What it is, for a legend.
+/// Returns the label for a legend.
 fn label(row: &Record) -> Option<String> {
     let name = row.text("variant")?;
     let queues = row.number("work_queues").map_or_else(String::new, |queues| format!(", {queues} work queues"));
     Some(if row.backend == "cpu" { name.to_owned() } else { format!("{name}{queues}, GPU") })
 }
 
-/// How many times as fast as the original at the same shape.
+/// Returns the speed-up over the original at the same shape.
 fn speed_up(builds: &[&Record], row: &Record) -> Option<f64> {
     let original =
         |base: &&&Record| base.text("variant") == Some(ORIGINAL) && base.n >= ENOUGH && shape(base) == shape(row);
     Some(nanoseconds(builds.iter().find(original)?)? / nanoseconds(row)?)
 }
 
-/// One point per leaf size: where several files have it, that of the first.
+/// Keeps one point per leaf size: if several files have it, that of the first.
 fn once(mut all: Vec<Series>) -> Vec<Series> {
     for series in &mut all {
         let mut seen = Vec::new();
@@ -66,7 +66,7 @@ fn once(mut all: Vec<Series>) -> Vec<Series> {
     all
 }
 
-/// The figures; those that the rows do not fill are empty.
+/// Returns the figures; those without rows are empty.
 pub fn figures(rows: &[&Record]) -> Vec<Figure> {
     let builds = builds(rows);
     let mut figures = Vec::new();
@@ -113,7 +113,7 @@ pub fn figures(rows: &[&Record]) -> Vec<Figure> {
     figures
 }
 
-/// A point of the thesis as a series.
+/// Makes a series of a point of the thesis.
 fn of_thesis(point: &Point, colour: usize) -> Option<Series> {
     let name = format!("paper: {}", point.implementation);
     Some(Series { name, points: vec![(point.leaf?, point.value?)], style: Style::Paper, colour })
@@ -176,7 +176,7 @@ fn work_queues(builds: &[&Record]) -> Figure {
     )
 }
 
-/// The greatest speed-up of each kind of build, for table 6.1: name, speed-up, bucket and leaf size.
+/// Returns the greatest speed-up of each kind of build, for table 6.1: name, speed-up, bucket and leaf size.
 pub fn greatest(rows: &[&Record]) -> Vec<Vec<String>> {
     let builds = builds(rows);
     let on_device: Vec<&Record> = builds.iter().copied().filter(|row| row.backend != "cpu").collect();
@@ -192,7 +192,7 @@ pub fn greatest(rows: &[&Record]) -> Vec<Vec<String>> {
     groups(&on_device, label).into_iter().filter_map(line).collect()
 }
 
-/// What the thesis's text says of its figures 6.12 to 6.21, and the greatest of ours.
+/// Compares the thesis's text on its figures 6.12 to 6.21 with the greatest of our values.
 pub fn beside_the_thesis(rows: &[&Record]) -> Grid {
     let builds = builds(rows);
     let greatest = |figure: &Figure| {

@@ -12,7 +12,7 @@ const SPACES: &str = "spaces";
 /// The study on devices.
 const DEVICE_SPACES: &str = "spaces on a device";
 
-/// Where functions are built: a study, a label, and whether a row is of it.
+/// Place of builds: a study, a label, and whether a row is of it.
 struct Place {
     study: &'static str,
     label: &'static str,
@@ -42,7 +42,8 @@ fn points(rows: &[&Record], place: &Place, is_consensus: bool) -> Vec<(f64, f64)
     points
 }
 
-/// The time at a space, between the points on both sides; as at the end beyond the last of them.
+/// Interpolates the time at a space between the points on both sides; beyond the last points, returns the time of the
+/// nearest.
 fn time_at(points: &[(f64, f64)], bits: f64) -> Option<f64> {
     let after = points.iter().position(|point| point.0 >= bits);
     Some(match after {
@@ -55,7 +56,7 @@ fn time_at(points: &[(f64, f64)], bits: f64) -> Option<f64> {
     })
 }
 
-/// The most bits per key below which Consensus is always built faster.
+/// Returns the most bits per key below which Consensus is always built faster.
 fn crossing(consensus: &[(f64, f64)], others: &[(f64, f64)]) -> Option<f64> {
     let is_faster = |bits: f64| match (time_at(consensus, bits), time_at(others, bits)) {
         (Some(own), Some(other)) => own < other,
@@ -68,7 +69,7 @@ fn crossing(consensus: &[(f64, f64)], others: &[(f64, f64)]) -> Option<f64> {
     faster.last()
 }
 
-/// Time over space of both kinds.
+/// Plots time over space of both kinds.
 pub fn figure(rows: &[&Record]) -> Figure {
     let mut all = Vec::new();
     for place in &PLACES {
@@ -89,7 +90,7 @@ pub fn figure(rows: &[&Record]) -> Figure {
     )
 }
 
-/// From which space on Consensus is built faster.
+/// Makes the table of spaces from which Consensus is built faster.
 pub fn crossings(rows: &[&Record]) -> Grid {
     let line = |place: &Place| {
         let [others, own] = [false, true].map(|is_consensus| points(rows, place, is_consensus));

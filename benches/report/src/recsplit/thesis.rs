@@ -1,7 +1,7 @@
-//! What the thesis says of its own measurements: D. Bez, "Perfect Hash Function Generation on the GPU with RecSplit",
-//! master's thesis, KIT 2022, chapter 6, on an Intel Core i7-11700 and an Nvidia RTX 3090. The values are those of its
-//! table and of its text; the figures are drawn, and what only they show cannot be read from the text. The file has a
-//! line for each of them nonetheless, with its page.
+//! Measurements that the thesis reports: D. Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's
+//! thesis, KIT 2022, chapter 6, on an Intel Core i7-11700 and an Nvidia RTX 3090. The values are those of its table and
+//! of its text; values that only the drawn figures show cannot be read from the text. The file has a line for each of
+//! them nonetheless, with its page.
 
 const FILE: &str = include_str!("thesis.csv");
 
@@ -17,13 +17,13 @@ pub struct Point {
     /// The shape, where it is said.
     pub bucket: Option<f64>,
     pub leaf: Option<f64>,
-    /// How the value is meant: "up to", "about", or nothing.
+    /// Relation to the value: "up to", "about", or nothing.
     pub relation: &'static str,
     /// The value, if the text has one.
     pub value: Option<f64>,
     /// The quantity.
     pub what: &'static str,
-    /// What else is said.
+    /// Remark.
     pub note: &'static str,
 }
 
@@ -36,7 +36,7 @@ impl Point {
         Some(Self { figure, page: page.parse().ok()?, implementation, bucket, leaf, relation, value, what, note })
     }
 
-    /// The value in words.
+    /// Renders the value in words.
     pub fn value_in_words(&self) -> String {
         match self.value {
             Some(value) => format!("{} {value}", self.relation).trim_start().into(),
@@ -45,12 +45,12 @@ impl Point {
     }
 }
 
-/// All lines of the file.
+/// Returns all lines of the file.
 pub fn points() -> impl Iterator<Item = Point> {
     FILE.lines().skip(1).filter_map(Point::of)
 }
 
-/// The greatest speed-ups over the original: table 6.1.
+/// Returns the greatest speed-ups over the original: table 6.1.
 pub fn speed_ups() -> impl Iterator<Item = Point> {
     points().filter(|point| point.figure == "Table 6.1")
 }

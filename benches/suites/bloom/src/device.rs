@@ -27,7 +27,7 @@ const ASKED: usize = 1 << 27;
 /// Filters beyond it are inserted into and asked, no more: there is no room for another.
 const LARGE: usize = 1 << 33;
 
-/// Filter sizes: in the L2 cache, beyond it; the emulator gets a size for a test.
+/// Returns filter sizes: in the L2 cache, beyond it; the emulator gets a size for a test.
 fn sizes(device: &Device, effort: Effort) -> &'static [usize] {
     match (device.is_emulator(), effort) {
         (true, _) => &[1 << 12],
@@ -37,7 +37,7 @@ fn sizes(device: &Device, effort: Effort) -> &'static [usize] {
     }
 }
 
-/// One step per filter size and variant for each device.
+/// Makes one step per filter size and variant for each device.
 pub fn steps(setup: &Setup) -> Vec<Step> {
     let mut steps = Vec::new();
     for device in setup.devices() {
@@ -129,14 +129,14 @@ pub struct OnDevice<L: Queued> {
 }
 
 impl<L: Queued> OnDevice<L> {
-    /// An empty filter.
+    /// Makes an empty filter.
     pub fn new(device: &Device, variant: Variant, layout: L, study: Option<&'static str>) -> anyhow::Result<Self> {
         let filter = Builder::with_layout(layout).on(device).build()?;
         let n = (filter.memory_bytes() as usize * 8 / BITS_PER_KEY).min(MOST);
         Ok(Self { device: device.clone(), stream: device.new_stream()?, variant, filter, n, study })
     }
 
-    /// A row of an operation on `n` keys.
+    /// Makes a row of an operation on `n` keys.
     pub fn row(&self, operation: &str, n: usize, seconds: f64) -> Record {
         let bytes = self.filter.memory_bytes();
         let row = Record::new("bloom", operation, n).time(seconds).by(self.variant.name(), false);
@@ -155,12 +155,13 @@ impl<L: Queued> OnDevice<L> {
         session.add(&Target::Gpu(self.device.clone()), Threads::All, row, right);
     }
 
-    /// How many of `keys` the filter claims to contain.
+    /// Counts the `keys` that the filter claims to contain.
     pub fn count(&self, keys: &DeviceVec<u64>) -> anyhow::Result<usize> {
         Ok(self.filter.count_contained_device(keys.as_slice())?)
     }
 
-    /// The device's time for what `work` queues, into a filter that is `emptied` before each repeat or stays as it is.
+    /// Measures, on the device's clock, the work that `work` queues, into a filter that is `emptied` before each repeat
+    /// or stays unchanged.
     ///
     /// `work` may rely on this: no other work touches the filter until the stream has been waited for.
     pub fn seconds(
@@ -183,7 +184,7 @@ impl<L: Queued> OnDevice<L> {
         Ok(seconds)
     }
 
-    /// The first keys of a stream, made on the device.
+    /// Generates the first keys of a stream on the device.
     pub fn keys(&self, number: u64, n: usize) -> anyhow::Result<DeviceVec<u64>> {
         let mut keys = self.device.alloc_uninit::<u64>(n)?;
         let config = LaunchConfig::new(self.device.properties().multiprocessors * 16, limits::BLOCK);
@@ -320,7 +321,7 @@ fn test_and_insert<L: Queued>(
     Ok(())
 }
 
-/// The union of two halves is the whole.
+/// Measures a union, and checks that the union of two halves is the whole.
 fn union<L: Queued>(
     session: &mut Session,
     subject: &mut OnDevice<L>,

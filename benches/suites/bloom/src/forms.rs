@@ -10,7 +10,7 @@ use super::{ABSENT, INSERTED, plausible};
 use bench_frame::clock::Effort;
 use bench_frame::suite::{Session, Step};
 
-/// The steps of one device.
+/// Makes the steps of one device.
 pub fn steps(device: &Device, effort: Effort) -> Vec<Step> {
     let sizes: &[usize] = match (device.is_emulator(), effort) {
         (true, _) => &[1 << 12],

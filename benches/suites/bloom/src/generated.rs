@@ -12,7 +12,7 @@ use bench_frame::suite::{Session, Setup, Step, Target, Threads};
 use bench_frame::table;
 use bench_record::Record;
 
-/// Filter sizes in bytes: in the first-level cache, in the second, beyond, in memory.
+/// Returns filter sizes in bytes: in the first-level cache, in the second, beyond, in memory.
 fn sizes(effort: Effort) -> &'static [usize] {
     match effort {
         Effort::Quick => &[1 << 16, 1 << 23],
@@ -21,7 +21,7 @@ fn sizes(effort: Effort) -> &'static [usize] {
     }
 }
 
-/// CPU steps: one per filter size for us, one for the peers.
+/// Makes the CPU steps: one per filter size for us, one for the peers.
 pub fn steps(setup: &Setup) -> Vec<Step> {
     if !setup.cpu() {
         return Vec::new();
@@ -87,7 +87,7 @@ struct On {
 }
 
 impl On {
-    /// A row of an operation on `n` keys, all that the filter is for.
+    /// Makes a row of an operation on `n` keys, the number that the filter is sized for.
     fn row(self, operation: &str, n: usize, seconds: f64, filter: &dyn Subject, limit: Option<f64>) -> Record {
         let mut row =
             Record::new("bloom", operation, n).time(seconds).by(self.measured.name(), self.measured.is_peer());
@@ -151,7 +151,7 @@ impl On {
         if ours { self.union(session, keys, &*filter) } else { Ok(()) }
     }
 
-    /// The union of two halves is the whole.
+    /// Measures a union, and checks that the union of two halves is the whole.
     fn union(self, session: &mut Session, keys: &[u64], whole: &dyn Subject) -> anyhow::Result<()> {
         let On { bytes, measured, threads } = self;
         let (low, high) = keys.split_at(keys.len() / 2);

@@ -14,7 +14,7 @@ use bench_frame::suite::{Session, Setup, Step, Target, Threads};
 use bench_frame::table;
 use bench_record::Record;
 
-/// A step for each CUDA device.
+/// Makes a step for each CUDA device.
 pub fn steps(setup: &Setup) -> Vec<Step> {
     let devices = setup.devices().filter(|device| !device.is_emulator()).cloned();
     devices
@@ -91,7 +91,7 @@ fn end_to_end(session: &mut Session, device: &Device) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// From which number of keys on is the GPU worth the way to it?
+/// Measures by the number of keys per call, to find the number from which the GPU pays.
 fn break_even(session: &mut Session, device: &Device) -> anyhow::Result<()> {
     let most = if session.effort == Effort::Quick { 22 } else { 26 };
     let keys = KeySpace::new(SEED).stream(INSERTED).u64_keys(1 << most);
@@ -129,8 +129,8 @@ fn break_even(session: &mut Session, device: &Device) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// From which number of keys a call on the device is ahead, given how many times faster it is, by number of keys; and
-/// where, beyond that, it is slower again.
+/// Words the result: the number of keys per call from which the device is ahead, given its speed-up by number of keys,
+/// and larger numbers at which it is slower again.
 fn pays_from(ratios: &[(usize, f64)]) -> String {
     let count = |n: usize| indicatif::HumanCount(n as u64);
     let Some(first) = ratios.iter().position(|(_, ratio)| *ratio > 1.0) else {

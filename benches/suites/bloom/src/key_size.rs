@@ -20,7 +20,7 @@ pub const LENGTHS: [usize; 9] = [8, 16, 32, 64, 128, 256, 512, 1024, 2048];
 /// The most bytes that the strings of one length take on a device.
 const MOST_BYTES: usize = 1 << 29;
 
-/// One step for the CPU, one for each device.
+/// Makes one step for the CPU, one for each device.
 pub fn steps(setup: &Setup) -> Vec<Step> {
     let title = "bloom: build time by key size (Rao's Figure 7)";
     let mut steps = Vec::new();
@@ -40,7 +40,7 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
 struct Kind {
     key: &'static str,
     bytes: usize,
-    /// What is measured, for the legend.
+    /// Measured part, for the legend.
     part: &'static str,
 }
 
@@ -100,7 +100,7 @@ impl Filters {
     }
 }
 
-/// One row of the CPU.
+/// Adds one row of the CPU.
 fn build<F: Insert + Send, K: Key>(
     session: &mut Session,
     variant: Variant,
@@ -152,7 +152,7 @@ impl DeviceFilters<'_> {
     }
 }
 
-/// One row of a device.
+/// Adds one row of a device.
 fn build_on<L: Queued, K: DeviceKeys + Copy>(
     session: &mut Session,
     device: &Device,

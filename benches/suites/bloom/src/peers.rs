@@ -32,7 +32,7 @@ impl Peer {
         Peer::Parquet,
     ];
 
-    /// Name and version.
+    /// Returns name and version.
     pub fn name(self) -> String {
         match self {
             Peer::Fastbloom => format!("fastbloom {}", machine::version("fastbloom")),
@@ -42,7 +42,7 @@ impl Peer {
         }
     }
 
-    /// A filter for `n` keys and a false-positive rate.
+    /// Makes a filter for `n` keys and a false-positive rate.
     pub fn for_capacity(self, n: usize, fpr: f64) -> anyhow::Result<Box<dyn Subject>> {
         let atomic = AtomicBloomFilter::with_false_pos(fpr);
         Ok(match self {
@@ -58,8 +58,8 @@ impl Peer {
         matches!(self, Peer::Fastbloom | Peer::FastbloomFoldhash)
     }
 
-    /// An empty filter of `bytes`, which is a multiple of 32, for `n` keys; `parallel` picks the form that several
-    /// threads may fill.
+    /// Makes an empty filter of `bytes`, which is a multiple of 32, for `n` keys; `parallel` picks the form that
+    /// several threads may fill.
     pub fn build(self, bytes: usize, n: usize, parallel: bool) -> Box<dyn Subject> {
         let (plain, atomic) = (BloomFilter::with_num_bits(bytes * 8), AtomicBloomFilter::with_num_bits(bytes * 8));
         match (self, parallel) {
@@ -120,7 +120,7 @@ macro_rules! answer_in_order {
 #[cfg(feature = "peers")]
 use {answer, answer_in_order, each};
 
-/// What both forms of `fastbloom` have alike.
+/// Methods that both forms of `fastbloom` have in common.
 macro_rules! fastbloom {
     () => {
         fn clear(&mut self) -> anyhow::Result<()> {

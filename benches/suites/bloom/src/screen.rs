@@ -9,7 +9,7 @@ use super::variant::Variant;
 use bench_frame::screen::{FPR, Said, Screen};
 use bench_frame::suite::{Session, Setup, Step, Target, Threads};
 
-/// The screens on genomes and on words, in this order.
+/// Makes the screens on genomes and on words, in this order.
 pub fn steps(setup: &Setup) -> Vec<Step> {
     // The emulator is for small sizes: it takes part in the generated input only.
     let targets: Vec<Target> = setup.targets.iter().filter(|target| !target.is_emulator()).cloned().collect();
@@ -41,8 +41,8 @@ fn words(session: &mut Session, targets: &[Target]) -> anyhow::Result<()> {
     of_files(session, targets, names, &input.present.slices(), &input.asked.slices())
 }
 
-/// The user's keys, and those of a second file; without one, as many that are not among them: each key with a byte
-/// more.
+/// Screens the user's keys, and those of a second file; without one, the same number of absent keys: each key with a
+/// byte more.
 fn own(session: &mut Session, targets: &[Target]) -> anyhow::Result<()> {
     let input = session.input();
     let present = input.present.slices();
@@ -76,7 +76,7 @@ fn of_files(
 struct Asked<'a> {
     /// Distinct keys in the set.
     distinct: usize,
-    /// How many of the absent ones nobody brought.
+    /// Number of generated keys among the absent ones.
     made: usize,
     shared: Vec<&'a [u8]>,
     absent: Vec<&'a [u8]>,

@@ -15,7 +15,7 @@ use bench_frame::suite::{Session, Setup, Step, Target, Threads};
 use bench_frame::table::percent;
 use bench_record::Record;
 
-/// The studies; they are of the filters themselves, not of a backend, so the CPU makes them.
+/// Makes the studies; they are of the filters themselves, not of a backend, so the CPU makes them.
 pub fn steps(setup: &Setup) -> Vec<Step> {
     if !setup.cpu() {
         return Vec::new();
@@ -29,7 +29,7 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
     steps.map(Step::except_quick).into()
 }
 
-/// What the builders take for ten million keys, by theory.
+/// Computes the builders' bits per key for ten million keys, by theory.
 fn bits_per_key(session: &mut Session) -> anyhow::Result<()> {
     const KEYS: u64 = 10_000_000;
     let mut push = |name: String, fpr: f64, words: u64, hashes: u32| {
@@ -144,10 +144,10 @@ const BUCKETS: usize = 48;
 /// Bytes of the strings of Table 1.
 const STRING: usize = 41;
 
-/// The paper's geometry (sections 5.1 and 5.2): 48 buckets of 40,949 bits, 7 hashes, strings of 41 bytes. First whole
-/// buckets, restarted by another mix of the same hash, as our builder does; then batches of 256 keys per bucket,
-/// restarted with other strings, since most of these functions have no seed (`docs/bloom.md` says why that is what the
-/// paper counts).
+/// Measures the paper's geometry (sections 5.1 and 5.2): 48 buckets of 40,949 bits, 7 hashes, strings of 41 bytes.
+/// First whole buckets, restarted by another mix of the same hash, as our builder does; then batches of 256 keys per
+/// bucket, restarted with other strings, since most of these functions have no seed (`docs/bloom.md` says why the paper
+/// counts these).
 fn first_level_hashes(session: &mut Session) -> anyhow::Result<()> {
     let Some(shape) = BucketShape::new(1280, 7) else { anyhow::bail!("the paper's bucket is not allowed") };
     let trials = if session.effort == Effort::Quick { 3 } else { 9 };
@@ -156,7 +156,7 @@ fn first_level_hashes(session: &mut Session) -> anyhow::Result<()> {
         FirstLevel::Mixed => "mixed (ours)",
     };
     let all: Vec<FirstLevel> = StringHash::ALL.into_iter().map(FirstLevel::String).chain([FirstLevel::Mixed]).collect();
-    // Two choices converge at once with any decent hash: the paper's best one and ours stand for them.
+    // Two choices converge at once with any decent hash: the paper's best one and ours suffice.
     let of_two = [FirstLevel::String(StringHash::Bkdr), FirstLevel::Mixed];
     for (choices, functions) in [(1, &all[..]), (2, &of_two[..])] {
         for &first_level in functions {
@@ -206,7 +206,7 @@ fn fits(function: StringHash, n: usize, draw: u64) -> bool {
     })
 }
 
-/// The median of the trials; those that were given up count as infinitely many.
+/// Adds the median of the trials; trials that were given up count as infinite.
 fn push_restarts(
     session: &mut Session,
     of: &str,

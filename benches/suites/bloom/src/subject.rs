@@ -13,7 +13,7 @@ pub enum Keys<'a> {
     Bytes(&'a [&'a [u8]]),
 }
 
-/// What `$body` is for the keys of either kind.
+/// Evaluates `$body` with the keys of either kind.
 macro_rules! with_keys {
     ($keys:expr, |$slice:ident| $body:expr) => {
         match $keys {
@@ -24,7 +24,7 @@ macro_rules! with_keys {
 }
 
 impl<'a> Keys<'a> {
-    /// How many.
+    /// Returns the number of keys.
     pub fn len(self) -> usize {
         with_keys!(self, |keys| keys.len())
     }
@@ -46,7 +46,7 @@ pub trait Subject: Any + Send + Sync {
     fn test_and_insert(&mut self, keys: Keys<'_>, new: &mut [bool]) -> anyhow::Result<()>;
     /// Inserts what `other`, a filter of the same type and size, holds.
     fn merge(&mut self, other: &dyn Subject) -> anyhow::Result<()>;
-    /// The false-positive rate that its formula gives with `n` keys in it, if it has one.
+    /// Returns the false-positive rate by its formula with `n` keys in it, if it has one.
     fn theory(&self, n: usize) -> Option<f64>;
     /// Its memory.
     fn bytes(&self) -> usize;
@@ -56,7 +56,7 @@ pub trait Subject: Any + Send + Sync {
     }
 }
 
-/// `other` as what it must be for merging.
+/// Returns `other` as the type that merging needs.
 pub fn same_type<T: Subject>(other: &dyn Subject) -> anyhow::Result<&T> {
     (other as &dyn Any).downcast_ref().ok_or_else(|| anyhow::anyhow!("filters of different types are not merged"))
 }

@@ -26,12 +26,12 @@ pub enum Variant {
 const RAO_HASHES: u32 = 8;
 
 impl Variant {
-    /// The ones that real input goes through.
+    /// Returns the variants for real input.
     pub fn for_screens() -> [Variant; 4] {
         [Variant::SplitBlock, Variant::Blocked(512, 64, 7), Variant::Rao(1), Variant::Rao(2)]
     }
 
-    /// The ones that generated keys go through.
+    /// Returns the variants for generated keys.
     pub fn for_generated(effort: Effort) -> Vec<Variant> {
         let mut variants = vec![Variant::SplitBlock, Variant::Blocked(64, 64, 5), Variant::Blocked(512, 64, 8)];
         if effort > Effort::Quick {
@@ -41,7 +41,7 @@ impl Variant {
         variants
     }
 
-    /// The ones that run on devices: in full runs also shapes with other kernels.
+    /// Returns the variants for devices: in full runs also shapes with other kernels.
     pub fn for_devices(effort: Effort) -> Vec<Variant> {
         let mut variants = Self::for_generated(effort);
         if effort == Effort::Full {
@@ -51,7 +51,7 @@ impl Variant {
         variants
     }
 
-    /// In words; the bits per key of blocked filters are left to the row where the builder chooses them.
+    /// Returns the name; the bits per key of blocked filters are a parameter of the row if the builder chooses them.
     pub fn name(self) -> String {
         match self {
             Variant::SplitBlock => "split block".into(),
@@ -61,7 +61,7 @@ impl Variant {
         }
     }
 
-    /// An empty filter for `n` keys and a rate of false positives, sized by its builder.
+    /// Makes an empty filter for `n` keys and a false-positive rate, sized by its builder.
     pub fn for_capacity(self, target: &Target, n: usize, fpr: f64) -> anyhow::Result<Box<dyn Subject>> {
         macro_rules! on_target {
             ($builder:expr) => {
@@ -81,12 +81,12 @@ impl Variant {
         })
     }
 
-    /// An empty filter of `bytes` on the CPU.
+    /// Makes an empty filter of `bytes` on the CPU.
     pub fn of_size(self, bytes: usize) -> anyhow::Result<Box<dyn Subject>> {
         self.of_size_and_hashes(bytes, RAO_HASHES)
     }
 
-    /// An empty filter of `bytes` on the CPU, Rao's with `rao_hashes` bits per key.
+    /// Makes an empty filter of `bytes` on the CPU, Rao's with `rao_hashes` bits per key.
     pub fn of_size_and_hashes(self, bytes: usize, rao_hashes: u32) -> anyhow::Result<Box<dyn Subject>> {
         Ok(match self {
             Variant::SplitBlock => Box::new(Builder::with_layout(split_block(bytes)?).build()?),
@@ -98,25 +98,25 @@ impl Variant {
     }
 }
 
-/// The layout of `bytes`.
+/// Returns the layout of `bytes`.
 pub fn split_block(bytes: usize) -> anyhow::Result<SplitBlockLayout> {
     Ok(SplitBlockLayout::new(bytes as u64 / 32)?)
 }
 
-/// The layout of `bytes` in such blocks.
+/// Returns the layout of `bytes` in such blocks.
 pub fn blocked(bytes: usize, block: u32, word: u32, hashes: u32) -> anyhow::Result<BlockedLayout> {
     let shape = blocked::BlockShape::new(block, word, hashes).context("such a block is not allowed")?;
     Ok(BlockedLayout::new(bytes as u64 * 8 / u64::from(block), shape, 0)?)
 }
 
-/// At least four buckets, of the default size where there is room.
+/// Returns a layout of at least four buckets, of the default size if `bytes` suffice.
 pub fn rao(bytes: usize, choices: u32, hashes: u32) -> anyhow::Result<RaoLayout> {
     let bucket_words = (bytes / 16).min(rao::DEFAULT_BUCKET_WORDS as usize) as u32;
     let shape = rao::BucketShape::new(bucket_words, hashes).context("such a bucket is not allowed")?;
     Ok(RaoLayout::new(bytes as u64 / (4 * u64::from(bucket_words)), shape, choices, FirstLevel::Mixed, 0)?)
 }
 
-/// [`rao()`] with the bits per key for which 16 bits of memory per key leave room.
+/// Returns [`rao()`] with the bits per key that fit into 16 bits of memory per key.
 pub fn rao_of_size(bytes: usize, choices: u32) -> anyhow::Result<RaoLayout> {
     rao(bytes, choices, RAO_HASHES)
 }

@@ -30,7 +30,7 @@ fn sizes(device: &Device, effort: Effort) -> &'static [usize] {
     }
 }
 
-/// One step per size.
+/// Makes one step per size.
 pub fn steps(device: &Device, effort: Effort) -> Vec<Step> {
     sizes_on(device, sizes(device, effort), |n| format!("fuse: {n} keys"), measure_all)
 }

@@ -15,7 +15,7 @@ use bench_frame::suite::{Session, Step, Target, Threads};
 /// Keys that are asked for.
 const ASKED: usize = 1 << 21;
 
-/// One step per size and width.
+/// Makes one step per size and width.
 pub fn steps(effort: Effort) -> Vec<Step> {
     let sizes: &[usize] = match effort {
         Effort::Quick => &[1_000_000],
@@ -41,7 +41,7 @@ pub fn steps(effort: Effort) -> Vec<Step> {
     steps
 }
 
-/// Our filters of other kinds, of the rate of one byte.
+/// Measures our filters of other kinds, at the rate of one byte.
 fn other_filters(session: &mut Session, keys: &[u64], others: &[u64]) -> anyhow::Result<()> {
     measure(session, &SplitBlock, 8, keys, others)?;
     measure(session, &RankSelect, 8, keys, others)
@@ -63,7 +63,7 @@ fn measure_width<F: Width>(session: &mut Session, keys: &[u64], others: &[u64]) 
 /// Who builds.
 trait Subject: Sync {
     type Filter: Asked;
-    /// What rows call it, and whether it is a peer.
+    /// Returns the name in rows, and whether it is a peer.
     fn name(&self) -> (String, bool);
     /// Builds with the threads of the current pool.
     fn build(&self, keys: &[u64]) -> anyhow::Result<Self::Filter>;
@@ -73,10 +73,10 @@ trait Subject: Sync {
     }
 }
 
-/// What is asked.
+/// Lookups of a filter.
 trait Asked: Send + Sync {
     fn bytes(&self) -> usize;
-    /// The rate of false positives to expect; `None` where that is not known so well.
+    /// Returns the expected rate of false positives; `None` if it is not known exactly.
     fn rate(&self) -> Option<f64>;
     fn one_by_one(&self, keys: &[u64], answers: &mut [bool]);
     fn together(&self, keys: &[u64], answers: &mut [bool]) -> anyhow::Result<()>;

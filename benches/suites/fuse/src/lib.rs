@@ -12,7 +12,7 @@ pub const FUSE: Generated = Generated { name: "fuse", host: host::steps, device:
 /// Seed of all generated keys.
 const SEED: u64 = 0xf05e;
 
-/// A row of an operation on generated integers.
+/// Makes a row of an operation on generated integers.
 fn row(operation: &str, n: usize, seconds: f64, width: u32, keys: usize) -> Record {
     let row = Record::new("fuse", operation, n).time(seconds).param("width", width).param("keys", keys);
     row.param("input", "generated").param("key", "u64")

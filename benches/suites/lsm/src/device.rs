@@ -23,7 +23,7 @@ pub fn step(shape: Shape, device: &Device) -> Step {
     Step::new(title, move |session| measure(session, &target, &device, shape))
 }
 
-/// The shapes for a device: of an emulated one, only whether it works.
+/// Returns the shapes for a device; an emulated one only tests whether it works.
 pub fn shapes(device: &Device, effort: Effort) -> Vec<Shape> {
     let shape = |log2_n, log2_batch| Shape { log2_n, log2_batch };
     match (device.is_emulator(), effort) {
@@ -125,7 +125,7 @@ fn measure(session: &mut Session, target: &Target, device: &Device, shape: Shape
     asked.ranges(session, "sorted array", &array)
 }
 
-/// Where and what dictionaries of a shape are asked.
+/// Device, dictionary and keys of lookups.
 struct Asked<'a> {
     target: &'a Target,
     device: &'a Device,

@@ -57,7 +57,7 @@ impl Disk {
         keys.iter().map(|key| Ok(table.get(key)?.map(|value| value.value()))).collect()
     }
 
-    /// The keys and values of all ranges, end to end.
+    /// Returns the keys and values of all ranges, end to end.
     fn range(&self, ranges: &[std::ops::RangeInclusive<u64>]) -> anyhow::Result<(Vec<u64>, Vec<u64>)> {
         let table = self.database.begin_read()?.open_table(TABLE)?;
         let mut found = (Vec::new(), Vec::new());

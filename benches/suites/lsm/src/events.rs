@@ -35,7 +35,7 @@ const LATE: u64 = 16;
 /// One element of this many in an update corrects an event of the window.
 const CORRECTED: u64 = 8;
 
-/// How large the job is.
+/// Size of the job.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
     /// Steps that are measured.
@@ -57,7 +57,7 @@ impl Size {
     }
 }
 
-/// What happens in one step.
+/// Events of one step.
 struct Second {
     keys: Vec<u64>,
     values: Vec<u64>,
@@ -70,17 +70,17 @@ struct Second {
     sources: Vec<u64>,
 }
 
-/// What a dictionary answered in one step.
+/// Answers of a dictionary in one step.
 #[derive(Debug, Default, PartialEq)]
 struct Answers {
     dropped: Vec<u64>,
-    /// Where each listed span begins, and its events.
+    /// Begin of each listed span, and its events.
     offsets: Vec<u64>,
     keys: Vec<u64>,
     values: Vec<u64>,
     counts: Vec<u64>,
     found: Vec<Option<u64>>,
-    /// How many events the first sources have sent.
+    /// Events sent by the first sources.
     sent: Vec<Option<u64>>,
 }
 
@@ -108,7 +108,7 @@ impl Counters for gpu::Lsm<u64, u64> {
     }
 }
 
-/// The events of the job, step by step: a pure function of the size.
+/// Makes the events of the job, step by step, from the size alone.
 fn seconds(size: Size) -> Vec<Second> {
     let mut state = SEED;
     let mut below = move |n: u64| {
@@ -134,7 +134,7 @@ fn seconds(size: Size) -> Vec<Second> {
             sequence += 1;
             keys.push(key(time, sequence));
         }
-        // What arrives late enough is dropped with the next step.
+        // Events that arrive late enough are dropped with the next step.
         known.extend_from_slice(&keys);
         if step >= size.window {
             known.drain(..known.len() / (size.window as usize + 1));
@@ -165,7 +165,8 @@ fn timed<T>(work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<(T, f64)
 /// Pieces that the dropped second is listed in, so that threads and warps share it.
 const PIECES: u64 = 64;
 
-/// One step of a dictionary: what is too old is listed first, and goes with the update that brings the new events.
+/// Runs one step of a dictionary: lists events that are too old, and removes them with the update that inserts the new
+/// ones.
 fn in_dictionary(
     of: &mut impl OrderedMap<u64, u64>,
     counters: &mut impl Counters,
@@ -192,7 +193,7 @@ fn in_dictionary(
     Ok((Answers { dropped, offsets, keys, values, counts, found, sent }, [update, range, count, get, increment]))
 }
 
-/// One step of the standard library's map.
+/// Runs one step of the standard library's map.
 fn in_map(
     map: &mut BTreeMap<u64, u64>,
     counters: &mut BTreeMap<u64, u64>,
@@ -231,8 +232,8 @@ fn in_map(
     Ok((answers, [update, range, count, get, increment]))
 }
 
-/// All steps: the answers if none are expected, how long the parts took together once the window is full, and whether
-/// the answers were those expected.
+/// Runs all steps. Returns the answers if none are expected, the time of the parts once the window is full, and whether
+/// the answers were the expected ones.
 fn run(
     size: Size,
     seconds: &[Second],
@@ -253,7 +254,7 @@ fn run(
     Ok((all, spent, right))
 }
 
-/// The job on the CPU, and on each device.
+/// Makes the step of the job on the CPU or on a device.
 pub fn step(target: Target, effort: Effort) -> Step {
     Step::new(format!("lsm: a window over events on {}", target.name()), move |session| {
         measure(session, &target, effort)

@@ -114,7 +114,7 @@ impl Bench {
         self.queries(session, threads, "sorted array", &array)
     }
 
-    /// Half of the keys in no order that has to do with their values, and as many others.
+    /// Returns half of the keys, in an order independent of their values, and the same number of others.
     fn changes(&self) -> Changes {
         let half = self.keys.len() / 2;
         let added = KeySpace::new(SEED).stream(OTHERS).u32_keys(half);
@@ -193,7 +193,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Short ranges that are asked one after the other, as a program asks that cannot wait for a batch.
+    /// Measures short ranges one after the other, for programs that cannot wait for a batch.
     fn one_by_one(&self, session: &mut Session, lsm: &Lsm<u32, u32>) -> anyhow::Result<()> {
         let ranges = self.ranges(LENGTHS[0]);
         let (counting, counted) = session
@@ -212,7 +212,7 @@ impl Bench {
         Ok(())
     }
 
-    /// A sorted array by ranges that follow each other: all of it is copied once.
+    /// Measures a sorted array by consecutive ranges: all of it is copied once.
     fn scan(&self, session: &mut Session, threads: Threads, array: &SortedArray<u32, u32>) -> anyhow::Result<()> {
         let step = (SCANNED << 32) / self.keys.len() as u64;
         let ranges: Vec<_> = (0..1u64 << 32)
@@ -228,7 +228,7 @@ impl Bench {
         Ok(())
     }
 
-    /// The standard library's maps and a sorted vector, key by key on one thread.
+    /// Measures the standard library's maps and a sorted vector, key by key on one thread.
     fn peers(&self, session: &mut Session) -> anyhow::Result<()> {
         let pairs = || self.keys.iter().copied().zip(self.values.iter().copied());
         let (mut tree, mut hashed, mut sorted) = (BTreeMap::new(), Hashed::default(), Vec::new());
@@ -337,7 +337,7 @@ impl Bench {
 /// Removals alone, and removals with as many insertions: half of the keys go, in batches.
 const CHANGES: [(&str, bool); 2] = [("remove batches", false), ("update batches", true)];
 
-/// What [`CHANGES`] remove and insert.
+/// Keys that [`CHANGES`] remove and insert.
 struct Changes {
     removed: Vec<u32>,
     added: Vec<u32>,

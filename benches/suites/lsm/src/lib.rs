@@ -56,7 +56,7 @@ const SEED: u64 = 0x15_4d;
 const INSERTED: u64 = 0;
 const OTHERS: u64 = 1;
 
-/// How many elements, in batches of how many.
+/// Number of elements, and of elements per batch.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     log2_n: u32,

@@ -27,12 +27,12 @@ struct Load {
     batch: usize,
     keys: Vec<u64>,
     values: Vec<u64>,
-    /// As many keys as there are; of the keys of batch `i` all are in batches up to `i`, or in none.
+    /// Keys to look up, as many as the load has; those of batch `i` are all in batches up to `i`, or in none.
     asked: Vec<u64>,
 }
 
 impl Load {
-    /// `n` keys by their numbers, in batches.
+    /// Makes `n` keys by their numbers, in batches.
     fn new(name: &'static str, n: usize, batch: usize, number: impl Fn(u64) -> u64) -> Load {
         let stream = KeySpace::new(SEED).stream(LOADED);
         let keys: Vec<u64> = (0..n as u64).map(|i| stream.key(number(i))).collect();
@@ -44,7 +44,7 @@ impl Load {
         Load { name, batch, asked: asked.collect(), values: (0..n as u64).collect(), keys }
     }
 
-    /// All of them; `n` elements, fewer where batches are short.
+    /// Returns all loads of `n` elements, fewer where batches are short.
     fn all(n: usize) -> Vec<Load> {
         let random = |i: u64, n: u64| ((u128::from(mix64(i ^ SEED)) * u128::from(n)) >> 64) as u64;
         let batch = (1 << 16).min(n / 4);
@@ -69,7 +69,7 @@ impl Load {
         batches.zip(self.asked.chunks(self.batch)).map(|((keys, values), asked)| (keys, values, asked))
     }
 
-    /// How often each of the keys that are asked for comes.
+    /// Counts each of the keys that are looked up.
     fn occurrences(&self) -> Vec<Option<u64>> {
         let mut counts = BTreeMap::new();
         self.keys.iter().for_each(|&key| *counts.entry(key).or_insert(0) += 1);
@@ -83,7 +83,7 @@ impl Load {
     }
 }
 
-/// The loads on the CPU or on a device.
+/// Makes the step of the loads on the CPU or on a device.
 pub fn step(target: Target, effort: Effort) -> Step {
     Step::new(format!("lsm: loads on {}", target.name()), move |session| {
         let n = match (&target, effort) {
@@ -134,7 +134,7 @@ fn measure(session: &mut Session, target: &Target, load: &Load) -> anyhow::Resul
     Ok(())
 }
 
-/// What the answers must be.
+/// Right answers.
 struct Expected {
     /// To lookups between the batches.
     between: Vec<Option<u64>>,
@@ -143,7 +143,7 @@ struct Expected {
     len: u64,
 }
 
-/// Host slices.
+/// Measures host slices.
 fn rows<D: OrderedMap<u64, u64> + Send + Sync>(
     session: &mut Session,
     target: &Target,
@@ -189,7 +189,7 @@ fn rows<D: OrderedMap<u64, u64> + Send + Sync>(
     Ok(of)
 }
 
-/// How often each key comes, by updates that add; host slices.
+/// Counts each key by updates that add, from host slices.
 fn counts<D: OrderedMap<u64, u64> + Send + Sync>(
     session: &mut Session,
     target: &Target,
@@ -211,7 +211,7 @@ fn counts<D: OrderedMap<u64, u64> + Send + Sync>(
     Ok(())
 }
 
-/// The standard library's map, key by key.
+/// Measures the standard library's map, key by key.
 fn peer(session: &mut Session, load: &Load) -> anyhow::Result<()> {
     let n = load.keys.len();
     let mut state = (BTreeMap::new(), Vec::with_capacity(n));
@@ -303,7 +303,7 @@ fn in_device_memory(
     Ok(())
 }
 
-/// [`counts`] of keys that are in device memory; by the host's clock, because these updates wait.
+/// Counts as [`counts`] does, for keys in device memory; by the host's clock, because these updates wait.
 fn counts_in_device_memory(
     session: &mut Session,
     target: &Target,

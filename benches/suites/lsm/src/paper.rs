@@ -29,7 +29,7 @@ use bench_record::Record;
 /// At most this many numbers of resident batches are measured for one batch size.
 const STATES: usize = 48;
 
-/// How large the experiments are, as base-two logarithms.
+/// Sizes of the experiments, as base-two logarithms.
 #[derive(Clone, Copy, Debug)]
 struct Scale {
     /// Elements that are inserted, and the least batch.
@@ -50,7 +50,7 @@ const OF_PAPER: Scale = Scale {
 };
 const SMALL: Scale = Scale { inserted: (9, 6), asked: (9, 6), ranged: (6, 7), cleaned: &[(6, 3, 10), (6, 3, 50)] };
 
-/// The experiments on a device; beyond the paper's sizes in full runs.
+/// Makes the experiments on a device; beyond the paper's sizes in full runs.
 pub fn steps(device: &Device, effort: Effort) -> Vec<Step> {
     let scale = if device.is_emulator() { SMALL } else { OF_PAPER };
     let name = Target::Gpu(device.clone()).name();
@@ -75,13 +75,13 @@ pub fn steps(device: &Device, effort: Effort) -> Vec<Step> {
     steps
 }
 
-/// Key number `i`: a bijection of 32-bit numbers, so no two are equal. Those of the upper half are never inserted,
-/// unless a table needs more than half of all.
+/// Returns key number `i`: a bijection of 32-bit numbers, so no two are equal. Keys of the upper half are never
+/// inserted, unless a table needs more than half of all.
 fn key(i: u32) -> u32 {
     mix32(i ^ 0x15_4d)
 }
 
-/// The number that is spread over `0..n`, in no order that has to do with the order of insertion.
+/// Spreads numbers over `0..n`, independently of the order of insertion.
 fn spread(i: usize, n: usize) -> u32 {
     ((i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16) as u32 % n as u32
 }
@@ -109,7 +109,7 @@ impl Rates {
         self.rates.len() as f64 / self.rates.iter().map(|rate| 1.0 / rate).sum::<f64>()
     }
 
-    /// A row whose rate is the mean.
+    /// Makes a row with the mean rate.
     fn row(&self, operation: &str, study: &str, n: usize, log2_batch: u32) -> Record {
         let row = Record::new("lsm", operation, n).param("study", study).param("batch", 1u64 << log2_batch);
         let least = self.rates.iter().copied().fold(f64::INFINITY, f64::min);
@@ -164,7 +164,7 @@ impl<'a> Bench<'a> {
         Ok(f64::from(self.end.elapsed_ms(&self.start)?) * 1e-3)
     }
 
-    /// Minimum, maximum and mean by batch size.
+    /// Prints minimum, maximum and mean by batch size.
     fn print(&self, study: &str, title: &str) {
         let name = |row: &Record| match (row.text("method"), row.number("length")) {
             (Some(method), _) => format!("{}, {}, {method}", row.name(), row.operation),
@@ -192,7 +192,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Up to [`STATES`] numbers of resident batches from 1 to `most`, evenly spread, ascending.
+/// Returns up to [`STATES`] numbers of resident batches from 1 to `most`, evenly spread, ascending.
 fn states(most: usize) -> Vec<usize> {
     let count = most.min(STATES);
     (1..=count).map(|i| if count == 1 { most } else { 1 + (i - 1) * (most - 1) / (count - 1) }).collect()

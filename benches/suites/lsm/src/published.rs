@@ -20,7 +20,7 @@ const LENGTHS: [(u64, [usize; 2]); 2] = [(8, [1 << 16, 1 << 22]), (1024, [1 << 1
 /// The approaches to lookups.
 const METHODS: [(&str, LookupMethod); 2] = [("", LookupMethod::Individual), (", sorted queries", LookupMethod::Bulk)];
 
-/// One step per shape of our own tree, on every target.
+/// Makes one step per shape of our own tree, on every target.
 pub fn steps(setup: &Setup) -> Vec<Step> {
     let mut steps = Vec::new();
     for target in &setup.targets {
@@ -50,12 +50,12 @@ struct Bench {
     keys: Vec<u32>,
     present: Vec<u32>,
     absent: Vec<u32>,
-    /// Which of the numbers of queries count; on the emulator all are few.
+    /// Column of the numbers of queries; on the emulator all are small.
     place: usize,
     most: usize,
 }
 
-/// Original keys have 31 bits: those of a stream that have, the first `n`.
+/// Returns the first `n` keys of a stream with 31 bits, the width of original keys.
 fn keys(stream: u64, n: usize) -> Vec<u32> {
     let enough = (2 * n + n / 8 + 1024).min(1 << 28);
     let mut keys = KeySpace::new(SEED).stream(stream).u32_keys(enough);
@@ -102,7 +102,7 @@ impl Bench {
         session.add(&self.target, threads, row.time(seconds), right);
     }
 
-    /// The ends of ranges that hold `length` keys in the mean.
+    /// Returns the ends of ranges that hold `length` keys on average.
     fn ranges(&self, length: u64, count: [usize; 2]) -> (Vec<u32>, Vec<u32>) {
         let width = ((length << 31) / self.keys.len() as u64).min((1 << 31) - 1) as u32;
         let lows = &self.absent[..count[self.place].min(self.most)];
@@ -157,8 +157,8 @@ impl Bench {
         Ok(())
     }
 
-    /// By events on the device's clock; count, range and cleanup, which wait for numbers on the way, by the clock on
-    /// the wall.
+    /// Measures by events on the device's clock; count, range and cleanup, which wait for numbers on the way, by
+    /// wall-clock time.
     fn on_device(&self, session: &mut Session, device: &Device) -> anyhow::Result<()> {
         let (n, b) = (self.keys.len(), self.shape.batch());
         let there = device.from_slice(&self.keys)?;
@@ -226,7 +226,7 @@ impl Bench {
     }
 }
 
-/// The wall-clock time of work that waits, when its kernels have been loaded.
+/// Measures the wall-clock time of work that waits, once its kernels have been loaded.
 fn second_turn(mut work: impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<f64> {
     work()?;
     let begin = Instant::now();

@@ -42,7 +42,7 @@ fn row(operation: &str, n: usize, elements: usize) -> Record {
         .param("keys_in", "host memory")
 }
 
-/// One call for all, into an empty tree and of a tree of as many elements.
+/// Measures one call for all elements, into an empty tree and of a tree of that size.
 fn long(session: &mut Session, target: &Target, device: &Device, n: usize) -> anyhow::Result<()> {
     let effort = session.effort;
     let keys = KeySpace::new(SEED).stream(INSERTED).u64_keys(n);
@@ -90,7 +90,7 @@ fn long(session: &mut Session, target: &Target, device: &Device, n: usize) -> an
     Ok(())
 }
 
-/// Many calls, one after the other: the seconds of a row are those of one.
+/// Measures many calls, one after the other: a row's seconds are those of one.
 fn short(session: &mut Session, target: &Target, device: &Device) -> anyhow::Result<()> {
     let (effort, few) = (session.effort, device.is_emulator());
     let resident = if few { 1 << 10 } else { RESIDENT };

@@ -38,7 +38,7 @@ where
 /// A key that is a random number.
 trait Asked: DeviceKey<Stored = Self> {
     const NAME: &str;
-    /// Different keys of different numbers.
+    /// Makes distinct keys of distinct numbers.
     fn of(number: u32) -> Self;
 }
 

@@ -69,7 +69,7 @@ macro_rules! tuples {
 tuples!(A, B);
 tuples!(A, B, C);
 
-/// `n` items to be overwritten.
+/// Returns `n` items to be overwritten.
 pub fn blank<T: Pod>(n: usize) -> Vec<T> {
     vec![T::zeroed(); n]
 }
@@ -85,7 +85,7 @@ pub struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
-    /// `operation` on `n` items of the type named `item`.
+    /// Makes the case of `operation` on `n` items of the type named `item`.
     pub fn new(
         session: &'a mut Session,
         device: &'a Device,
@@ -97,7 +97,7 @@ impl<'a> Case<'a> {
         Self { session, device, row: Record::new("primitives", operation, n).param("key", item), bytes, memory: bytes }
     }
 
-    /// For an operation that goes over its memory in several passes: how much memory that is.
+    /// Sets the memory that an operation of several passes goes over.
     pub fn in_passes_over(self, memory: usize) -> Self {
         Self { memory, ..self }
     }

@@ -8,7 +8,7 @@ use warpset_simt::emulator::{Buffer, Config, Emulator};
 use bench_frame::suite::{Session, Setup, Step, Target, Threads};
 use bench_record::Record;
 
-/// The settings to compare, by name.
+/// Returns the settings to compare, by name.
 fn settings() -> [(&'static str, Config); 3] {
     [
         ("no detection", Config::fast()),

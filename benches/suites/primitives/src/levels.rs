@@ -35,7 +35,7 @@ fn lengths(n: usize) -> Vec<usize> {
     lengths
 }
 
-/// One bit in 16 set, for every item; of the same number of words as the bits take.
+/// Makes words with one of 16 bits set, one bit per item.
 fn bits(n: usize) -> Vec<u32> {
     (0..n.div_ceil(32)).map(|word| if 32 * word + 16 < n { 0x0001_0001 } else { 1 }).collect()
 }

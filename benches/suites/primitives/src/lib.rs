@@ -2,6 +2,7 @@
 //! against the speed at which the same machine copies as many bytes.
 
 mod case;
+#[cfg(feature = "emulator")]
 mod emulator;
 mod levels;
 mod loading;
@@ -26,6 +27,7 @@ const FAMILIES: &[fn(&Setup) -> Vec<Step>] = &[
     search::steps,
     select::steps,
     loading::steps,
+    #[cfg(feature = "emulator")]
     emulator::steps,
 ];
 
@@ -53,7 +55,7 @@ fn sizes(device: &Device, effort: Effort) -> &'static [usize] {
     }
 }
 
-/// One step per device and size: `measure` adds the rows.
+/// Makes one step per device and size: `measure` adds the rows.
 fn steps_of(
     setup: &Setup,
     family: &'static str,
@@ -70,7 +72,7 @@ fn steps_of(
     steps
 }
 
-/// The high halves of keys, in the same order.
+/// Returns the high halves of keys, in the same order.
 fn narrow(keys: &[u64]) -> Vec<u32> {
     keys.iter().map(|key| (key >> 32) as u32).collect()
 }

@@ -1,5 +1,5 @@
-//! How long the driver takes to load each module of kernels for the first time. With the driver's cache of compiled
-//! kernels that is about a millisecond; `CUDA_CACHE_DISABLE=1` leaves the cache out.
+//! Time that the driver takes to load each module of kernels for the first time. With the driver's cache of compiled
+//! kernels it is about a millisecond; `CUDA_CACHE_DISABLE=1` disables the cache.
 
 use std::time::Instant;
 

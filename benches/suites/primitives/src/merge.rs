@@ -49,8 +49,8 @@ fn of_keys<K: SortKey>(session: &mut Session, device: &Device, name: &str, a: &[
     )
 }
 
-/// Eight runs: every fourth key of each of the two. Also what the one pass replaces: seven merges of two, and a sort of
-/// everything.
+/// Measures eight runs: every fourth key of each of the two. Also measures the alternatives to the one pass: seven
+/// merges of two, and a sort of everything.
 fn of_many<K: SortKey>(session: &mut Session, device: &Device, name: &str, a: &[K], b: &[K]) -> anyhow::Result<()> {
     let fourth = |keys: &[K], first: usize| keys.iter().skip(first).step_by(4).copied().collect::<Vec<K>>();
     let runs: Vec<Vec<K>> = (0..8).map(|r| fourth(if r < 4 { a } else { b }, r % 4)).collect();
@@ -114,7 +114,7 @@ unsafe fn merge_in_twos<K: SortKey>(
     Ok(())
 }
 
-/// The values count up, so that they say where a pair came from.
+/// Measures pairs. The values count up, so that they show the origin of a pair.
 fn of_pairs<K: SortKey, V: Payload + PartialEq + TryFrom<usize>>(
     session: &mut Session,
     device: &Device,

@@ -31,7 +31,7 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
     steps
 }
 
-/// What stands before each item, or what it gives: a plain loop. `heads` has a bit for each first item of a segment.
+/// Computes the scan by a plain loop, exclusive or inclusive. `heads` has a bit for each first item of a segment.
 fn sequential<O: ScanKernels>(items: &[O::Value], heads: &[u64], exclusive: bool) -> Vec<O::Value> {
     let mut sum = O::IDENTITY;
     let step = |(i, &item): (usize, &O::Value)| {
@@ -140,7 +140,8 @@ fn runs(session: &mut Session, device: &Device, values: &[u32]) -> anyhow::Resul
     )
 }
 
-/// The slots of a quotient filter's items, by each method, at several fills: the fuller, the rarer a chain breaks.
+/// Measures the slots of a quotient filter's items, by each method, at several fills: the fuller, the rarer a chain
+/// breaks.
 fn slots(session: &mut Session, device: &Device, n: usize, fills: &[f64]) -> anyhow::Result<()> {
     type R = NextSlot<u32>;
     type Method = unsafe fn(&Stream, DeviceSlice<'_, u32>, DeviceSliceMut<'_, u32>) -> primitives::Result<usize>;

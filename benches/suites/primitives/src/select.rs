@@ -41,7 +41,7 @@ fn low(keys: &[u64]) -> Vec<u32> {
     keys.iter().map(|&key| key as u32).collect()
 }
 
-/// What a plain loop keeps.
+/// Selects by a plain loop.
 fn kept<T: Copy>(items: &[T], keep: impl Fn(usize) -> bool) -> Vec<T> {
     (0..items.len()).filter(|&i| keep(i)).map(|i| items[i]).collect()
 }

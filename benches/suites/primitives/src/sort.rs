@@ -81,7 +81,7 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
     steps
 }
 
-/// 0, 1, 2 and so on.
+/// Returns 0, 1, 2 and so on.
 pub fn counting<V: TryFrom<usize>>(n: usize) -> Vec<V> {
     (0..n).map(|i| V::try_from(i).unwrap_or_else(|_| unreachable!("fewer than 2^32 pairs"))).collect()
 }
@@ -91,7 +91,7 @@ fn bytes(n: usize, key: usize, value: usize) -> usize {
     n * (key + 2 * key * (key + value))
 }
 
-/// `rank` is what `by` looks at.
+/// Measures sorts of keys; `rank` is the part of a key that `by` compares.
 fn of_keys<K: SortKey>(
     session: &mut Session,
     device: &Device,
@@ -113,7 +113,7 @@ fn of_keys<K: SortKey>(
     )
 }
 
-/// The values count up, so that they show whether equal keys kept their order.
+/// Measures sorts of pairs. The values count up, so that they show whether equal keys kept their order.
 fn of_pairs<K: SortKey, V: Payload + PartialEq + TryFrom<usize>>(
     session: &mut Session,
     device: &Device,
@@ -174,7 +174,7 @@ fn of_segments(
     )
 }
 
-/// `u64` keys hashed and grouped by the top bits of their hashes: each is read twice and written once.
+/// Measures `u64` keys hashed and grouped by the top bits of their hashes: each is read twice and written once.
 fn grouping(session: &mut Session, device: &Device, n: usize, bits: u32) -> anyhow::Result<()> {
     let keys = KeySpace::new(0x62).stream(0).u64_keys(n);
     let mut expected: Vec<u64> = keys.iter().map(|&key| xxh64_u64(key, 0)).collect();

@@ -1,5 +1,5 @@
-//! Which filter to take when: quotient filters of both kinds and Bloom filters for the same keys at the same rate of
-//! false positives.
+//! Choice of a filter: quotient filters of both kinds and Bloom filters for the same keys at the same rate of false
+//! positives.
 
 use warpset::bloom::{BlockedBloom, RaoBloom, SplitBlockBloom};
 use warpset::prelude::{Filter, Insert, Remove};
@@ -14,11 +14,11 @@ use bench_record::Record;
 pub const STUDY: &str = "equal rate";
 /// The rates of false positives.
 const RATES: [f64; 2] = [0.01, 0.0001];
-/// How full the slots of quotient filters are; they are a power of two, so that other numbers of keys take up to twice
-/// the space per key.
+/// Load of quotient filters. Their slots are a power of two, so that other numbers of keys take up to twice the space
+/// per key.
 const LOAD: f64 = 0.9;
 
-/// The step; filters have as many keys as fill that many slots to 0.9.
+/// Makes the step; filters have the number of keys that fills that many slots to 0.9.
 pub fn step(quotient_bits: u32) -> Step {
     Step::new(format!("filters at equal rates, 2^{quotient_bits} slots"), move |session| {
         let n = Size::of(quotient_bits).keys(LOAD);

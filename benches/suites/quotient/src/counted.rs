@@ -17,7 +17,7 @@ pub const COUNTED: &str = "multisets";
 /// The share of slots that the copies would take, one each.
 const LOAD: f64 = 0.7;
 
-/// How often keys come.
+/// Distribution of keys.
 #[derive(Clone, Copy)]
 pub enum Skew {
     /// Four times on average, all alike.
@@ -29,7 +29,7 @@ pub enum Skew {
 }
 
 impl Skew {
-    /// For rows.
+    /// Returns the name in rows.
     pub fn name(self) -> &'static str {
         match self {
             Skew::SteepZipf => "Zipf 1.5",
@@ -38,7 +38,7 @@ impl Skew {
         }
     }
 
-    /// `n` keys with repetitions, in no order, drawn from `different` ones.
+    /// Returns `n` keys with repetitions, in random order, drawn from `different` ones.
     pub fn keys(self, different: usize, n: usize) -> Vec<u32> {
         let different = keys(INSERTED, different);
         let random = keys(ABSENT, n);
@@ -57,7 +57,7 @@ impl Skew {
     }
 }
 
-/// The step.
+/// Makes the step.
 pub fn step(size: Size) -> Step {
     Step::new(format!("quotient: multisets, {}", size.name()), move |session| {
         for skew in [Skew::Even, Skew::Zipf] {
@@ -101,7 +101,7 @@ impl Study {
         session.add(&Target::Cpu, threads, row, right);
     }
 
-    /// Every key's count, or more where another key has its fingerprint: as often as that should happen.
+    /// Checks every key's count; it may be larger if another key has its fingerprint, at the expected rate.
     fn is_right(&self, asked: &[u32], counts: &[u64]) -> bool {
         let wanted = |key: &u32| self.counts.get(key).copied().unwrap_or(0);
         let pairs = || asked.iter().zip(counts);

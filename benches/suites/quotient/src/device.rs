@@ -37,10 +37,10 @@ fn sizes(device: &Device, effort: Effort) -> Vec<Size> {
     }
 }
 
-/// What a step does.
+/// Work of a step.
 type Run = fn(&mut Session, &Device, Size, &[f64]) -> anyhow::Result<()>;
 
-/// The steps.
+/// Makes the steps.
 pub fn steps(setup: &Setup, log2_slots: Option<u32>) -> Vec<Step> {
     let mut steps = Vec::new();
     for device in setup.devices() {
@@ -75,7 +75,7 @@ pub fn steps(setup: &Setup, log2_slots: Option<u32>) -> Vec<Step> {
     steps
 }
 
-/// Wall-clock time of `work`, which waits for its end.
+/// Measures the wall-clock time of `work`, which waits for its end.
 pub fn wall<S>(
     session: &Session,
     device: &Device,
@@ -96,7 +96,7 @@ pub fn wall<S>(
     median_seconds(session.effort, state, prepare, work)
 }
 
-/// Wall-clock time of `make`, and what it made.
+/// Measures the wall-clock time of `make`, and returns its result.
 pub fn making<T>(
     session: &Session,
     device: &Device,
@@ -114,7 +114,7 @@ pub fn making<T>(
     made.map(|made| (seconds, made)).ok_or_else(|| anyhow::anyhow!("nothing was made"))
 }
 
-/// A row measured on `device`.
+/// Adds a row measured on `device`.
 pub fn push(session: &mut Session, device: &Device, row: Record, right: bool) {
     session.add(&Target::Gpu(device.clone()), Threads::All, row, right);
 }
@@ -124,7 +124,7 @@ pub fn upload(device: &Device, stream: u64, n: usize) -> anyhow::Result<DeviceVe
     Ok(device.from_slice(&keys(stream, n))?)
 }
 
-/// The host's filter, where it is small enough to be compared.
+/// Returns the host's filter, if it is small enough to be compared.
 pub fn wanted<S>(
     size: Size,
     build: impl FnOnce() -> anyhow::Result<HostFilter<S>>,
@@ -154,7 +154,7 @@ pub fn is_wanted<S: DeviceSlotKind>(
     Ok(counts(inside, true)? && counts(outside, false)?)
 }
 
-/// How many of the keys the filter claims to contain.
+/// Counts the keys that the filter claims to contain.
 fn count<S: DeviceSlotKind>(filter: &QuotientFilter<S>, keys: DeviceSlice<'_, u32>) -> anyhow::Result<usize> {
     let stream = filter.device().new_stream()?;
     filter.device().synchronize()?;
@@ -165,7 +165,7 @@ fn count<S: DeviceSlotKind>(filter: &QuotientFilter<S>, keys: DeviceSlice<'_, u3
     Ok(count.to_vec()?[0] as usize)
 }
 
-/// The ways to build standard filters, by the names of their rows; those of the paper for packed slots.
+/// Returns the ways to build standard filters, by the names of their rows; those of the paper for packed slots.
 fn build_methods(container: Container) -> Vec<(&'static str, StandardBuild)> {
     let name = |method: StandardBuild| match method {
         StandardBuild::Scan => "scan",
@@ -245,7 +245,7 @@ fn empty_bloom(device: &Device, size: Size, n: usize) -> anyhow::Result<bloom::S
 /// Queues lookups of keys.
 type Queue<'a> = dyn Fn(&Stream, DeviceSlice<'_, u32>, DeviceSliceMut<'_, u8>) -> anyhow::Result<()> + 'a;
 
-/// What is asked on a device, and how: `queue` queues lookups of all keys.
+/// Lookups on a device: `queue` queues lookups of all keys.
 struct Asked<'a> {
     point: Point,
     name: String,
@@ -313,7 +313,7 @@ fn ask(
     Ok(())
 }
 
-/// What rows call a filter.
+/// Returns a filter's name in rows.
 pub fn kind_name<S: DeviceSlotKind>(layout: &Layout) -> &'static str {
     if S::NAME == Standard::NAME { container_name(layout.container()) } else { "rank-and-select" }
 }
@@ -354,7 +354,7 @@ fn ask_kind<S: DeviceSlotKind>(
     Ok(())
 }
 
-/// How often each key that was inserted is stored, in multisets of both kinds.
+/// Measures counts of each inserted key, in multisets of both kinds.
 fn counts(session: &mut Session, device: &Device, size: Size, loads: &[f64]) -> anyhow::Result<()> {
     for &load in loads {
         let point = Point { study: "count over fill", size, load };
@@ -425,8 +425,8 @@ fn lookups(session: &mut Session, device: &Device, size: Size, loads: &[f64]) ->
     Ok(())
 }
 
-/// Both methods over the number of keys asked for at once: at the common load, and in full runs where sorting begins to
-/// pay.
+/// Measures both methods over the number of keys per call: at the common load, and in full runs at the load from which
+/// sorting pays.
 fn lookups_by_batch(session: &mut Session, device: &Device, size: Size, _: &[f64]) -> anyhow::Result<()> {
     let batches = |most: usize| -> Vec<usize> {
         (8..32).step_by(2).map(|log| 1 << log).take_while(|batch| *batch < most).chain([most]).collect()
@@ -449,7 +449,7 @@ fn lookups_by_batch(session: &mut Session, device: &Device, size: Size, _: &[f64
     Ok(())
 }
 
-/// Packed slots against slots of whole bytes, by the width of the remainder.
+/// Compares packed slots with slots of whole bytes, by the width of the remainder.
 fn lookups_by_width(session: &mut Session, device: &Device) -> anyhow::Result<()> {
     for remainder_bits in [3, 5, 8, 13, 21, 29] {
         for load in [0.3, 0.5, 0.7, 0.75, 0.9] {
@@ -464,8 +464,8 @@ fn lookups_by_width(session: &mut Session, device: &Device) -> anyhow::Result<()
     Ok(())
 }
 
-/// Merging two halves, doubling, halving, listing, counting what two filters have in common; and, to compare builds
-/// with, what sorting the fingerprints alone takes.
+/// Measures merging two halves, doubling, halving, listing, counting the intersection; and, for comparison with builds,
+/// sorting the fingerprints alone.
 fn whole_filters(session: &mut Session, device: &Device, size: Size, _: &[f64]) -> anyhow::Result<()> {
     let loads: &[f64] = if session.effort == Effort::Full { &[0.4, COMMON_LOAD, 0.9, 0.95] } else { &[COMMON_LOAD] };
     for &load in loads {
@@ -528,7 +528,7 @@ fn one_whole<S: DeviceSlotKind>(
     Ok(())
 }
 
-/// Sorting as many random numbers by as many bits as fingerprints have.
+/// Measures a sort of that many random numbers by the bits of fingerprints.
 fn sort_alone(session: &mut Session, device: &Device, point: Point, all: &DeviceVec<u32>) -> anyhow::Result<()> {
     let (n, bits) = (all.len(), point.size.quotient_bits + point.size.remainder_bits);
     let stream = device.new_stream()?;

@@ -59,7 +59,7 @@ pub fn by_batch(session: &mut Session, device: &Device, size: Size, _: &[f64]) -
     Ok(())
 }
 
-/// Packed slots and those of the rank-and-select quotient filter, by every method.
+/// Measures packed slots and those of the rank-and-select quotient filter, by every method.
 fn both(session: &mut Session, device: &Device, point: Point, n: usize) -> anyhow::Result<()> {
     let layout = layout(point.size, Container::Packed, Duplicates::Dropped)?;
     measure::<Standard>(session, device, point, layout, n, &methods("superclusters"))?;

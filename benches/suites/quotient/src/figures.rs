@@ -23,7 +23,7 @@ const UPDATES: &str = "update over fill";
 const BUILDS: &str = "build over fill";
 const CONTAINERS: &str = "containers";
 
-/// The steps of one size.
+/// Makes the steps of one size.
 pub fn steps(loads: &'static [f64], size: Size) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut add = |what: &str, run: fn(&mut Session, Size, &[f64]) -> anyhow::Result<()>| {
@@ -38,8 +38,8 @@ pub fn steps(loads: &'static [f64], size: Size) -> Vec<Step> {
     steps
 }
 
-/// Packed slots against slots of whole bytes: in the second-level cache over the load; in the third over the width,
-/// some of which fill whole bytes.
+/// Compares packed slots with slots of whole bytes: in the second-level cache over the load; in the third over the
+/// width, some of which fill whole bytes.
 pub fn containers(effort: Effort) -> Vec<Step> {
     match effort {
         Effort::Quick => vec![container_step(16, &[5, 8], &[0.75])],
@@ -119,7 +119,7 @@ impl Run {
     }
 }
 
-/// The rows of one thread of a study, over the load.
+/// Prints the rows of one thread of a study, over the load.
 fn show(session: &Session, study: &str, size: Size, title: &str) {
     let wanted = |row: &Record| {
         row.number("quotient_bits") == Some(size.quotient_bits.into())
@@ -170,7 +170,7 @@ fn lookups_by_batch(session: &mut Session, size: Size, _: &[f64]) -> anyhow::Res
     Ok(())
 }
 
-/// What is left of the fingerprints of `all` once those of `batch` are removed, each with its equals.
+/// Returns the filter of the fingerprints of `all` without those of `batch` and their equals.
 pub fn rest<S: SlotKind>(filter: &QuotientFilter<S>, all: &[u32], batch: &[u32]) -> anyhow::Result<QuotientFilter<S>> {
     let layout = *filter.layout();
     let gone: HashSet<u64> = batch.iter().filter_map(|key| layout.fingerprint(*key)).collect();
@@ -179,7 +179,7 @@ pub fn rest<S: SlotKind>(filter: &QuotientFilter<S>, all: &[u32], batch: &[u32])
     Ok(Builder::<S>::with_layout(layout).build_from_fingerprints(&stay.collect::<Vec<u64>>())?)
 }
 
-/// The filter of both lists of keys, with the layout of `filter`.
+/// Returns the filter of both lists of keys, with the layout of `filter`.
 fn grown(filter: &Ours, keys: &[u32], more: &[u32]) -> anyhow::Result<Ours> {
     filter.of_same_layout(&[keys, more].concat())
 }
@@ -211,7 +211,7 @@ fn updates(session: &mut Session, size: Size, loads: &[f64]) -> anyhow::Result<(
     Ok(())
 }
 
-/// `n` keys from all over the filter; fewer only where it holds fewer.
+/// Returns `n` keys from all over the filter; fewer only if it holds fewer.
 pub fn spread(keys: &[u32], n: usize) -> Vec<u32> {
     keys.iter().copied().step_by((keys.len() / n).max(1)).take(n).collect()
 }
@@ -241,7 +241,7 @@ fn inserts_by_batch(session: &mut Session, size: Size, _: &[f64]) -> anyhow::Res
     Ok(())
 }
 
-/// How a filter is built.
+/// Method of a build.
 #[derive(Clone, Copy, PartialEq)]
 enum Method {
     /// Sorted, laid out, written.
@@ -369,7 +369,7 @@ fn is_of(filter: &Ours, keys: &[u32]) -> bool {
 
 const OPERATIONS: [&str; 5] = ["build", "contains hit", "contains miss", "insert", "remove"];
 
-/// The step of one number of slots, widths of remainders, and loads; on one thread.
+/// Makes the step of one number of slots, widths of remainders, and loads; on one thread.
 pub fn container_step(quotient_bits: u32, widths: &'static [u32], loads: &'static [f64]) -> Step {
     let title = format!("quotient: packed and bytes, 2^{quotient_bits} slots");
     let step = Step::new(title, move |session| {

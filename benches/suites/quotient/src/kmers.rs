@@ -13,7 +13,7 @@ const KEY_BITS: u32 = 62;
 /// The last line of the histogram: that many copies and more.
 const MOST: usize = 8;
 
-/// The step, on the CPU.
+/// Makes the step, on the CPU.
 pub fn steps(setup: &Setup) -> Vec<Step> {
     if setup.cpu() { vec![Step::new("quotient: k-mers counted exactly", count)] } else { Vec::new() }
 }

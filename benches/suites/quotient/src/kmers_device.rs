@@ -34,7 +34,7 @@ fn size(device: &Device, effort: Effort) -> Size {
     }
 }
 
-/// The step, on each device.
+/// Makes the step, on each device.
 pub fn steps(setup: &Setup) -> Vec<Step> {
     let step = |device: &Device| {
         let (device, size) = (device.clone(), size(device, setup.effort));
@@ -46,7 +46,7 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
     setup.devices().map(step).collect()
 }
 
-/// Read `i`.
+/// Generates read `i`.
 fn read(genome: &[u8], i: u64) -> Vec<u8> {
     let at = (finalise(2 * i) % (genome.len() - READ) as u64) as usize;
     let mut read = genome[at..at + READ].to_vec();

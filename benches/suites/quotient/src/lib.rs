@@ -75,7 +75,7 @@ impl Size {
     /// The paper's: 2^23 slots, a rate of false positives of 1/32 when full.
     const PAPER: Size = Size { quotient_bits: 23, remainder_bits: 5 };
 
-    /// With remainders as in the paper.
+    /// Returns the size with remainders as in the paper.
     const fn of(quotient_bits: u32) -> Size {
         Size { quotient_bits, ..Size::PAPER }
     }
@@ -88,12 +88,12 @@ impl Size {
         }
     }
 
-    /// In words, for titles.
+    /// Returns the name for titles.
     fn name(self) -> String {
         format!("2^{} slots", self.quotient_bits)
     }
 
-    /// The number of keys that fill it to `load`.
+    /// Returns the number of keys that fill it to `load`.
     fn keys(self, load: f64) -> usize {
         ((1u64 << self.quotient_bits) as f64 * load) as usize
     }
@@ -103,7 +103,7 @@ impl Size {
         self.quotient_bits > 25
     }
 
-    /// Memory of its slots.
+    /// Returns the bytes of its slots.
     fn bytes(self) -> usize {
         (1usize << self.quotient_bits) * (self.remainder_bits as usize + 3) / 8
     }
@@ -114,7 +114,7 @@ impl Size {
         sizes.iter().copied().take_while(|batch| *batch < most).chain([most]).collect()
     }
 
-    /// The batch of Figure 10b, smaller where the filter is.
+    /// Returns the batch of Figure 10b, smaller for small filters.
     fn batch(self) -> usize {
         100_000.min(1 << (self.quotient_bits - 5))
     }
@@ -133,7 +133,7 @@ const ABSENT: u64 = 1;
 /// Inserted later.
 const BATCH: u64 = 2;
 
-/// The first `n` keys of a stream.
+/// Returns the first `n` keys of a stream.
 fn keys(stream: u64, n: usize) -> Vec<u32> {
     KeySpace::new(SEED).stream(stream).u32_keys(n)
 }
@@ -155,7 +155,7 @@ fn as_expected(count: usize, expected: f64) -> bool {
     (count as f64 - expected).abs() <= 6.0 * expected.sqrt() + 3.0
 }
 
-/// What rows of one figure have in common: the study, the size of the filter, and how full it is.
+/// Common parameters of the rows of one figure: the study, the size of the filter, and its load.
 #[derive(Clone, Copy)]
 struct Point {
     study: &'static str,
@@ -164,7 +164,7 @@ struct Point {
 }
 
 impl Point {
-    /// A row without the name of what was measured.
+    /// Makes a row without the name of the subject.
     fn row(self, operation: &str, n: usize, seconds: f64) -> Record {
         let row = Record::new("quotient", operation, n).time(seconds).param("study", self.study).param("key", "u32");
         let row = row.param("quotient_bits", self.size.quotient_bits);
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
     use bench_frame::suite::Session;
 
-    /// A run over small filters, as a whole: everything is right, and each figure has its rows.
+    /// Runs small filters as a whole: everything is right, and each figure has its rows.
     #[test]
     fn small_filters_pass() {
         let size = Size::of(11);

@@ -9,7 +9,7 @@ use super::{ABSENT, INSERTED, Point, Size, as_expected, keys};
 use bench_frame::suite::{Session, Step, Target, Threads};
 use bench_record::Record;
 
-/// The step; the number of slots does not matter.
+/// Makes the step; the number of slots does not matter.
 pub fn step(quotient_bits: u32) -> Step {
     Step::new("quotient: bytes per item", move |session| {
         // In the paper: one, two and three bytes per slot.
@@ -49,7 +49,7 @@ pub fn step(quotient_bits: u32) -> Step {
     .except_quick()
 }
 
-/// The row of a filter of `inserted`.
+/// Adds the row of a filter of `inserted`.
 fn push(
     session: &mut Session,
     kind: Kind,

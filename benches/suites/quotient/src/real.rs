@@ -15,7 +15,7 @@ use bench_frame::screen::{FPR, Said, Screen};
 use bench_frame::suite::{Session, Setup, Step, Target, Threads};
 use bench_record::Record;
 
-/// The steps: not for the emulator.
+/// Makes the steps: not for the emulator.
 pub fn steps(setup: &Setup) -> Vec<Step> {
     let targets: Vec<Target> = setup.targets.iter().filter(|target| !target.is_emulator()).cloned().collect();
     if targets.is_empty() {
@@ -49,8 +49,7 @@ fn genomes(session: &mut Session, targets: &[Target]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The false positives that the filter's rate promises for keys that are not there: what is stored, as a share of all
-/// fingerprints.
+/// Adds the expected false positives of absent keys: the share of stored fingerprints among all.
 fn with_fpr((said, fpr): (Said, f64), screen: &Screen<'_>) -> Said {
     Said { expected: Some(fpr * (screen.asked - screen.shared) as f64), ..said }
 }
@@ -80,7 +79,7 @@ fn on_cpu(session: &mut Session, keys: &[u64], asked: &[u64]) -> anyhow::Result<
     Ok((said(keys.len(), build, query, filter.memory_bytes(), answers), filter.fpr()))
 }
 
-/// From host memory and back, with the copies.
+/// Measures from host memory and back, with the copies.
 fn on_device(session: &mut Session, device: &Device, keys: &[u64], asked: &[u64]) -> anyhow::Result<(Said, f64)> {
     let layout = StandardQuotientFilter::builder(keys.len() as u64).fpr(FPR).layout()?;
     let mut filter = StandardBuilder::with_layout(layout).on(device).build()?;
@@ -127,7 +126,7 @@ fn by_peer(session: &mut Session, keys: &[u64], asked: &[u64]) -> anyhow::Result
     Ok((Said { name: Kind::Qfilter.name(), peer: true, threads: Threads::One, ..ours }, fpr))
 }
 
-/// The other genome comes, is compared, and goes again: multisets, so that removing a key leaves its equals.
+/// Inserts the other genome, compares, and removes it again: multisets, so that removing a key leaves its equals.
 fn forget(session: &mut Session, screen: &Screen<'_>, reference: &[u64], asked: &[u64]) -> anyhow::Result<()> {
     let keys = reference.len() + asked.len();
     let builder = StandardQuotientFilter::builder(keys as u64).fpr(FPR).duplicates(Duplicates::Kept);

@@ -1,4 +1,4 @@
-//! What is measured on the CPU: our filter with its serial and its parallel operations, a peer, and our Bloom filter.
+//! Subjects on the CPU: our filter with its serial and its parallel operations, a peer, and our Bloom filter.
 
 use rayon::prelude::*;
 use warpset::bloom::SplitBlockBloom;
@@ -40,7 +40,7 @@ impl Kind {
         Kind::Bloom,
     ];
 
-    /// In words.
+    /// Returns the name in rows.
     pub fn name(self) -> String {
         match self {
             Kind::Bulk(container) => container_name(container).into(),
@@ -72,7 +72,7 @@ impl Kind {
         n <= if self == Kind::Qfilter { size.keys(0.95) } else { size.keys(MAX_LOAD) }
     }
 
-    /// A filter of these keys; the time does not count.
+    /// Makes a filter of these keys, untimed.
     pub fn filled(self, size: Size, keys: &[u32]) -> anyhow::Result<Filter> {
         let mut filter = self.empty(size, keys.len())?;
         match &mut filter {
@@ -83,7 +83,7 @@ impl Kind {
         Ok(filter)
     }
 
-    /// A filter for `n` keys.
+    /// Makes a filter for `n` keys.
     pub fn empty(self, size: Size, n: usize) -> anyhow::Result<Filter> {
         Ok(match self {
             Kind::Bulk(container) => {
@@ -112,7 +112,7 @@ impl Kind {
     }
 }
 
-/// The container in a word.
+/// Returns the container's name.
 pub fn container_name(container: Container) -> &'static str {
     match container {
         Container::Packed => "packed",
@@ -120,19 +120,19 @@ pub fn container_name(container: Container) -> &'static str {
     }
 }
 
-/// The parameters of ours.
+/// Returns the parameters of our filters.
 pub fn layout(size: Size, container: Container, duplicates: Duplicates) -> anyhow::Result<Layout> {
     let builder = StandardBuilder::with_bits(size.quotient_bits, size.remainder_bits).max_load(MAX_LOAD);
     Ok(builder.container(container).duplicates(duplicates).layout()?)
 }
 
-/// A peer with as many slots.
+/// Makes a peer with the same number of slots.
 pub fn qfilter_for(size: Size) -> anyhow::Result<qfilter::Filter> {
     let bits = (size.quotient_bits + size.remainder_bits) as u8;
     Ok(qfilter::Filter::with_fingerprint_size(size.keys(0.95) as u64, bits)?)
 }
 
-/// A peer of these keys: sorted fingerprints handed to its builder.
+/// Makes a peer of these keys: its builder gets sorted fingerprints.
 pub fn qfilter_sorted(size: Size, keys: &[u32]) -> anyhow::Result<qfilter::Filter> {
     let bits = (size.quotient_bits + size.remainder_bits) as u8;
     let hash = |key: &u32| qfilter::compute_fingerprint_with_hasher(&qfilter::StableBuildHasher, key, bits);
@@ -145,7 +145,7 @@ pub fn qfilter_sorted(size: Size, keys: &[u32]) -> anyhow::Result<qfilter::Filte
     Ok(builder.into_filter())
 }
 
-/// What a batch does to a filter.
+/// Change of a filter by a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Its keys come.
@@ -155,7 +155,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// The operation of its rows.
+    /// Returns the operation of its rows.
     pub fn name(self) -> &'static str {
         match self {
             Change::Insert => "insert",
@@ -196,13 +196,13 @@ macro_rules! with_ours {
 }
 pub(super) use with_ours;
 
-/// A filter of these keys with the layout of another.
+/// Makes a filter of these keys with the layout of another.
 fn of_same_layout<S: SlotKind>(filter: &QuotientFilter<S>, keys: &[u32]) -> anyhow::Result<QuotientFilter<S>> {
     Ok(Builder::<S>::with_layout(*filter.layout()).build_from(keys)?)
 }
 
 impl Ours {
-    /// An empty filter.
+    /// Makes an empty filter.
     pub fn empty<S: SlotKind>(layout: Layout) -> anyhow::Result<Ours>
     where
         Ours: From<QuotientFilter<S>>,
@@ -210,12 +210,12 @@ impl Ours {
         Ok(Builder::<S>::with_layout(layout).build()?.into())
     }
 
-    /// A filter of these keys with the layout of this one.
+    /// Makes a filter of these keys with the layout of this one.
     pub fn of_same_layout(&self, keys: &[u32]) -> anyhow::Result<Ours> {
         Ok(with_ours!(self, |filter| of_same_layout(filter, keys)?.into()))
     }
 
-    /// The parameters.
+    /// Returns the parameters.
     pub fn layout(&self) -> &Layout {
         with_ours!(self, |filter| filter.layout())
     }
@@ -258,7 +258,7 @@ impl Filter {
         Ok(())
     }
 
-    /// How many of the keys it claims to contain.
+    /// Counts the keys that it claims to contain.
     pub fn count(&self, keys: &[u32]) -> anyhow::Result<usize> {
         let mut answers = vec![false; keys.len()];
         self.contains(keys, &mut answers)?;
@@ -294,7 +294,7 @@ impl Filter {
         Ok(())
     }
 
-    /// The rate of false positives that it must have now, where it says so exactly.
+    /// Returns the rate of false positives at the current load, if the filter has it exactly.
     pub fn fpr(&self, size: Size) -> Option<f64> {
         match self {
             Filter::Ours { filter, .. } => Some(with_ours!(filter, |filter| filter.fpr())),

@@ -10,7 +10,7 @@ use bench_frame::suite::{Session, Step, Target, Threads};
 /// The study, as its rows name it.
 pub const WHOLE: &str = "whole filters";
 
-/// The step.
+/// Makes the step.
 pub fn step(size: Size) -> Step {
     Step::new(format!("quotient: merging and resizing, {}", size.name()), move |session| {
         let items = ours::<Standard>(session, size, Container::Packed, container_name(Container::Packed))?;
@@ -20,7 +20,7 @@ pub fn step(size: Size) -> Step {
     })
 }
 
-/// One kind of slots; returns the number of items.
+/// Measures one kind of slots; returns the number of items.
 fn ours<S: SlotKind>(session: &mut Session, size: Size, container: Container, name: &str) -> anyhow::Result<usize> {
     let all = keys(INSERTED, size.keys(COMMON_LOAD));
     let (low, high) = all.split_at(all.len() / 2);
@@ -74,8 +74,8 @@ fn list<I: Iterator<Item = u64>>(session: &Session, fingerprints: impl Fn() -> I
     Ok((seconds, sum))
 }
 
-/// `items` are those of our filter of the same keys, so that the rows are of one size: a peer's fingerprints are
-/// others, and a few more or fewer of them are equal.
+/// Measures the peer. `items` are those of our filter of the same keys, so that the rows are of one size: a peer's
+/// fingerprints differ, and a few more or fewer of them are equal.
 fn peer(session: &mut Session, size: Size, items: usize) -> anyhow::Result<()> {
     let all = keys(INSERTED, size.keys(COMMON_LOAD));
     let (low, high) = all.split_at(all.len() / 2);

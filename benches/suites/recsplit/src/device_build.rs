@@ -33,7 +33,7 @@ fn keys(device: &Device, effort: Effort) -> usize {
     }
 }
 
-/// The steps.
+/// Makes the steps.
 pub fn steps(setup: &Setup, chosen: &[Settings]) -> Vec<Step> {
     let mut steps = Vec::new();
     for device in setup.devices() {

@@ -35,7 +35,7 @@ fn sizes(device: &Device, effort: Effort) -> &'static [usize] {
     }
 }
 
-/// The steps.
+/// Makes the steps.
 pub fn steps(setup: &Setup, chosen: &[Settings]) -> Vec<Step> {
     let mut steps = Vec::new();
     for device in setup.devices() {
@@ -53,7 +53,7 @@ pub fn steps(setup: &Setup, chosen: &[Settings]) -> Vec<Step> {
     steps
 }
 
-/// What rows of one function or filter have in common.
+/// Common parameters of the rows of one function or filter.
 struct Rows<'d> {
     device: &'d Device,
     settings: Settings,
@@ -76,7 +76,7 @@ impl Rows<'_> {
     }
 }
 
-/// The present keys in random order, or rather random ones of them.
+/// Returns random keys of the present ones.
 fn random_order(keys: &[u64], asked: usize) -> Vec<u64> {
     let places = KeySpace::new(SEED).stream(1).u64_keys(asked);
     places.iter().map(|&place| keys[((u128::from(place) * keys.len() as u128) >> 64) as usize]).collect()
@@ -130,7 +130,7 @@ fn run(session: &mut Session, device: &Device, settings: Settings, n: usize) -> 
     filters(session, &rows, &filter, &there)
 }
 
-/// A static filter of the same keys, asked for members and others.
+/// Measures a static filter of the same keys with members and others.
 fn filters(
     session: &mut Session,
     rows: &Rows<'_>,
@@ -155,7 +155,7 @@ fn filters(
     Ok(())
 }
 
-/// The shortest of a few times, as the caller sees them.
+/// Returns the shortest of a few times, as the caller sees them.
 fn fastest(effort: Effort, mut work: impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<f64> {
     let mut best = f64::INFINITY;
     for _ in 0..if effort == Effort::Quick { 3 } else { 5 } {

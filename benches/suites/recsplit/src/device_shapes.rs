@@ -29,7 +29,7 @@ const HASHES: f64 = 0.6e12;
 /// Seconds that the launches of a bucket take, where it has launches of its own.
 const BUCKET: f64 = 3e-5;
 
-/// Leaf sizes: those of the figures, as many as there is time for.
+/// Returns leaf sizes: those of the figures that there is time for.
 fn leaves(device: &Device, effort: Effort) -> &'static [u32] {
     match effort {
         _ if device.is_emulator() => &[5],
@@ -57,7 +57,7 @@ struct Kind {
     remix: Remix,
 }
 
-/// The kinds that are compared.
+/// Returns the kinds that are compared.
 fn kinds() -> Vec<Kind> {
     let of = |method, per_bucket, remix| Kind { method, per_bucket, remix };
     let methods = [Method::BruteForce, Method::Rotation, Method::Grouped];
@@ -70,7 +70,7 @@ fn kinds() -> Vec<Kind> {
     kinds
 }
 
-/// The steps: one per bucket size and device.
+/// Makes the steps: one per bucket size and device.
 pub fn steps(setup: &Setup, chosen: &[Settings]) -> Vec<Step> {
     let mut steps = Vec::new();
     for device in setup.devices() {
@@ -133,7 +133,7 @@ fn run(
     }
     let affordable = |n: &&usize| **n as f64 * per_key <= limit(session.effort);
     let n = if device.is_emulator() { Some(&1_000) } else { sizes.iter().find(affordable) };
-    // What does not fit in the time is no point of a figure.
+    // A build that takes too long is no point of a figure.
     let Some(&n) = n else { return Ok(()) };
     let keys = KeySpace::new(SEED).stream(0).u64_keys(n);
     let there: DeviceVec<u64> = device.from_slice(&keys)?;
@@ -184,7 +184,7 @@ fn ask(session: &mut Session, settings: Settings, function: &RecSplit, keys: &[u
     Ok(())
 }
 
-/// What the environment says of the driver's work queues (section 5.10.2), which are 8 otherwise.
+/// Returns the number of the driver's work queues (section 5.10.2) from the environment; the default is 8.
 fn work_queues() -> Option<u32> {
     std::env::var("CUDA_DEVICE_MAX_CONNECTIONS").ok()?.parse().ok()
 }
@@ -194,7 +194,7 @@ fn work_queues() -> Option<u32> {
 const ORIGINAL: f64 = 3.0;
 const FEWEST: usize = 1000;
 
-/// A build on one thread without vectors by brute force, of as many keys as take some seconds at most.
+/// Builds on one thread without vectors by brute force, with a number of keys that takes some seconds at most.
 fn original(session: &mut Session, settings: Settings) -> anyhow::Result<()> {
     let n = ((ORIGINAL / settings.seconds_per_key()?) as usize).min(100_000);
     if n < FEWEST {

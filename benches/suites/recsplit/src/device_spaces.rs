@@ -35,7 +35,7 @@ fn keys(device: &Device, effort: Effort) -> usize {
     }
 }
 
-/// A step per device.
+/// Makes one step per device.
 pub fn steps(setup: &Setup) -> Vec<Step> {
     let step = |device: &Device| {
         let (device, place) = (device.clone(), if device.is_emulator() { "emulator" } else { "GPU" });

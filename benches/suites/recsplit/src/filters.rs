@@ -17,7 +17,7 @@ use bench_record::Record;
 /// Bits of the fingerprints.
 const WIDTHS: [u32; 2] = [8, 16];
 
-/// One step.
+/// Makes one step.
 pub fn steps() -> Vec<Step> {
     vec![Step::new("recsplit: static filters", filters)]
 }
@@ -41,7 +41,7 @@ enum Subject {
     Xorf,
 }
 
-/// What is asked.
+/// Lookups of a set or filter.
 trait Set: Send + Sync {
     fn bits_per_key(&self, keys: usize) -> f64;
     fn each(&self, keys: &[u64], answers: &mut [bool]);

@@ -1,10 +1,10 @@
-//! What is measured: keys, and functions that number them.
+//! Keys, and functions that number them.
 
 use super::peer_key::PeerKey;
 
-/// What every crate takes as a key.
+/// Key that every crate takes.
 pub trait Key: warpset_mphf::Key + PeerKey + Copy {
-    /// What they are, for the rows.
+    /// Name of the keys, for the rows.
     const KIND: &'static str;
     /// This key, once `zero` is known: a query that waits for the number of the one before.
     fn after(self, zero: u64) -> Self;
@@ -32,11 +32,11 @@ impl Key for &[u8] {
 pub trait Function<K>: Send + Sync {
     /// Its size, if it tells.
     fn bits_per_key(&self) -> Option<f64>;
-    /// The part of it that says where buckets begin, if there is such a part.
+    /// Returns the space of the list of buckets, if the function has one.
     fn list_bits_per_key(&self) -> Option<f64> {
         None
     }
-    /// What its numbers are below, and how many of that many keys may have the same number.
+    /// Returns the bound of its numbers, and the most keys that share a number, for that many keys.
     fn numbers(&self, keys: usize) -> (usize, u8) {
         (keys, 1)
     }
@@ -50,7 +50,7 @@ pub trait Function<K>: Send + Sync {
     }
 }
 
-/// The numbers of the keys, each asked for after the answer to the one before.
+/// Looks up the numbers of the keys, each after the answer to the one before.
 #[inline]
 pub fn chain<K: Key>(keys: &[K], numbers: &mut [u64], get: impl Fn(&K) -> u64) {
     let mut zero = 0;

@@ -70,12 +70,13 @@ fn queries(effort: Effort) -> usize {
     if effort == Effort::Quick { 1 << 17 } else { 1 << 20 }
 }
 
-/// Trial hashes per second that a device reaches with nothing else to do.
+/// Measures trial hashes per second on an otherwise idle device.
 fn hash_limit(session: &mut Session, device: &Device) -> anyhow::Result<f64> {
     session.gpu_limit(device, GpuAccess::TrialHash, 0)
 }
 
-/// A timed row of a search that takes `per_key` trial hashes per key, of which `limit` per second are possible.
+/// Adds the hash rate to a timed row: the search takes `per_key` trial hashes per key, and `limit` per second are
+/// possible.
 fn with_hashes(mut row: Record, per_key: f64, limit: f64) -> Record {
     let rate = row.items_per_second.map(|rate| rate * per_key);
     row.limit_fraction = rate.map(|rate| rate / limit);

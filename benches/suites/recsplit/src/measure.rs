@@ -47,7 +47,7 @@ impl Subject {
         }
     }
 
-    /// A row of this subject.
+    /// Makes a row of this subject.
     fn row(self, operation: &str, items: usize, seconds: f64) -> Record {
         let row = Record::new("recsplit", operation, items).time(seconds);
         match self {
@@ -60,9 +60,9 @@ impl Subject {
     }
 }
 
-/// What is built, and which rows it gives.
+/// Keys to build and look up, and the resulting rows.
 pub struct Work<'a, K> {
-    /// Where the keys are from.
+    /// Source of the keys.
     pub input: &'a str,
     /// Distinct keys.
     pub keys: &'a [K],

@@ -8,7 +8,7 @@ use warpset_mphf::{Builder, Consensus, Method, RecSplit, RecSplitKind, Remix, Si
 use super::function::{Function, Key, chain};
 use bench_frame::clock::Effort;
 
-/// What a function is built with.
+/// Settings of a function.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
     /// Keys in a leaf.
@@ -17,7 +17,7 @@ pub struct Settings {
     pub bucket: u32,
     /// Fanouts of the two levels above the leaves, unless they are the method's own.
     pub fanouts: Option<(u32, u32)>,
-    /// How trial numbers are searched.
+    /// Method of the search for trial numbers.
     pub method: Method,
     /// Whether with vectors.
     pub simd: Simd,
@@ -36,18 +36,18 @@ const METHODS: [(&str, &str, Method); 3] = [
 ];
 
 impl Settings {
-    /// With the vectors that the processor has.
+    /// Makes settings with the processor's vectors.
     pub const fn new(leaf: u32, bucket: u32, method: Method) -> Self {
         let (simd, remix) = (Simd::Auto, Remix::Bits32);
         Self { leaf, bucket, fanouts: None, method, simd, remix, load_factor: 1.0, keys_per_value: None }
     }
 
-    /// These settings without vectors.
+    /// Returns these settings without vectors.
     pub const fn sequential(self) -> Self {
         Self { simd: Simd::Sequential, ..self }
     }
 
-    /// The method in words.
+    /// Returns the method's name.
     pub fn name(self) -> String {
         let mut name: String = METHODS.iter().find(|method| method.2 == self.method).map_or("", |m| m.1).into();
         if let Some((first, second)) = self.fanouts {
@@ -68,7 +68,7 @@ impl Settings {
         name
     }
 
-    /// The builder of these settings.
+    /// Returns the builder of these settings.
     pub fn builder(self) -> Builder {
         let mut builder = self.apply(RecSplit::builder()).load_factor(self.load_factor);
         if let Some(k) = self.keys_per_value {
@@ -77,7 +77,7 @@ impl Settings {
         builder
     }
 
-    /// The builder of a filter with these settings.
+    /// Returns the builder of a filter with these settings.
     pub fn filter_builder(self, width: u32) -> Builder<RecSplitKind, StaticFilter<RecSplitKind>> {
         self.apply(StaticFilter::builder_of_kind(RecSplitKind).width(width))
     }
@@ -102,7 +102,7 @@ impl Settings {
         Ok(nanoseconds * 1e-9)
     }
 
-    /// The largest of `sizes` that one thread builds within `seconds`, if there is any.
+    /// Returns the largest of `sizes` that one thread builds within `seconds`, if there is any.
     pub fn affordable(self, sizes: &[usize], seconds: f64) -> anyhow::Result<Option<usize>> {
         let per_key = self.seconds_per_key()?;
         Ok(sizes.iter().copied().filter(|&n| n as f64 * per_key <= seconds).max())
@@ -112,7 +112,7 @@ impl Settings {
 impl FromStr for Settings {
     type Err = anyhow::Error;
 
-    /// `METHOD:LEAF:BUCKET`, or the same with two fanouts.
+    /// Parses `METHOD:LEAF:BUCKET`, or that with two fanouts.
     fn from_str(text: &str) -> anyhow::Result<Self> {
         let parts: Vec<&str> = text.split(':').collect();
         let [method, leaf, bucket, ref fanouts @ ..] = parts[..] else { bail!("not METHOD:LEAF:BUCKET") };

@@ -1,4 +1,4 @@
-//! What other crates need of a key: most of it for those that only feature `peers` compiles.
+//! Requirements of other crates on a key: most of them for the crates that only feature `peers` compiles.
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -10,21 +10,21 @@ use {
     sux::{func::phastr::PHastR, utils::ToSig},
 };
 
-/// What the crates need of a key.
+/// Requirements of the crates on a key.
 #[cfg(not(feature = "peers"))]
 pub trait PeerKey: Hash + Debug + Clone + Send + Sync {}
 
 #[cfg(not(feature = "peers"))]
 impl<K: Hash + Debug + Clone + Send + Sync> PeerKey for K {}
 
-/// What the crates need of a key.
+/// Requirements of the crates on a key.
 #[cfg(feature = "peers")]
 pub trait PeerKey: Hash + Debug + Clone + Send + Sync {
     /// The hash for `ptr_hash`.
     type PtrHasher: KeyHasher<Self> + Send;
     /// The key as `sux` sees it.
     type Sux: ToSig<[u64; 1]> + Sync + ?Sized;
-    /// The key as `sux` sees it.
+    /// Converts the key to the type for `sux`.
     fn sux(&self) -> &Self::Sux;
     /// Builds PHastR.
     fn phastr(keys: &[Self]) -> anyhow::Result<PHastR<Self::Sux>>;

@@ -20,7 +20,7 @@ pub enum Peer {
 }
 
 impl Peer {
-    /// All of them that this executable has.
+    /// Returns all peers of this executable.
     pub fn all() -> Vec<Peer> {
         #[cfg(feature = "peers")]
         return heavy::Peer::ALL.map(Peer::Heavy).into_iter().chain([Peer::Boomphf]).collect();
@@ -28,7 +28,7 @@ impl Peer {
         return vec![Peer::Boomphf];
     }
 
-    /// Name and version.
+    /// Returns name and version.
     pub fn name(self) -> String {
         match self {
             Peer::Boomphf => format!("boomphf {}", machine::version("boomphf")),

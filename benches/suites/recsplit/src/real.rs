@@ -13,7 +13,7 @@ use bench_frame::suite::{Session, Setup, Step};
 /// Fast to ask, fast to build, in between, small.
 const SHAPES: [(u32, u32); 4] = [(5, 5), (8, 100), (12, 1000), (16, 2000)];
 
-/// The genomes, then the words.
+/// Makes the steps: the genomes, then the words.
 pub fn steps(setup: &Setup, asked: &[Settings]) -> Vec<Step> {
     let (asked, own_keys) = (asked.to_vec(), setup.own_keys);
     let usual = SHAPES.map(|(leaf, bucket)| Settings::new(leaf, bucket, Method::Grouped)).into();

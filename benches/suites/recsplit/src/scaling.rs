@@ -1,4 +1,4 @@
-//! How builds scale over threads, beside what the machine gives. Three kinds of builds take turns, so that all see the
+//! Scaling of builds over threads, beside the machine's limits. Three kinds of builds take turns, so that all see the
 //! machine in the same state:
 //!
 //! - *alone*: one thread builds from all keys;
@@ -55,7 +55,7 @@ fn time(builder: &Builder, pool: &ThreadPool, keys: &[u64], repeats: usize) -> a
     })
 }
 
-/// Mean seconds of one build of a part beside the others.
+/// Returns the mean seconds of one build of a part beside the others.
 fn time_beside(builder: &Builder, pools: &[ThreadPool], keys: &[u64], repeats: usize) -> anyhow::Result<f64> {
     let start = Barrier::new(pools.len());
     let parts = keys.chunks_exact(keys.len() / pools.len());

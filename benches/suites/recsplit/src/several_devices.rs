@@ -1,6 +1,6 @@
-//! What builds gain by several GPUs: one, two, four and so on, up to all, from keys on the first of them and from host
-//! slices. The clock is the host's, over the whole call; the function ends on the first GPU. A row's `of_linear` is its
-//! rate over that of one GPU times their number.
+//! Speed-up of builds by several GPUs: one, two, four and so on, up to all, from keys on the first of them and from
+//! host slices. The clock is the host's, over the whole call; the function ends on the first GPU. A row's `of_linear`
+//! is its rate over that of one GPU times their number.
 
 use std::time::Instant;
 
@@ -11,16 +11,16 @@ use warpset_mphf::{Method, RecSplit, gpu};
 use super::SEED;
 use super::ours::Settings;
 use bench_frame::clock::Effort;
-use bench_frame::suite::{Session, Setup, Step, Target, Threads};
+use bench_frame::suite::{Session, Setup, Step, Target, Threads, emulator};
 use bench_record::Record;
 
 /// Repeats after the first, of which the fastest counts.
 const REPEATS: usize = 2;
 
-/// All GPUs, if there are several; two emulators for an emulator.
+/// Returns all GPUs, if there are several; two emulators for an emulator.
 fn all(device: &Device) -> anyhow::Result<Devices> {
     Ok(match device.is_emulator() {
-        true => Devices::new([device.clone(), Device::emulator(Default::default())])?,
+        true => Devices::new([device.clone(), emulator()?])?,
         false => Devices::cuda_all()?,
     })
 }
@@ -40,7 +40,7 @@ fn keys(device: &Device, effort: Effort) -> usize {
     }
 }
 
-/// The steps: none where there is one GPU.
+/// Makes the steps: none where there is one GPU.
 pub fn steps(setup: &Setup, chosen: &[Settings]) -> Vec<Step> {
     let Some(first) = setup.devices().next() else { return Vec::new() };
     let Ok(devices) = all(first) else { return Vec::new() };
@@ -58,7 +58,7 @@ pub fn steps(setup: &Setup, chosen: &[Settings]) -> Vec<Step> {
     shapes.into_iter().map(step).collect()
 }
 
-/// The least seconds of a build, and whether all had these words.
+/// Returns the least seconds of a build, and whether all had these words.
 fn time(
     repeats: usize,
     expected: &RecSplit,

@@ -31,7 +31,7 @@ fn limit(effort: Effort) -> f64 {
     }
 }
 
-/// One step per shape and per peer; then one per bucket size of the thesis.
+/// Makes one step per shape and per peer; then one per bucket size of the thesis.
 pub fn steps(setup: &Setup, asked: &[Settings]) -> Vec<Step> {
     let effort = setup.effort;
     let mut steps = Vec::new();
@@ -85,8 +85,8 @@ fn run(session: &mut Session, subject: Subject, n: usize) -> anyhow::Result<()> 
     measure(session, subject, Work { input: "generated", keys: &keys, study: None, all_threads: true, queries })
 }
 
-/// How many keys, so that one thread builds in a time that fits: beyond the fewest keys a short time; for the fewest a
-/// longer one, unless the run is quick, so that the slow methods reach far enough to be compared.
+/// Chooses the number of keys by the time of one thread: a short time, but a longer one for the fewest keys unless the
+/// run is quick, so that the slow methods are compared too.
 fn keys(settings: Settings, effort: Effort) -> anyhow::Result<Option<usize>> {
     let (sizes, short, long): (&[usize], f64, f64) = match effort {
         Effort::Quick => (&[10_000, 100_000], 0.03, 0.03),
@@ -108,7 +108,7 @@ fn leaf_sizes(session: &mut Session, bucket: u32) -> anyhow::Result<()> {
         let vectors = METHODS.map(|method| Settings::new(leaf, bucket, method));
         let sequential = [vectors[0].sequential(), vectors[1].sequential()];
         for settings in sequential.into_iter().chain(vectors) {
-            // What does not fit in the time is no point of the figure.
+            // A build that takes too long is no point of the figure.
             let Some(n) = keys(settings, session.effort)? else { continue };
             let keys = KeySpace::new(SEED).stream(1).u64_keys(n);
             let queries = if session.effort == Effort::Quick { 1 << 14 } else { 1 << 18 };

@@ -16,7 +16,7 @@ const SHAPES: [(u32, u32); 6] = [(8, 100), (8, 2000), (12, 2000), (16, 2000), (1
 /// Overheads of Consensus.
 const OVERHEADS: [f64; 10] = [0.4, 0.25, 0.126, 0.085, 0.06, 0.04, 0.025, 0.016, 0.01, 0.005];
 
-/// One step.
+/// Makes one step.
 pub fn steps() -> Vec<Step> {
     vec![Step::new("recsplit: Consensus beside RecSplit, by space", functions)]
 }

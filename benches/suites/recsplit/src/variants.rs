@@ -1,5 +1,5 @@
-//! What there is beside the minimal function (sections 6.5.1 and 7.1.4 of the thesis): the 64-bit finaliser, functions
-//! that are not minimal, functions that give several keys the same number.
+//! Variants of the minimal function (sections 6.5.1 and 7.1.4 of the thesis): the 64-bit finaliser, functions that are
+//! not minimal, functions that give several keys one number.
 
 use bench_frame::input::keys::KeySpace;
 use warpset_mphf::{Method, Remix};
@@ -14,12 +14,12 @@ pub const VARIANTS: &str = "variants";
 /// The shapes that are varied: fast, small, smaller.
 pub const SHAPES: [(u32, u32); 3] = [(5, 5), (8, 100), (16, 2000)];
 
-/// One step.
+/// Makes one step.
 pub fn steps() -> Vec<Step> {
     vec![Step::new("recsplit: finalisers, load factors, several keys per value", functions).except_quick()]
 }
 
-/// Every variant, after what it is compared with.
+/// Returns every variant, after the one that it is compared with.
 pub fn settings() -> impl Iterator<Item = Settings> {
     let grouped = SHAPES.map(|(leaf, bucket)| Settings::new(leaf, bucket, Method::Grouped));
     // There are no vectors with the 64-bit finaliser.

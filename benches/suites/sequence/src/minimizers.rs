@@ -21,14 +21,14 @@ const READS: [usize; 3] = [150, 15_000, usize::MAX];
 /// The benches of minimizers.
 pub const MINIMIZERS: Generated = Generated { name: "minimizers", host: steps, device: steps_on };
 
-/// A step for reads of each length.
+/// Makes a step for reads of each length.
 fn steps(effort: Effort) -> Vec<Step> {
     let bases = if effort == Effort::Quick { 1 << 23 } else { 1 << 26 };
     let step = |len: usize| move |session: &mut Session| on_host(session, bases, len.min(bases));
     READS.iter().map(|&len| Step::new(format!("minimizers: {}", reads(len)), step(len))).collect()
 }
 
-/// The steps on a device.
+/// Makes the steps on a device.
 fn steps_on(device: &Device, effort: Effort) -> Vec<Step> {
     sizes_on(
         device,
@@ -42,7 +42,7 @@ fn steps_on(device: &Device, effort: Effort) -> Vec<Step> {
     )
 }
 
-/// What the sequences are.
+/// Names the sequences.
 fn reads(len: usize) -> String {
     if len == usize::MAX { "one sequence".to_owned() } else { format!("reads of {len}") }
 }
@@ -52,7 +52,7 @@ fn row(bases: usize, len: usize, seconds: f64) -> Record {
     row.param("input", "generated").param("key", "k-mer of 31 bases")
 }
 
-/// One thread: positions of reads, and canonical k-mers.
+/// Measures one thread: positions of reads, and canonical k-mers.
 fn on_host(session: &mut Session, bases: usize, len: usize) -> anyhow::Result<()> {
     let (k, w) = WINDOW;
     let letters = random_letters(bases, 3);

@@ -137,7 +137,7 @@ fn write_fastq(path: &Path, letters: &[u8]) -> anyhow::Result<()> {
     Ok(file.flush()?)
 }
 
-/// How rows call the kinds of indexes.
+/// Names of the kinds of indexes in rows.
 const INDEXES: [(IndexKind, &str); 2] =
     [(IndexKind::Exact, "exact index"), (IndexKind::Fuse16, "binary fuse index, 16 bits")];
 
@@ -175,7 +175,7 @@ fn on_host(session: &mut Session, genome: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Saved, and loaded again: read and verified.
+/// Saves the index and loads it again: read and verified.
 fn loaded(session: &mut Session, input: &Input, threads: Threads, index: &Index, name: &str) -> anyhow::Result<()> {
     let path = input.folder.path().join("index");
     index.save(&path)?;
@@ -190,7 +190,7 @@ fn loaded(session: &mut Session, input: &Input, threads: Threads, index: &Index,
 /// Minimizers in a hash set.
 type Set = HashSet<u64, FixedState>;
 
-/// What one thread needs to find minimizers.
+/// State of one thread that finds minimizers.
 struct Finder {
     text: PackedNSeqVec,
     hasher: NtHasher<true, 1>,
@@ -235,7 +235,7 @@ impl Finder {
     }
 }
 
-/// The set, filled by one thread.
+/// Fills the set on one thread.
 fn set_of(genome: &Path) -> anyhow::Result<Set> {
     let (mut set, mut finder) = (Set::default(), Finder::new());
     let mut reader = needletail::parse_fastx_file(genome)?;

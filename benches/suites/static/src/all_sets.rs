@@ -1,5 +1,5 @@
-//! Which set to take when: every set and filter, of the same keys, asked for the same keys; filters at the same rate of
-//! false positives, that of eight bits.
+//! Choice of a set: every set and filter, of the same keys, with the same lookups; filters at the same rate of false
+//! positives, that of eight bits.
 //!
 //! Rows of this study are of the structure `sets`, whatever they measure; the page draws one figure of them.
 
@@ -27,7 +27,7 @@ const RATE: f64 = 1.0 / 256.0;
 const LEAF: u32 = 8;
 const BUCKET: u32 = 100;
 
-/// A step for the CPU and one for each device.
+/// Makes a step for the CPU and one for each device.
 pub fn steps(setup: &Setup) -> Vec<Step> {
     let mut steps = Vec::new();
     if setup.cpu() {
@@ -47,7 +47,7 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
     steps
 }
 
-/// What a set is called, and what can be done with it once it is built.
+/// Name of a set, and its possible changes once it is built.
 #[derive(Clone, Copy)]
 struct About {
     name: &'static str,

@@ -16,7 +16,7 @@ use bench_frame::gpu_limits::{self, GpuAccess};
 use bench_frame::suite::{Session, Step, Target, Threads};
 use bench_record::Record;
 
-/// What the peer is called.
+/// Name of the peer.
 const PEER: &str = "open addressing, half load";
 /// Keys that are asked for.
 const ASKED: usize = 1 << 26;
@@ -31,13 +31,13 @@ pub fn sizes(device: &Device, effort: Effort) -> &'static [usize] {
     }
 }
 
-/// The step of one size.
+/// Makes the step of one size.
 pub fn step(device: Device, n: usize) -> Step {
     let place = if device.is_emulator() { "emulator" } else { "GPU" };
     Step::new(format!("static: exact sets on the {place}, {n} keys"), move |session| run(session, &device, n))
 }
 
-/// The first keys of a stream, made on the device.
+/// Generates the first keys of a stream on the device.
 pub(super) fn keys(device: &Device, number: u64, n: usize) -> anyhow::Result<DeviceVec<u64>> {
     let mut keys = device.alloc_uninit::<u64>(n)?;
     let config = LaunchConfig::new(device.properties().multiprocessors * 16, limits::BLOCK);
@@ -48,7 +48,7 @@ pub(super) fn keys(device: &Device, number: u64, n: usize) -> anyhow::Result<Dev
     Ok(keys)
 }
 
-/// The median time of calls that wait, as the caller sees them, and what the last one gave.
+/// Returns the median time of calls that wait, as the caller sees them, and the last result.
 pub(super) fn waited<T>(
     device: &Device,
     effort: Effort,
@@ -73,7 +73,7 @@ pub(super) fn waited<T>(
     Ok((clock::median(&mut times), made))
 }
 
-/// What rows of one size have in common.
+/// Common parameters of the rows of one size.
 struct Rows<'d> {
     device: &'d Device,
     keys: usize,
@@ -142,7 +142,7 @@ fn all_are(answers: &DeviceVec<u8>, each: u8) -> anyhow::Result<bool> {
     Ok(answers.to_vec()?.iter().all(|&answer| answer == each))
 }
 
-/// A map of the same keys to their numbers.
+/// Measures a map of the same keys to their numbers.
 fn map(session: &mut Session, rows: &Rows<'_>, stream: &Stream, keys: DeviceSlice<'_, u64>) -> anyhow::Result<()> {
     let (device, n, effort) = (rows.device, rows.keys, session.effort);
     let asked = n.min(ASKED);
@@ -165,7 +165,7 @@ fn map(session: &mut Session, rows: &Rows<'_>, stream: &Stream, keys: DeviceSlic
     Ok(())
 }
 
-/// The yardstick.
+/// Measures the yardstick.
 fn open_addressing(
     session: &mut Session,
     rows: &Rows<'_>,

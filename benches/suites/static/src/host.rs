@@ -13,7 +13,7 @@ use bench_record::Record;
 
 type Table<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
-/// What the peer is called.
+/// Name of the peer.
 const PEER: &str = "std HashMap (hashbrown), foldhash";
 
 /// Keys of sets.
@@ -25,7 +25,7 @@ pub fn sizes(effort: Effort) -> &'static [usize] {
     }
 }
 
-/// The step of one size.
+/// Makes the step of one size.
 pub fn step(n: usize) -> Step {
     Step::new(format!("static: exact sets on the CPU, {n} keys"), move |session| {
         let stream = |number| KeySpace::new(SEED).stream(number);
@@ -93,7 +93,7 @@ fn measure<K: StaticKey>(
     peers(session, kind, keys, present, absent)
 }
 
-/// The standard library's tables, which one thread fills and asks key by key.
+/// Measures the standard library's tables, which one thread fills and looks up key by key.
 fn peers<K: StaticKey>(
     session: &mut Session,
     kind: &str,

@@ -36,7 +36,7 @@ impl Suite for StaticSets {
     }
 }
 
-/// A row of an operation on `n` keys and a set of `keys`.
+/// Makes a row of an operation on `n` keys and a set of `keys`.
 fn row(operation: &str, n: usize, keys: usize, key: &str, seconds: f64) -> Record {
     Record::new("static", operation, n).time(seconds).param("input", "generated").param("key", key).param("keys", keys)
 }

@@ -67,7 +67,7 @@ enum Identity {
     Path(PathBuf),
 }
 
-/// A name of a call and what it stands for.
+/// Name in a call and the file it denotes.
 struct Named<'a> {
     path: &'a Path,
     identity: Identity,
@@ -77,7 +77,7 @@ struct Named<'a> {
 }
 
 impl CallFiles {
-    /// No files yet.
+    /// Returns an empty collection.
     pub fn new() -> CallFiles {
         CallFiles::default()
     }
@@ -146,7 +146,7 @@ impl<'a> Named<'a> {
     }
 }
 
-/// The path without links of a file that may not exist.
+/// Resolves the links of a path, whose file may not exist.
 fn real(path: &Path) -> PathBuf {
     let target = target(path).ok().flatten().unwrap_or_else(|| path.to_owned());
     target.canonicalize().unwrap_or_else(|_| match (folder_of(&target).canonicalize(), target.file_name()) {
@@ -176,7 +176,8 @@ fn is_pipe(_: FileType) -> bool {
     false
 }
 
-/// Whether several names of one call may stand for it: bytes do not get into each other's places.
+/// Whether several names of one call may denote this file: bytes written through one name do not overwrite those
+/// written through another.
 #[cfg(unix)]
 fn may_be_shared(kind: FileType) -> bool {
     use std::os::unix::fs::FileTypeExt;
@@ -195,7 +196,7 @@ mod tests {
 
     use super::*;
 
-    /// Every name of a file is that file, existing or not.
+    /// Compares files under several names, existing or not.
     #[test]
     fn files_are_known_by_any_name() {
         let folder = std::env::temp_dir().join(format!("warpset-call-{}", process::id()));

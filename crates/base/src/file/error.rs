@@ -1,4 +1,4 @@
-//! Why bytes could not be read as a structure, or written.
+//! Errors of reading and writing saved structures.
 
 use std::error::Error;
 use std::io;
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use super::SavedType;
 use crate::words::OutOfMemory;
 
-/// Why bytes could not be read as a structure, or written. Messages hold the whole cause; none is repeated by
-/// [`source`](Error::source).
+/// Reason why bytes could not be read as a structure, or written. Messages contain the whole cause, and
+/// [`source`](Error::source) repeats none of it.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
@@ -19,7 +19,7 @@ pub enum FileError {
         path: PathBuf,
         /// "read", "write" or "map".
         doing: &'static str,
-        /// Why; not another `At`.
+        /// The reason; not another `At`.
         reason: Box<FileError>,
     },
     /// The bytes end too early.
@@ -93,7 +93,7 @@ pub enum FileError {
 
 crate::debug_as_display!(FileError);
 
-/// A reason after the path that it is about.
+/// Formats a reason after the path of its file.
 fn within_file(reason: &FileError) -> String {
     match reason {
         FileError::Io(error) => error.to_string(),
@@ -108,7 +108,7 @@ impl From<io::Error> for FileError {
 }
 
 impl FileError {
-    /// Why, whether or not it happened to a file with a name: any variant but [`FileError::At`].
+    /// Returns the reason, with or without a file name: any variant but [`FileError::At`].
     pub fn reason(&self) -> &FileError {
         match self {
             FileError::At { reason, .. } => reason,
@@ -119,7 +119,7 @@ impl FileError {
 
 /// The errors of a structure that can be saved, one of which says why a file could not be read or written.
 pub trait SavedError: From<FileError> + Error + Send + Sync + 'static {
-    /// The error as that of a file: [`FileError::Refused`], unless it is one already.
+    /// Converts the error into that of a file: [`FileError::Refused`], unless it is a `FileError` already.
     fn into_file(self) -> FileError;
 }
 

@@ -12,9 +12,9 @@ use super::{CHECKSUM_AT, FIELDS, FileError, HEADER_BYTES, Header, HeaderBytes, S
 /// Bytes of a payload from which on another thread computes its checksum.
 const LARGE: u64 = 1 << 20;
 
-/// What follows a header, in one piece or in several.
+/// Bytes after a header, in one piece or in several.
 pub trait Payload: Sync {
-    /// Bytes of all pieces.
+    /// Returns the bytes of all pieces.
     fn bytes(&self) -> u64;
 
     /// Calls `to` with each piece, in their order, up to the first error.
@@ -44,7 +44,7 @@ impl<P: Payload + ?Sized> Payload for &P {
     }
 }
 
-/// XXH3-64 of a header's bytes before the checksum, and of the payload.
+/// Hashes a header's bytes before the checksum, and the payload, by XXH3-64.
 fn checksum_of(header: &HeaderBytes, payload: &(impl Payload + ?Sized)) -> io::Result<u64> {
     let mut hasher = Xxh3::new();
     hasher.update(&header[..CHECKSUM_AT]);
@@ -144,7 +144,7 @@ mod tests {
         }
     }
 
-    /// A pipe takes no header after its payload, and an open file may begin with something else.
+    /// Covers pipes, which take no header after the payload, and open files, which may begin with other bytes.
     #[cfg(all(unix, not(miri)))]
     #[test]
     fn large_payloads_go_through_pipes_and_open_files() {

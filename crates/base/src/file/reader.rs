@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::{CHECKSUM_AT, FIRST_READ_BYTES, FileError, HEADER_BYTES, Header, HeaderBytes, read_exact, read_words};
 use crate::words::{AlignedWords, OutOfMemory, zeroed_vec};
 
-/// Bytes that are read at a time where nobody wants them.
+/// Chunk size for skipping.
 const SKIPPED: usize = 1 << 16;
 
 /// The payload of a saved structure, to be read part by part; whatever is read goes into the checksum.
@@ -31,12 +31,12 @@ impl<'r> PayloadReader<'r> {
         PayloadReader { reader, hasher, expected: header.checksum, read, needed, available }
     }
 
-    /// Bytes that have not been read.
+    /// Returns the bytes that have not been read.
     pub fn left(&self) -> u64 {
         self.needed - self.read
     }
 
-    /// The next `len` items, which are within the payload, allocated in step with what arrives.
+    /// Reads the next `len` items, which are within the payload, and allocates memory as bytes arrive.
     ///
     /// # Errors
     /// [`FileError::Truncated`], [`FileError::OutOfMemory`], [`FileError::Io`].
@@ -47,7 +47,7 @@ impl<'r> PayloadReader<'r> {
         Ok(words)
     }
 
-    /// [`words`](Self::words) that need no alignment.
+    /// Reads like [`words`](Self::words), into memory of any alignment.
     ///
     /// # Errors
     /// The errors of [`words`](Self::words).
@@ -70,7 +70,7 @@ impl<'r> PayloadReader<'r> {
         }
     }
 
-    /// The next bytes, into memory that is there.
+    /// Reads the next bytes into memory of the caller.
     ///
     /// # Errors
     /// [`FileError::Truncated`], [`FileError::Io`].
@@ -102,7 +102,7 @@ impl<'r> PayloadReader<'r> {
         self.available = self.available.saturating_sub(len);
     }
 
-    /// What is missing of a part is missing of the whole.
+    /// Converts an error about missing bytes of a part into one about the whole file.
     fn in_all(&self, error: FileError) -> FileError {
         match error {
             FileError::Truncated { found, .. } => FileError::Truncated { needed: self.needed, found },

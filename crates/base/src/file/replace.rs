@@ -92,7 +92,7 @@ impl Replacement {
         Ok(())
     }
 
-    /// The file to write to.
+    /// Returns the file to write to.
     pub fn file(&mut self) -> &mut File {
         &mut self.file
     }
@@ -202,7 +202,7 @@ pub(super) fn remove_abandoned(path: &Path, keep: impl Fn(&Path) -> bool) -> io:
     Ok(())
 }
 
-/// The process in the name of a part of `name`.
+/// Parses the process number in the name of a part of `name`.
 fn process_of(name: &[u8], part: &[u8]) -> Option<u32> {
     let numbers = part.strip_prefix(name)?.strip_prefix(b".")?.strip_suffix(b".part")?;
     let (process, number) = std::str::from_utf8(numbers).ok()?.split_once('.')?;
@@ -210,18 +210,18 @@ fn process_of(name: &[u8], part: &[u8]) -> Option<u32> {
     (is_number(process) && is_number(number)).then(|| process.parse().ok())?
 }
 
-/// The folder of a file.
+/// Returns the folder of a file.
 pub(super) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Nothing, where the error is that a file is not there.
+/// Turns the error that a file does not exist into `None`.
 #[cfg(unix)]
 fn not_found<T>(error: io::Error) -> io::Result<Option<T>> {
     if error.kind() == ErrorKind::NotFound { Ok(None) } else { Err(error) }
 }
 
-/// The path of the regular file that `path` leads to, there already or not; `None` if that is not one.
+/// Returns the path of the regular file, existing or not, that `path` leads to; `None` for other kinds of files.
 pub(super) fn target(path: &Path) -> io::Result<Option<PathBuf>> {
     match fs::metadata(path) {
         Ok(there) if !there.is_file() && !there.is_dir() => return Ok(None),
@@ -242,7 +242,7 @@ pub(super) fn target(path: &Path) -> io::Result<Option<PathBuf>> {
     Err(io::Error::new(ErrorKind::InvalidInput, "too many symbolic links"))
 }
 
-/// What is no regular file, or an open one under another name, which may hold something already.
+/// Opens a pipe, a device or an open file under another name, which may contain bytes already.
 fn open_through(path: &Path) -> io::Result<File> {
     let mut file = OpenOptions::new().write(true).open(path)?;
     if file.metadata()?.is_file() {
@@ -361,7 +361,7 @@ mod tests {
         }
     }
 
-    /// Several files get their names together; an error says which had theirs.
+    /// Checks that several files get their names together, and that an error lists the files already renamed.
     #[test]
     fn files_are_finished_together() {
         let folder = Folder::new("together");

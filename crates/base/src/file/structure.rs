@@ -10,7 +10,7 @@ pub const SIGNED: u64 = 1 << 32;
 /// Marks keys that are byte strings: added to the length of a key in the headers of structures with elements.
 pub const BYTE_STRING: u64 = 1 << 33;
 
-/// Which structure a header is for, and in which version of that structure's own format.
+/// Kind of a structure and version of its format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Structure {
     /// The structure's number in headers.
@@ -81,12 +81,12 @@ impl Structure {
         Structure::KMERS_INDEX,
     ];
 
-    /// A structure without elements.
+    /// Describes a structure without elements.
     pub const fn new(number: u16, version: u16, name: &'static str) -> Structure {
         Structure { number, version, name, has_elements: false }
     }
 
-    /// The error for bytes with this header, where the type of `expected` was to be read.
+    /// Returns the error for a header of another structure than `expected`.
     pub(super) fn mismatch(expected: Structure, found: u16, fields: [u64; FIELDS]) -> FileError {
         let known = Structure::ALL.iter().find(|known| known.number == found);
         let elements = known.filter(|known| known.has_elements).map(|_| [fields[0], fields[1]]);
@@ -105,12 +105,12 @@ pub struct SavedType {
 }
 
 impl SavedType {
-    /// How messages name it.
+    /// Formats the name for messages.
     pub(super) fn quoted(self) -> String {
         if self.name().is_some() { format!("`{self}`") } else { self.to_string() }
     }
 
-    /// How messages go on that have named this type as what was found.
+    /// Returns the end of a message that has named this type as the one found.
     pub(super) fn remedy(self) -> String {
         match self.name() {
             Some(_) => {
@@ -141,7 +141,8 @@ impl fmt::Display for SavedType {
     }
 }
 
-/// The type that a parameter stands for; of values, which are their bytes alone, the one that most programs have.
+/// Names the type that a parameter denotes. Values are stored as bytes only, so the most common type of that size is
+/// returned.
 fn type_of(parameter: u64) -> String {
     let bytes = parameter & !(SIGNED | BYTE_STRING);
     match (parameter & (SIGNED | BYTE_STRING), bytes) {

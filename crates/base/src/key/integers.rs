@@ -130,7 +130,7 @@ fn word_of_u128(value: u128) -> Option<u64> {
     u64::try_from(value).ok()
 }
 
-/// A negative value has the word of an `i64`, which may be that of a large `u64` too.
+/// Returns the word of an `i64`, which for a negative value may be that of a large `u64` too.
 fn word_of_i128(value: i128) -> Option<u64> {
     exact_word_of_i128(value).or_else(|| u64::try_from(value).ok())
 }

@@ -5,7 +5,7 @@ use warpset_core::hash::string::StringHash;
 use super::sealed::{Raw, Sealed};
 use super::{Hash128, Key};
 
-/// A 64-bit hash that stands for a key: a filter uses it as it is.
+/// 64-bit hash in place of a key; a filter uses it unchanged.
 ///
 /// All 64 bits should be uniform: in a Bloom filter the high ones choose the block and the low ones the bits; in a
 /// quotient filter the high ones are the fingerprint.
@@ -26,7 +26,7 @@ use super::{Hash128, Key};
 #[repr(transparent)]
 pub struct Hashed(pub u64);
 
-/// The hashes as keys, without a copy.
+/// Views hashes as keys, without a copy.
 pub fn as_hashed(hashes: &[u64]) -> &[Hashed] {
     bytemuck::TransparentWrapper::wrap_slice(hashes)
 }

@@ -7,7 +7,7 @@ use xxhash_rust::xxh64::xxh64;
 use super::sealed::Sealed;
 use super::{Hash128, Key};
 
-/// The last eight bytes of what a tuple of `parts` parts hashes as.
+/// Returns the last eight of the bytes that a tuple of `parts` parts hashes as.
 const fn end(parts: u8) -> [u8; 8] {
     [b't', b'u', b'p', b'l', b'e', 0, 0, parts]
 }
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
     use crate::key::{Bytes, Hashed, Seed};
 
-    /// All hashes of a key under one seed.
+    /// Computes all hashes of a key under one seed.
     fn hashes(key: impl Key) -> [u64; 6] {
         let wide = key.hash128(9);
         let narrow = key.string_hash(StringHash::Bkdr).into();

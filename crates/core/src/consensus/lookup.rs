@@ -7,10 +7,10 @@ use crate::recsplit::hash::{Hash128, bucket_of};
 use crate::recsplit::lookup::Words;
 use crate::recsplit::lookup::lists::{Entry, Lists};
 
-/// Levels from which on all seeds have their full length: there are 31 tasks above, of more than a bit each.
+/// First level on which all seeds have their full length: 31 tasks precede it, with more than a bit each.
 pub const FULL_SEEDS: u32 = 5;
 
-/// What a function's header says, as lookups want it.
+/// Fields of a function's header, as lookups need them.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Plan {
@@ -20,11 +20,11 @@ pub struct Plan {
     pub buckets: u64,
     /// First bit of the codes within the words.
     pub codes: u64,
-    /// Where the buckets' keys and codes begin.
+    /// Positions of the buckets' keys and codes.
     pub lists: Lists,
-    /// Rows of splittings, one for each number of keys from 0 on. Those of leaves come after them.
+    /// Rows of splittings, one per number of keys from 0 on. Those of leaves follow.
     pub rows: u32,
-    /// Bits of the number that a bucket begins with.
+    /// Bits of the number at the beginning of a bucket.
     pub root_bits: u32,
 }
 
@@ -35,11 +35,11 @@ pub struct Walk {
     pub low: u64,
     /// Keys in the buckets before.
     pub keys_before: u64,
-    /// Where the bucket's code begins within the words.
+    /// First bit of the bucket's code within the words.
     pub start: u64,
     /// Keys of the bucket.
     pub keys: u32,
-    /// Where the bits of the level begin, in parts of a bit.
+    /// Position of the level's first bit, in parts of a bit.
     pub base: u32,
     /// The node's index on its level.
     pub index: u32,
@@ -47,17 +47,17 @@ pub struct Walk {
 
 /// A function to look keys up in.
 pub trait Function: Copy {
-    /// How its words are read.
+    /// Reader of the words.
     type Words: Words;
 
-    /// Its words.
+    /// Returns the words.
     fn words(&self) -> Self::Words;
-    /// What its header says.
+    /// Returns the fields of the header.
     fn plan(&self) -> &Plan;
-    /// The row at this place: those of splittings by the smaller number of keys, then those of leaves.
+    /// Returns the row at this place: splittings by the smaller number of keys, then leaves.
     fn row(&self, place: u32) -> Row;
 
-    /// The root of a bucket's tree.
+    /// Returns a walk at the root of a bucket's tree.
     #[inline(always)]
     fn enter(&self, entry: Entry, low: u64) -> Walk {
         let plan = self.plan();
@@ -67,11 +67,11 @@ pub trait Function: Copy {
         Walk { low, keys_before: entry.keys_before, start, keys, base: plan.root_bits << FRACTION, index: 0 }
     }
 
-    /// The number of the walk's key, whose hash at its leaf is this.
+    /// Returns the number of the walk's key, with this hash at its leaf.
     #[inline(always)]
     fn number(&self, walk: &Walk, leaf: Node, hash: u32) -> u64 {
         let position = leaf.begin + leaf_position(hash, leaf.keys());
-        // Only damaged words that were made to pass the checks make it too large.
+        // Only damaged words that pass the checks make it too large.
         walk.keys_before.wrapping_add(position.into()).min(self.plan().keys - 1)
     }
 
@@ -85,7 +85,7 @@ pub trait Function: Copy {
         walk.base = walk.base.wrapping_add(row.all(level, walk.keys));
     }
 
-    /// Ends a walk at its leaf.
+    /// Ends a walk at its leaf, and returns the key's number.
     #[inline(always)]
     fn finish(&self, walk: &Walk, level: u32) -> u64 {
         let row = self.row(self.plan().rows + (walk.keys >> level));
@@ -93,14 +93,14 @@ pub trait Function: Copy {
         self.number(walk, node, task_hash(walk.low, self.multiplier_of(walk, &row, level, walk.index, node.end)))
     }
 
-    /// The row of `level`, where `depth` is that of the leaves.
+    /// Returns the row of `level`; `depth` is the level of the leaves.
     #[inline(always)]
     fn row_of(&self, keys: u32, level: u32, depth: u32) -> Row {
         let leaves = if level == depth { self.plan().rows } else { 0 };
         self.row(leaves + (keys >> level))
     }
 
-    /// The multiplier of a node: that of the seed that ends with its bits.
+    /// Returns the multiplier of a node, for the seed that ends with the node's bits.
     #[inline(always)]
     fn multiplier_of(&self, walk: &Walk, row: &Row, level: u32, index: u32, keys_before_end: u32) -> u32 {
         let end = walk.base.wrapping_add(row.end(index, keys_before_end)) >> FRACTION;
@@ -109,15 +109,16 @@ pub trait Function: Copy {
         if level >= FULL_SEEDS {
             return multiplier(bits, level);
         }
-        // What stands before the bucket's code is not part of its seeds.
+        // Masks the bits before the bucket's code, which are not part of its seeds.
         let missing = SEED_BITS.saturating_sub(end);
         multiplier(((u64::from(bits) >> missing) << missing) as u32, level)
     }
 
-    /// The value of the key with this hash under the function's seed, below the number of keys; 0 if there are none.
+    /// Returns the value of the key with this hash under the function's seed, below the number of keys; 0 if there are
+    /// none.
     ///
-    /// Where a node's bits end follows from its index, so that the seeds of both children are on their way while the
-    /// hash that decides between them is still computed: all loads of two levels wait for each other, not of one.
+    /// The end of a node's bits follows from its index. So the seeds of both children are loaded while the hash that
+    /// decides between them is still being computed: the loads of two levels overlap.
     #[inline(always)]
     fn value_of(&self, hash: Hash128, select: impl Select) -> u64 {
         let plan = self.plan();
@@ -139,7 +140,7 @@ pub trait Function: Copy {
             let index = 2 * walk.index;
             let left_multiplier = self.multiplier_of(&walk, &row, level + 1, index, node.middle);
             let right_multiplier = self.multiplier_of(&walk, &row, level + 1, index + 1, node.end);
-            // Without a branch, which could not be predicted.
+            // No branch, since it would be unpredictable.
             let either = |left: u32, of_right: u32| left ^ ((left ^ of_right) & 0_u32.wrapping_sub(right));
             multiplier = either(left_multiplier, right_multiplier);
             walk.index = index + right;

@@ -1,11 +1,10 @@
-//! The index of a level: where the keys of each of many equal ranges of keys begin, so that a search looks at a few
-//! neighbouring keys and not at one key for each halving of the level.
+//! Index of a level: the beginnings of many ranges of keys of equal width. A search reads a few neighbouring keys,
+//! instead of one key per halving of the level.
 //!
-//! The keys from the least to the greatest of the level are cut into buckets of equal width, about one for
-//! [`ELEMENTS_PER_BUCKET`] elements. Entry `i` of the index is the number of elements in buckets below `i`. How far a
-//! key is from the lower end of its bucket to the upper one says about where it stands among the bucket's elements.
-//! Keys that are spread unevenly make some buckets large; a search halves what its bucket has, so it is never longer
-//! than a search of the whole level.
+//! The interval from the least to the greatest key is cut into buckets of equal width, about one per
+//! [`ELEMENTS_PER_BUCKET`] elements. Entry `i` of the index is the number of elements in buckets below `i`. The
+//! position of a key within its bucket's interval predicts its place among the bucket's elements. Unevenly distributed
+//! keys make some buckets large; a search halves its bucket, so it is never longer than a search of the whole level.
 //!
 //! ```text
 //!  x = (key - least) << leading zeros of (greatest - least)       its upper 64 bits, order kept
@@ -15,51 +14,52 @@
 
 use super::Number;
 
-/// Elements per bucket, on average, of keys that are spread evenly: few enough that a place that is interpolated
-/// between the ends of its bucket is hardly ever wrong by more than eight, and enough that the index of a large level
-/// stays in the L2 cache.
+/// Average number of elements per bucket of evenly distributed keys. It is small enough that interpolation within a
+/// bucket is rarely wrong by more than eight places, and large enough that the index of a large level stays in the L2
+/// cache.
 pub const ELEMENTS_PER_BUCKET: u64 = 32;
 
-/// How keys are mapped to buckets.
+/// Map from keys to buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buckets<N> {
-    /// The least key.
+    /// Least key.
     pub least: N,
-    /// The greatest key.
+    /// Greatest key.
     pub greatest: N,
-    /// How far the distance to the least key is shifted.
+    /// Left shift of the distance to the least key.
     pub shift: u32,
-    /// What the shifted distance is multiplied by.
+    /// Factor of the shifted distance.
     pub multiplier: u64,
 }
 
-/// The number of buckets of a level with this many elements.
+/// Returns the number of buckets of a level with `len` elements.
 #[inline]
 pub const fn bucket_count(len: u64) -> u64 {
     len.div_ceil(ELEMENTS_PER_BUCKET)
 }
 
 impl<N: Number> Buckets<N> {
-    /// The buckets of `len` keys from `least` to `greatest`.
+    /// Returns the buckets of `len` keys from `least` to `greatest`.
     #[inline]
     pub fn new(least: N, greatest: N, len: u64) -> Self {
         let shift = greatest.room(least);
         // Unless both are equal, the shifted distance is at least 2^63, so its upper half has 32 bits, and `greatest`
         // gets a bucket below `bucket_count`: x * multiplier < 2^64 * buckets.
         let upper = (greatest.shifted(least, shift) >> 32) + 1;
-        // For more than 2^32 buckets the last ones stay empty.
+        // With more than 2^32 buckets the last ones stay empty.
         let buckets = bucket_count(len);
         let buckets = if buckets > u32::MAX as u64 { u32::MAX as u64 } else { buckets };
         Self { least, greatest, shift, multiplier: (buckets << 32) / upper }
     }
 
-    /// The bucket of a key from the least to the greatest.
+    /// Returns the bucket of a key between the least and the greatest.
     #[inline]
     pub fn of(self, key: N) -> u64 {
         self.locate(key).0
     }
 
-    /// The bucket of a key from the least to the greatest, and how far into it the key is, in units of 2^-32.
+    /// Returns the bucket of a key between the least and the greatest, and its position within the bucket's interval,
+    /// in units of 2^-32.
     #[inline]
     pub fn locate(self, key: N) -> (u64, u32) {
         let product = key.shifted(self.least, self.shift) as u128 * self.multiplier as u128;
@@ -95,7 +95,7 @@ mod tests {
             check(least, greatest, wide.clone().map(|above| least + above as u64));
             let (from, to) = (u128::from(least), u128::from(greatest));
             check(from, to, wide.clone().map(|above| from + above));
-            // Keys that differ in their upper halves, and in those alone.
+            // Keys that differ only in their upper halves.
             check(from << 64, to << 64, wide.clone().map(|above| (from + above) << 64));
             check(from << 64 | 5, to << 64 | 5, wide.map(|above| (from + above) << 64 | 5));
         }

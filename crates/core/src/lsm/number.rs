@@ -1,21 +1,21 @@
-//! Keys as hashes and indexes take them.
+//! Keys as numbers, for hashes and indexes.
 
 use super::UPPER_SEED;
 use crate::hash::mix;
 
-/// An unsigned number of 64 or 128 bits, in the order of the keys that it stands for.
+/// Unsigned number of 64 or 128 bits, in the order of the keys.
 pub trait Number: Copy + Ord {
-    /// The number of these halves, the lower one first; one of 64 bits is the lower one.
+    /// Returns the number with these halves, the lower one first; a number of 64 bits is the lower half.
     fn from_halves(halves: [u64; 2]) -> Self;
-    /// Its halves, the lower one first; the upper one of 64 bits is zero.
+    /// Returns the halves, the lower one first; the upper half of a number of 64 bits is zero.
     fn halves(self) -> [u64; 2];
-    /// 64 bits of which a hash is made: the number itself, if it has no more.
+    /// Returns 64 bits for a hash: the number itself if it has no more.
     fn folded(self) -> u64;
-    /// By how many bits the distance to `least`, which is not above, can be shifted to the left; of a distance of zero,
-    /// all bits but one.
+    /// Returns the largest left shift of the distance to `least` (at most this number) that loses no bits; for a
+    /// distance of zero, all bits but one.
     fn room(self, least: Self) -> u32;
-    /// The upper 64 bits of the distance to `least`, which is not above, shifted to the left by as many bits as there
-    /// are room for.
+    /// Returns the upper 64 bits of the distance to `least` (at most this number), shifted left by `shift`, at most
+    /// [`room`](Self::room).
     fn shifted(self, least: Self, shift: u32) -> u64;
 }
 

@@ -1,21 +1,21 @@
-//! What a stored number means: a trial hash, and a rotation of each group.
+//! Meaning of a stored number: a trial hash, and a rotation per group.
 //!
-//! Source: sections 5.5 (rotation of one group of a leaf) and 5.2 (start seeds); with more groups, and of splittings
-//! too, as `docs/recsplit.md` says.
+//! Source: sections 5.5 (rotation of one group of a leaf) and 5.2 (start seeds). Rotations of several groups, and of
+//! splittings, are described in `docs/recsplit.md`.
 
 use super::hash::{self, LEVEL_FIRST, LEVEL_LEAF, LEVEL_ROOT, LEVEL_SECOND};
 use super::{Level, Node, Remix, TreeShape};
 
-/// The trial hash and the rotation of each group that a stored number stands for.
+/// The trial hash and the rotation of each group that a stored number encodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// The trial hash.
+    /// Trial hash.
     pub trial: u64,
     index: u32,
 }
 
 impl Candidate {
-    /// The candidate that a node's stored number means.
+    /// Splits a node's stored number into trial and rotations.
     #[inline(always)]
     pub fn of(number: u64, node: &Node) -> Self {
         if node.groups == 1 {
@@ -25,13 +25,13 @@ impl Candidate {
         Self { trial, index: number.wrapping_sub(trial.wrapping_mul(u64::from(node.candidates))) as u32 }
     }
 
-    /// Rotation of `group`: a digit of the index.
+    /// Returns the rotation of `group`, a digit of the index.
     #[inline(always)]
     pub fn rotation(&self, group: u32, radix: u32) -> u32 {
         hash::rotation_of(self.index, radix, group)
     }
 
-    /// The child of a splitting that a key goes to.
+    /// Returns the child of a splitting that a key goes to.
     #[inline(always)]
     pub fn child(&self, low: u64, node: &Node, start: u32, remix: Remix) -> u32 {
         let hash = hash::trial_hash(remix, low, start, self.trial);
@@ -39,7 +39,7 @@ impl Candidate {
     }
 }
 
-/// The child that a trial hash picks under a rotation.
+/// Returns the child that a trial hash picks under a rotation.
 #[inline(always)]
 pub fn child_of_hash(hash: u32, node: &Node, rotation: u32) -> u32 {
     if node.fanout == 2 {
@@ -56,7 +56,7 @@ pub fn child_of_hash(hash: u32, node: &Node, rotation: u32) -> u32 {
     }
 }
 
-/// The start seed of a node of `keys` keys; `depth` counts the nodes of the higher levels above it.
+/// Returns the start seed of a node of `keys` keys; `depth` counts the nodes of the higher levels above it.
 #[inline]
 pub fn start_of(shape: &TreeShape, keys: u32, depth: u32) -> u32 {
     hash::start_seed(match shape.level(keys) {

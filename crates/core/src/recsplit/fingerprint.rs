@@ -2,8 +2,8 @@
 
 use super::Hash128;
 
-/// The fingerprint of a key, `width` bits, 1 to 32: unrelated to all trial hashes, since it also uses the half that
-/// picks the bucket.
+/// Returns the fingerprint of a key, `width` bits, 1 to 32. It is independent of all trial hashes, since it also uses
+/// the half that picks the bucket.
 #[inline]
 pub const fn fingerprint(hash: Hash128, width: u32) -> u64 {
     let mixed = (hash.low ^ hash.high.rotate_left(32)).wrapping_mul(0xd6e8_feb8_6659_fd93);

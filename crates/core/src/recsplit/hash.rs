@@ -1,38 +1,38 @@
-//! Hash values of a key: its bucket, its trial hashes, the child or leaf position that a trial hash picks.
+//! Hash values of a key: its bucket, its trial hashes, and the child or leaf position that a trial hash picks.
 //!
 //! Source: sections 4.1, 4.2, 5.2 and 5.3. Departures:
-//! - A trial hash is a 32-bit word of which the *high* bits count. MurmurHash3's 32-bit finaliser has two
-//!   multiplications and three xor-shifts; high bits need only the xor-shift between the multiplications, which is a
-//!   third less work. Numbers of trials stay within their standard error of the model (`docs/recsplit.md`).
-//! - Start seeds are xor-ed onto the folded sum instead of being added to the key: one three-input logic instruction
+//! - The high bits of a trial hash of 32 bits are used. MurmurHash3's 32-bit finaliser has two multiplications and
+//!   three xor-shifts; high bits need only the xor-shift between the multiplications, a third less work. The numbers of
+//!   trials stay within their standard error of the model (`docs/recsplit.md`).
+//! - Start seeds are xor-ed onto the folded sum instead of being added to the key. One three-input logic instruction
 //!   does both, and the numbers of trials stay those of the model. The trial number itself is added before the fold,
-//!   for the reason that section 5.3 gives (the carry differs from key to key).
-//! - A splitting in two compares the hash with a threshold; one in more parts multiplies by the number of units as a
-//!   fixed-point number. Neither needs the division by the unit of section 5.6.1.
+//!   for the reason given in section 5.3 (the carry differs from key to key).
+//! - A splitting in two compares the hash with a threshold. A splitting in more parts multiplies by the number of units
+//!   as a fixed-point number. Neither needs the division by the unit of section 5.6.1.
 
-/// The initial 128-bit hash of a key: all that RecSplit sees of it.
+/// The initial 128-bit hash of a key, the only input of RecSplit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(C)]
 pub struct Hash128 {
-    /// Picks the bucket.
+    /// Determines the bucket.
     pub high: u64,
-    /// Everything inside the bucket.
+    /// Determines everything inside the bucket.
     pub low: u64,
 }
 
 const _: () = assert!(size_of::<Hash128>() == 16);
 
 impl Hash128 {
-    /// The hash of an integer of up to 64 bits: the low half is a bijection of the integer, so that different integers
-    /// never collide.
+    /// Hashes an integer of up to 64 bits. The low half is a bijection of the integer, so different integers never
+    /// collide.
     #[inline]
     pub const fn of_integer(x: u64, seed: u64) -> Self {
         let x = x ^ seed;
         Self { high: mix_high(x.wrapping_add(0x9e37_79b9_7f4a_7c15)), low: mix_low(x) }
     }
 
-    /// A ready-made hash under a seed: seed 0 takes it as it is, others, which are tried after a collision, mix its
-    /// halves.
+    /// Returns a ready-made hash under a seed. Seed 0 keeps it unchanged; the other seeds, tried after a collision, mix
+    /// its halves.
     #[inline]
     pub const fn under(self, seed: u64) -> Self {
         if seed == 0 {
@@ -45,7 +45,7 @@ impl Hash128 {
     }
 }
 
-/// Stafford's variant 13 of MurmurHash3's finaliser: a bijection.
+/// Applies Stafford's variant 13 of MurmurHash3's finaliser, a bijection.
 #[inline]
 const fn mix_low(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -53,7 +53,7 @@ const fn mix_low(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// MurmurHash3's finaliser: a bijection.
+/// Applies MurmurHash3's finaliser, a bijection.
 #[inline]
 const fn mix_high(mut x: u64) -> u64 {
     x = (x ^ (x >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
@@ -61,13 +61,13 @@ const fn mix_high(mut x: u64) -> u64 {
     x ^ (x >> 33)
 }
 
-/// The bucket of a key among `buckets`, from the high half of its hash (section 4.2).
+/// Returns the bucket of a key among `buckets`, from the high half of its hash (section 4.2).
 #[inline]
 pub const fn bucket_of(high: u64, buckets: u64) -> u64 {
     ((high as u128 * buckets as u128) >> 64) as u64
 }
 
-/// Which finaliser makes trial hashes. The 32-bit one is the default; the 64-bit one is there for comparison (6.5.1).
+/// Finaliser of trial hashes. The 32-bit one is the default; the 64-bit one is for comparison (section 6.5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
 pub enum Remix {
@@ -91,7 +91,7 @@ pub const fn remix32(mut x: u32) -> u32 {
     x.wrapping_mul(MULTIPLIER_2)
 }
 
-/// MurmurHash3's 64-bit finaliser with Stafford's constants (variant 13), its high half.
+/// Returns the high half of MurmurHash3's 64-bit finaliser with Stafford's constants (variant 13).
 #[inline]
 pub const fn remix64(mut x: u64) -> u32 {
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -99,8 +99,8 @@ pub const fn remix64(mut x: u64) -> u32 {
     ((x ^ (x >> 31)) >> 32) as u32
 }
 
-/// A word that differs for each level of the tree, so that a key's trial hashes on different levels are unrelated
-/// (5.2).
+/// Returns a word that differs between levels of the tree, so that a key's trial hashes on different levels are
+/// independent (section 5.2).
 #[inline]
 pub const fn start_seed(level: u32) -> u32 {
     0x9e37_79b9_u32.wrapping_mul(level + 1)
@@ -112,10 +112,10 @@ pub const LEVEL_LEAF: u32 = 0;
 pub const LEVEL_FIRST: u32 = 1;
 /// Level number of all splittings of the second aggregation level.
 pub const LEVEL_SECOND: u32 = 2;
-/// Level number of a bucket's root when it is above the aggregation levels; its children count on from it.
+/// Level number of a bucket's root when it is above the aggregation levels; its children's levels count up from it.
 pub const LEVEL_ROOT: u32 = 3;
 
-/// Trial hash number `trial` of a key with the given low half, on a level with the given start seed.
+/// Returns trial hash number `trial` of a key with the given low half, on a level with the given start seed.
 #[inline]
 pub const fn trial_hash(remix: Remix, low: u64, start: u32, trial: u64) -> u32 {
     let sum = low.wrapping_add(trial);
@@ -125,20 +125,20 @@ pub const fn trial_hash(remix: Remix, low: u64, start: u32, trial: u64) -> u32 {
     }
 }
 
-/// What a key contributes to the trial hashes from `trial` on: for [`trial_hash_near`].
+/// Returns the key's contribution to the trial hashes from `trial` on, for [`trial_hash_near`].
 #[inline]
 pub const fn trial_sum(low: u64, start: u32, trial: u64) -> u64 {
     low.wrapping_add(trial) ^ ((start as u64) << 32)
 }
 
-/// Whether [`trial_hash_near`] gives the right hashes for offsets below 32.
+/// Whether [`trial_hash_near`] returns the right hashes for offsets below 32.
 #[inline]
 pub const fn is_near(sum: u64) -> bool {
     sum as u32 <= u32::MAX - 31
 }
 
-/// `trial_hash(remix, low, start, trial + offset)`, from the [`trial_sum`] of the others: one addition less. Where the
-/// low half runs over the hash is another one; [`is_near`] says whether it may.
+/// Returns `trial_hash(remix, low, start, trial + offset)` from the [`trial_sum`] of `low`, `start` and `trial`, which
+/// saves an addition. If the low half overflows, the hash is a different one; [`is_near`] excludes that.
 #[inline]
 pub const fn trial_hash_near(remix: Remix, sum: u64, offset: u32) -> u32 {
     let (high, low) = ((sum >> 32) as u32, (sum as u32).wrapping_add(offset));
@@ -148,56 +148,56 @@ pub const fn trial_hash_near(remix: Remix, sum: u64, offset: u32) -> u32 {
     }
 }
 
-/// The rotation group of a key of a splitting among `groups` (1 to 256). Monotone in the lowest byte of `low`, so that
-/// keys that are sorted by that byte are sorted by group for every number of groups.
+/// Returns the rotation group of a key of a splitting among `groups` (1 to 256). It is monotone in the lowest byte of
+/// `low`, so keys sorted by that byte are sorted by group for every number of groups.
 #[inline]
 pub const fn group_of(low: u64, groups: u32) -> u32 {
     ((low as u32 & 0xff) * groups) >> 8
 }
 
-/// Trials after which the keys of a leaf are in other groups; every search's vector length divides it.
+/// Trials after which the groups of a leaf's keys change; every search's vector length divides it.
 pub const REGROUP: u64 = 16;
 
-/// The multiplier of [`leaf_group_of`] for the trials from `trial / REGROUP * REGROUP` on.
+/// Returns the multiplier of [`leaf_group_of`] for the trials from `trial / REGROUP * REGROUP` on.
 #[inline]
 pub const fn leaf_group_multiplier(trial: u64) -> u32 {
     0x9e37_79b9_u32.wrapping_mul(2 * (trial / REGROUP) as u32 + 1)
 }
 
-/// The rotation group of a key of a leaf among `groups` (1 to 256). A leaf has few keys, so a group may stay empty,
-/// which wastes its rotations. Groups that change every [`REGROUP`] trials spread the waste evenly over all leaves, and
-/// trials with an empty group are passed over.
+/// Returns the rotation group of a key of a leaf among `groups` (1 to 256). A leaf has few keys, so a group may stay
+/// empty, which wastes its rotations. Groups that change every [`REGROUP`] trials spread the waste evenly over all
+/// leaves, and searches skip trials with an empty group.
 #[inline]
 pub const fn leaf_group_of(low: u64, multiplier: u32, groups: u32) -> u32 {
     (((low as u32).wrapping_mul(multiplier) >> 24) * groups) >> 8
 }
 
-/// A leaf position below `keys` (at most 2^16) from a trial hash.
+/// Returns the leaf position, below `keys` (at most 2^16), that a trial hash picks.
 #[inline]
 pub const fn leaf_position(hash: u32, keys: u32) -> u32 {
     ((hash >> 16) * keys) >> 16
 }
 
-/// The threshold of a splitting in two: hashes below it go left. `unit` of `keys` keys go left, `unit < keys`.
+/// Returns the threshold of a splitting in two: hashes below it go left. `unit` of `keys` keys go left, `unit < keys`.
 #[inline]
 pub const fn threshold(unit: u32, keys: u32) -> u32 {
     (((unit as u64) << 32) / keys as u64) as u32
 }
 
-/// The multiplier of [`child_of`] for a splitting of `keys` keys in children of `unit` keys: `keys / unit` with 12 bits
-/// after the point. Needs `keys <= 15 * unit`.
+/// Returns the multiplier of [`child_of`] for a splitting of `keys` keys in children of `unit` keys: `keys / unit` with
+/// 12 fractional bits. Needs `keys <= 15 * unit`.
 #[inline]
 pub const fn child_scale(unit: u32, keys: u32) -> u32 {
     (keys << 12) / unit
 }
 
-/// The child that a trial hash picks in a splitting in more than two parts.
+/// Returns the child that a trial hash picks in a splitting in more than two parts.
 #[inline]
 pub const fn child_of(hash: u32, scale: u32) -> u32 {
     ((hash >> 16) * scale) >> 28
 }
 
-/// `ceil(2^64 / radix^digit)` by `[radix][digit]`, and 0 for digit 0: takes numbers apart without divisions.
+/// `ceil(2^64 / radix^digit)` by `[radix][digit]`, and 0 for digit 0: extracts digits without divisions.
 pub static RECIPROCALS: [[u64; 6]; 25] = {
     let mut table = [[0; 6]; 25];
     let mut radix = 2;
@@ -218,14 +218,14 @@ const fn multiply_high(a: u64, b: u64) -> u64 {
     ((a as u128 * b as u128) >> 64) as u64
 }
 
-/// The trial of a stored number with `groups > 1` groups of `radix` rotations, `number / radix^(groups - 1)`. Exact for
-/// numbers below 2^41, far above any that a search can give.
+/// Returns the trial of a stored number with `groups > 1` groups of `radix` rotations, `number / radix^(groups - 1)`.
+/// Exact for numbers below 2^41, far above any result of a search.
 #[inline]
 pub fn trial_of(number: u64, radix: u32, groups: u32) -> u64 {
     multiply_high(number, RECIPROCALS[radix as usize][groups as usize - 1])
 }
 
-/// The rotation of `group`: digit `group - 1` of an index below 2^23 in base `radix`, 0 for group 0.
+/// Returns the rotation of `group`: digit `group - 1` of an index below 2^23 in base `radix`, 0 for group 0.
 #[inline]
 pub fn rotation_of(index: u32, radix: u32, group: u32) -> u32 {
     // The fraction of `index / radix^group`, times the radix.

@@ -1,17 +1,18 @@
 //! Lookups: from a key's hash to its number, one copy for hosts and devices.
 //!
-//! Source: section 4.4.2 (fast queries). A lookup is bound by the latency of its chain: the code of a node says which
-//! child comes next, and that says where its code is. So:
+//! Source: section 4.4.2 (fast queries). The latency of one chain bounds a lookup: the code of a node selects the
+//! child, and the child determines where the next code is. Therefore:
 //! - Everything about a node that does not need its code is in one row of 32 bytes ([`row`]), and the next positions
 //!   are computed while the code is still being read.
-//! - Both ends of a unary part come from one selection, and rotations from the stored number, not from its remainder.
-//! - Unary parts of the higher levels stand before all others of a bucket, so that the long way over the subtrees to
-//!   the left is skipped once, not on each level.
+//! - One selection finds both ends of a unary part. Rotations come from the stored number itself, not from its
+//!   remainder.
+//! - Unary parts of the higher levels precede all others of a bucket. The long way over the subtrees to the left is
+//!   skipped once, not on each level.
 //! - Levels have loops of their own: on a processor their branches are easy to predict, and on a device the threads of
 //!   a warp stay together.
 //!
-//! A backend implements [`Words`] and [`Function`]; how it reads memory is all that differs. Whatever the words hold,
-//! no lookup reads past their end, and every number is below that of the values.
+//! A backend implements [`Words`] and [`Function`]; backends differ only in reading memory. Whatever the words hold, no
+//! lookup reads past their end, and every number is below the number of values.
 
 pub mod lists;
 pub mod row;
@@ -26,33 +27,33 @@ use lists::{Entry, Lists};
 use row::{Levels, Row};
 pub use words::{Words, scan};
 
-/// The largest trial for which leaves are regrouped differently; only damaged words give more.
+/// The largest trial number that regroups a leaf's keys in a way of its own; only damaged words give larger ones.
 pub const MOST_TRIALS: u64 = (1 << 31) * hash::REGROUP - 1;
 
-/// Unary parts that one window of bits usually holds.
+/// Unary parts that usually fit one window of bits.
 pub const NEAR_CODES: u32 = 24;
 
-/// What a function's header says, as lookups want it.
+/// Fields of a function's header, as lookups need them.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Plan {
     /// Keys.
     pub keys: u64,
-    /// All values are below.
+    /// Upper bound: all values are below it.
     pub values: u64,
     /// Buckets.
     pub buckets: u64,
     /// First bit of the trees within the words.
     pub trees: u64,
-    /// Where the buckets' keys and trees begin.
+    /// Positions of the buckets' keys and trees.
     pub lists: Lists,
-    /// Rows that there are, one for each number of keys from 0 on.
+    /// Number of rows, one per number of keys from 0 on.
     pub rows: u32,
     /// Keys of a full leaf.
     pub leaf: u32,
     /// Positions of a full leaf.
     pub positions: u32,
-    /// What is known of the levels.
+    /// Properties of the levels.
     pub levels: Levels,
 }
 
@@ -63,9 +64,9 @@ pub struct Walk {
     pub low: u64,
     /// Values below all that this subtree can give.
     pub value: u64,
-    /// Where the next fixed part begins.
+    /// Position of the next fixed part.
     pub fixed: u64,
-    /// Where the unary parts that were not skipped yet begin.
+    /// Position of the first unary part that was not skipped yet.
     pub unary: u64,
     /// Unary parts to skip.
     pub skip: u32,
@@ -73,19 +74,19 @@ pub struct Walk {
     pub keys: u32,
 }
 
-/// What a lookup remembers of the levels above the second.
+/// State of a lookup above the second level.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Above {
-    /// Where the bucket's unary parts begin.
+    /// Position of the bucket's unary parts.
     pub unary: u64,
     /// Unary parts from there to those of the second-level node.
     pub codes: u32,
 }
 
-/// The length of the unary part after `skip` others from `at` on, and where it ends.
+/// Returns the length of the unary part after `skip` others from `at` on, and the position of its end.
 #[inline(always)]
 fn unary_part(words: impl Words, at: u64, skip: u32, select: impl Select) -> (u64, u64) {
-    // With the end of the part before, whose length is between two ones.
+    // Includes the end of the preceding part: the length is the distance between two ones.
     let bits = words.bits_from(at) << 1 | 1;
     if skip < 58 {
         let ends = select.pair(bits, skip);
@@ -100,19 +101,19 @@ fn unary_part(words: impl Words, at: u64, skip: u32, select: impl Select) -> (u6
 
 /// A function to look keys up in.
 pub trait Function: Copy {
-    /// How its words are read.
+    /// Reader of the words.
     type Words: Words;
-    /// A row, or where it is.
+    /// A row, or a reference to one.
     type Row: Borrow<Row>;
 
-    /// Its words.
+    /// Returns the words.
     fn words(&self) -> Self::Words;
-    /// What its header says.
+    /// Returns the fields of the header.
     fn plan(&self) -> &Plan;
-    /// The row of a node of `keys` keys, fewer than there are rows.
+    /// Returns the row of a node of `keys` keys, `keys < plan().rows`.
     fn row(&self, keys: u32) -> Self::Row;
 
-    /// The stored number of the walk's node, which is passed.
+    /// Returns the stored number of the walk's node, and moves the walk past it.
     #[inline(always)]
     fn stored(&self, walk: &mut Walk, row: &Row, select: impl Select) -> u64 {
         let words = self.words();
@@ -123,7 +124,7 @@ pub trait Function: Copy {
         zeros << row.golomb | fixed
     }
 
-    /// The root of a bucket's tree.
+    /// Returns a walk at the root of a bucket's tree.
     #[inline(always)]
     fn enter(&self, bucket: u64, entry: Entry, low: u64) -> Walk {
         let plan = self.plan();
@@ -135,7 +136,7 @@ pub trait Function: Copy {
         Walk { low, value, keys, skip: 0, fixed, unary }
     }
 
-    /// What is to be skipped once the higher levels are passed.
+    /// Returns the unary parts to skip once the higher levels are passed.
     #[inline(always)]
     fn above(&self, walk: &Walk) -> Above {
         Above { unary: walk.unary, codes: self.plan().levels.higher(walk.keys.into()) as u32 }
@@ -165,7 +166,7 @@ pub trait Function: Copy {
         walk.keys = if right != 0 { walk.keys - unit } else { unit };
     }
 
-    /// From the higher levels to the second.
+    /// Moves a walk from the higher levels to the second.
     #[inline(always)]
     fn land(&self, walk: &mut Walk, above: &Above, select: impl Select) {
         let words = self.words();
@@ -198,7 +199,7 @@ pub trait Function: Copy {
         );
     }
 
-    /// Moves a walk to a child.
+    /// Moves a walk to child number `child`.
     #[inline(always)]
     fn move_to(&self, walk: &mut Walk, child: u32) {
         let row = self.row(walk.keys);
@@ -210,7 +211,7 @@ pub trait Function: Copy {
         walk.keys = if child == u32::from(row.last) { walk.keys - child * unit } else { unit };
     }
 
-    /// Ends a walk at its leaf.
+    /// Ends a walk at its leaf, and returns the key's value.
     #[inline(always)]
     fn finish(&self, walk: &mut Walk, remix: Remix, select: impl Select) -> u64 {
         let row = self.row(walk.keys);
@@ -226,8 +227,8 @@ pub trait Function: Copy {
         self.value(walk, row, hash::leaf_position(hash, row.values) + rotation)
     }
 
-    /// The value at a leaf's position, which may still be up to twice the number of positions. Only damaged words that
-    /// were made to pass the checks make the value too large.
+    /// Returns the value at a leaf's position, which may be up to twice the number of positions. Only damaged words
+    /// that pass the checks make the value too large; it is limited then.
     #[inline(always)]
     fn value(&self, walk: &Walk, row: &Row, position: u32) -> u64 {
         let turned = position.wrapping_sub(row.values);
@@ -235,8 +236,8 @@ pub trait Function: Copy {
         walk.value.wrapping_add(u64::from(position)).min(self.plan().values - 1)
     }
 
-    /// The value of the key with this hash under the function's seed, below the number of values; 0 if there are no
-    /// keys.
+    /// Returns the value of the key with this hash under the function's seed, below the number of values; 0 if there
+    /// are no keys.
     #[inline(always)]
     fn value_of(&self, hash: Hash128, remix: Remix, select: impl Select) -> u64 {
         let plan = self.plan();

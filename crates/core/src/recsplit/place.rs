@@ -1,13 +1,13 @@
-//! Where the code of a node stands in its bucket, from the index of its number in preorder: what lets every lane of a
-//! GPU encode a number of its own.
+//! Position of a node's code in its bucket, from the index of its number in preorder. With it every lane of a GPU
+//! encodes a number of its own.
 //!
 //! Source: sections 4.4.1 and 5.10. Departure: the thesis encodes with one thread per bucket, which goes from node to
-//! node; here each number is found by a walk down from the root, three to ten steps, because the subtrees of a node's
-//! children have the same number of nodes, all but the last.
+//! node. Here a walk down from the root finds each number, in three to ten steps, because the subtrees of a node's
+//! children have equal numbers of nodes, except the last.
 
 use super::Node;
 
-/// What a walk needs of a node, in one row of 16 bytes; the rows of a tree stand by number of keys.
+/// Fields of a node that a walk needs, in one row of 16 bytes. The rows of a tree are indexed by number of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct CodeRow {
@@ -21,16 +21,16 @@ pub struct CodeRow {
     pub golomb: u8,
     /// Children; 0 for a leaf.
     pub fanout: u8,
-    /// 1 for a splitting of the higher levels, whose unary parts stand before all others.
+    /// 1 for a splitting of the higher levels; their unary parts precede all others.
     pub is_higher: u8,
-    /// For 16 bytes.
+    /// Padding to 16 bytes.
     pub unused: [u8; 5],
 }
 
 const _: () = assert!(size_of::<CodeRow>() == 16);
 
 impl CodeRow {
-    /// The row of a node.
+    /// Makes the row of a node.
     pub const fn new(node: &Node, is_higher: bool) -> Self {
         Self {
             fixed_bits: node.fixed_bits,
@@ -43,13 +43,13 @@ impl CodeRow {
         }
     }
 
-    /// Four words from which a device reads the place.
+    /// Returns the four words from which a device reads the row.
     pub const fn to_words(self) -> [u32; 4] {
         let small = self.golomb as u32 | (self.fanout as u32) << 8 | (self.is_higher as u32) << 16;
         [self.fixed_bits, self.unit as u32 | (self.nodes as u32) << 16, small, 0]
     }
 
-    /// What [`CodeRow::to_words`] gave.
+    /// Makes the row of the words that [`CodeRow::to_words`] returned.
     #[inline(always)]
     pub const fn from_words([fixed_bits, sizes, small, _]: [u32; 4]) -> Self {
         Self {
@@ -64,19 +64,19 @@ impl CodeRow {
     }
 }
 
-/// Where the code of a number stands.
+/// Position of a number's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Its Golomb-Rice parameter.
+    /// Golomb-Rice parameter of the number.
     pub golomb: u32,
-    /// Bits of fixed parts before its own.
+    /// Bits of fixed parts before the number's own.
     pub fixed_at: u32,
-    /// Whether its unary part stands among those of the higher levels.
+    /// Whether the unary part is among those of the higher levels.
     pub is_higher: bool,
 }
 
-/// The place of number `index` of a tree whose root has this row; there are more than `index` numbers. `row_of` gives
-/// the rows of fewer keys, `keys` are those of the root.
+/// Finds the place of number `index` of a tree with the root row `root`; the tree has more than `index` numbers.
+/// `row_of` returns the rows of fewer keys, `keys` are those of the root.
 #[inline(always)]
 pub fn place_of(row_of: impl Fn(u32) -> CodeRow, keys: u32, root: CodeRow, index: u32) -> Place {
     let (mut keys, mut row, mut left, mut fixed_at) = (keys, root, index, 0);
@@ -86,7 +86,7 @@ pub fn place_of(row_of: impl Fn(u32) -> CodeRow, keys: u32, root: CodeRow, index
         let (full, unit) = (row.fanout as u32 - 1, row.unit as u32);
         let child = row_of(unit);
         let nodes = child.nodes as u32;
-        // Children that store nothing are passed over.
+        // Skips the children that store nothing.
         let passed = left.checked_div(nodes).unwrap_or(full).min(full);
         left -= passed * nodes;
         fixed_at += passed * child.fixed_bits;
@@ -108,7 +108,7 @@ mod tests {
 
     const KEYS: usize = 400;
 
-    /// All places of a subtree in preorder, by going from node to node.
+    /// Lists all places of a subtree in preorder, node by node.
     fn places(
         shape: &TreeShape,
         rows: &[CodeRow],

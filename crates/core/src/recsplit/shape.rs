@@ -4,15 +4,15 @@
 //! (rotation), 5.7.2 (balanced splittings). Departures:
 //! - *Grouped rotation* ([`Method::Grouped`], the default). The thesis rotates one half of a full leaf's positions
 //!   against the other and so gets `m` candidates from one evaluation of the hash function (theorem 5.1). Here the keys
-//!   of a node are in `g` groups by bits of the key, and each group but the first has a rotation of its own: one
-//!   evaluation gives `m^(g-1)` candidates. The same is done for splittings: groups rotate over the equal children, or,
-//!   in a splitting in two, a group may be mirrored (its hash values complemented). The stored number is
-//!   `trial * candidates + index`, as in 5.5, so the space stays that of brute force as long as many trials are
-//!   expected; [`TreeShape::node`] picks the number of groups so that they are.
+//!   of a node are divided into `g` groups by bits of the key, and each group except the first has a rotation of its
+//!   own: one evaluation gives `m^(g-1)` candidates. Splittings do likewise: groups rotate over the equal children, or,
+//!   in a splitting in two, a group may be mirrored (its hash values complemented). The stored number is `trial *
+//!   candidates + index`, as in section 5.5. The space stays that of brute force as long as many trials are expected;
+//!   [`TreeShape::node`] picks the number of groups accordingly.
 //! - Nodes of one key store nothing: the only answer is position 0.
-//! - Fanouts are free (2 to 9 each; the second may be 1, which leaves the level out); [`TreeShape::thesis`] gives those
-//!   of 4.3.
-//! - The number of keys in a bucket is not limited to 3000 but to 65535.
+//! - Fanouts are free (2 to 9 each; the second may be 1, which leaves the level out); [`TreeShape::thesis`] returns
+//!   those of section 4.3.
+//! - A bucket may have up to 65535 keys, not 3000.
 
 use super::hash;
 
@@ -23,11 +23,11 @@ pub const MAX_BUCKET: usize = u16::MAX as usize;
 /// The largest number of rotation groups.
 pub const MAX_GROUPS: u32 = 6;
 
-/// How the numbers of trials are searched, which is part of what is stored.
+/// Search method for the numbers of trials; part of the stored function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
 pub enum Method {
-    /// One trial hash for each candidate (chapter 4).
+    /// One trial hash per candidate (chapter 4).
     BruteForce = 0,
     /// Brute force, but full leaves rotate one of two groups (section 5.5).
     Rotation = 1,
@@ -49,7 +49,7 @@ pub enum Level {
     Higher,
 }
 
-/// What is known of a node from its number of keys: one row of the table of section 4.4.3.
+/// Properties of a node that follow from its number of keys: one row of the table of section 4.4.3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Node {
@@ -57,7 +57,7 @@ pub struct Node {
     pub fixed_bits: u32,
     /// A splitting in two: [`hash::threshold`]. In more parts: [`hash::child_scale`]. A leaf: 0.
     pub scale: u32,
-    /// Candidates for one trial: `radix^(groups - 1)`.
+    /// Candidates per trial: `radix^(groups - 1)`.
     pub candidates: u32,
     /// Keys in each child but the last. A leaf: 0.
     pub unit: u16,
@@ -79,7 +79,7 @@ impl Node {
     /// Words of 32 bits of a row.
     pub const WORDS: usize = 5;
 
-    /// The row as words, for devices.
+    /// Returns the row as words, for devices.
     pub const fn to_words(self) -> [u32; Self::WORDS] {
         [
             self.fixed_bits,
@@ -90,7 +90,7 @@ impl Node {
         ]
     }
 
-    /// The row that `to_words` gave.
+    /// Makes the row of the words that `to_words` returned.
     #[inline(always)]
     pub const fn from_words([fixed_bits, scale, candidates, units, bytes]: [u32; Self::WORDS]) -> Self {
         let [golomb, fanout, groups, radix] = bytes.to_le_bytes();
@@ -99,7 +99,7 @@ impl Node {
     }
 }
 
-/// Leaf size, fanouts and search method: together with a number of keys they determine a tree.
+/// Leaf size, fanouts and search method; with a number of keys they determine a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TreeShape {
     leaf: u8,
@@ -109,12 +109,12 @@ pub struct TreeShape {
     positions: u8,
 }
 
-/// The most positions of a leaf: they are bits of a word.
+/// The most positions of a leaf: each is a bit of a word.
 pub const MAX_POSITIONS: u32 = 32;
 
 impl TreeShape {
-    /// A shape with free fanouts: `leaf` 2 to 24, `first_fanout` 2 to 9, `second_fanout` 1 to 9, and a node of the
-    /// first aggregation level below 255 keys (theorem 5.2). `None` outside.
+    /// Makes a shape with free fanouts: `leaf` 2 to 24, `first_fanout` 2 to 9, `second_fanout` 1 to 9, and a node of
+    /// the first aggregation level below 255 keys (theorem 5.2). `None` outside.
     pub const fn new(leaf: u32, first_fanout: u32, second_fanout: u32, method: Method) -> Option<Self> {
         if leaf < 2
             || leaf > MAX_LEAF
@@ -135,9 +135,9 @@ impl TreeShape {
         })
     }
 
-    /// This tree with leaves of `positions` positions instead of one for each key (section 7.1.4): with more than
-    /// `leaf` and at most 32, a perfect hash function that is not minimal; with 1, leaves store nothing and all keys of
-    /// a leaf have the same value, a `leaf`-perfect function. `None` for other numbers.
+    /// Returns this tree with leaves of `positions` positions instead of one per key (section 7.1.4). With more than
+    /// `leaf` and at most 32 the perfect hash function is not minimal. With 1, leaves store nothing and all keys of a
+    /// leaf have one value: a `leaf`-perfect function. `None` for other numbers.
     pub const fn with_positions(self, positions: u32) -> Option<Self> {
         if positions != 1 && (positions < self.leaf() || positions > MAX_POSITIONS) {
             return None;
@@ -145,7 +145,7 @@ impl TreeShape {
         Some(Self { positions: positions as u8, ..self })
     }
 
-    /// Positions of a full leaf: its keys, in a minimal function.
+    /// Returns the positions of a full leaf; a minimal function has one per key.
     #[inline]
     pub const fn positions(&self) -> u32 {
         self.positions as u32
@@ -157,20 +157,21 @@ impl TreeShape {
         self.positions == self.leaf
     }
 
-    /// Positions of a leaf of `keys` keys.
+    /// Returns the positions of a leaf of `keys` keys.
     #[inline]
     pub const fn leaf_positions(&self, keys: u32) -> u32 {
         if self.positions == self.leaf { keys } else { (keys * self.positions as u32).div_ceil(self.leaf as u32) }
     }
 
-    /// The least value that a bucket gives, after `keys` keys in the `bucket` buckets before it. Each bucket has room
-    /// for the positions of its leaves, of which the last is rounded up.
+    /// Returns the least value of a bucket, after `keys` keys in the `bucket` buckets before it. Each bucket has the
+    /// positions of all its leaves, the last one rounded up.
     #[inline]
     pub const fn base(&self, keys: u64, bucket: u64) -> u64 {
         value_base(self.leaf(), self.positions(), keys, bucket)
     }
 
-    /// The fanouts of section 4.3: `max(2, ceil(0.35 leaf + 0.5))` and `ceil(0.21 leaf + 0.9)`, 2 below leaf size 7.
+    /// Makes the shape with the fanouts of section 4.3: `max(2, ceil(0.35 leaf + 0.5))` and `ceil(0.21 leaf + 0.9)`, 2
+    /// below leaf size 7.
     pub const fn thesis(leaf: u32, method: Method) -> Option<Self> {
         let first = (35 * leaf + 50).div_ceil(100);
         let first = if first < 2 { 2 } else { first };
@@ -178,43 +179,43 @@ impl TreeShape {
         Self::new(leaf, first, second, method)
     }
 
-    /// Keys in a full leaf.
+    /// Returns the number of keys in a full leaf.
     #[inline]
     pub const fn leaf(&self) -> u32 {
         self.leaf as u32
     }
 
-    /// Children of a full node of the first aggregation level.
+    /// Returns the number of children of a full node of the first aggregation level.
     #[inline]
     pub const fn first_fanout(&self) -> u32 {
         self.first_fanout as u32
     }
 
-    /// Children of a full node of the second aggregation level.
+    /// Returns the number of children of a full node of the second aggregation level.
     #[inline]
     pub const fn second_fanout(&self) -> u32 {
         self.second_fanout as u32
     }
 
-    /// The search method.
+    /// Returns the search method.
     #[inline]
     pub const fn method(&self) -> Method {
         self.method
     }
 
-    /// Keys in a full node of the first aggregation level.
+    /// Returns the number of keys in a full node of the first aggregation level.
     #[inline]
     pub const fn first_unit(&self) -> u32 {
         self.leaf() * self.first_fanout()
     }
 
-    /// Keys in a full node of the second aggregation level.
+    /// Returns the number of keys in a full node of the second aggregation level.
     #[inline]
     pub const fn second_unit(&self) -> u32 {
         self.first_unit() * self.second_fanout()
     }
 
-    /// The level of a node of `keys` keys.
+    /// Returns the level of a node of `keys` keys.
     #[inline]
     pub const fn level(&self, keys: u32) -> Level {
         if keys <= self.leaf() {
@@ -228,8 +229,8 @@ impl TreeShape {
         }
     }
 
-    /// Keys in each child but the last of a splitting of `keys` keys, more than a leaf; in the higher levels the left
-    /// child gets the multiple of a second-level node that is nearest to half (section 5.7.2).
+    /// Returns the number of keys in each child except the last, in a splitting of `keys` keys, more than a leaf. In
+    /// the higher levels the left child gets the multiple of a second-level node nearest to half (section 5.7.2).
     #[inline]
     pub const fn unit(&self, keys: u32) -> u32 {
         match self.level(keys) {
@@ -243,7 +244,7 @@ impl TreeShape {
         }
     }
 
-    /// Children of a node of `keys` keys; 0 for a leaf.
+    /// Returns the number of children of a node of `keys` keys; 0 for a leaf.
     #[inline]
     pub const fn fanout(&self, keys: u32) -> u32 {
         match self.level(keys) {
@@ -254,7 +255,7 @@ impl TreeShape {
         }
     }
 
-    /// The row of a node with `keys` keys, given the rows of all smaller nodes.
+    /// Computes the row of a node with `keys` keys from the rows of all smaller nodes.
     pub fn node(&self, keys: u32, smaller: &[Node]) -> Node {
         if keys <= 1 || (self.positions == 1 && keys <= self.leaf()) {
             return Node { groups: 1, radix: 1, candidates: 1, ..Node::default() };
@@ -286,7 +287,7 @@ impl TreeShape {
         node
     }
 
-    /// Groups and rotations of a node.
+    /// Returns the groups and rotations of a node.
     fn rotation(&self, keys: u32, unit: u32, fanout: u32, expected: f64) -> (u32, u32) {
         match self.method {
             _ if fanout == 0 && !self.is_minimal() => (1, 1),
@@ -300,7 +301,8 @@ impl TreeShape {
                     fanout if keys == fanout * unit => fanout,
                     fanout => fanout - 1,
                 };
-                // A rotation works on packed counts of one word; what does not fit is searched by brute force.
+                // A rotation works on packed counts of one word; if they do not fit, the node is searched by brute
+                // force.
                 if radix > 2 && radix * field_bits(unit) > 32 {
                     return (1, radix);
                 }
@@ -315,7 +317,7 @@ impl TreeShape {
         }
     }
 
-    /// Expected number of candidates until a node of `keys` keys is solved.
+    /// Returns the expected number of candidates until a node of `keys` keys is solved.
     pub fn expected_candidates(&self, keys: u32) -> f64 {
         let fanout = self.fanout(keys);
         if fanout == 0 && !self.is_minimal() {
@@ -331,36 +333,36 @@ impl TreeShape {
     }
 }
 
-/// [`TreeShape::base`] for leaves of `leaf` keys and `positions` positions.
+/// Computes [`TreeShape::base`] for leaves of `leaf` keys and `positions` positions.
 #[inline]
 pub const fn value_base(leaf: u32, positions: u32, keys: u64, bucket: u64) -> u64 {
     if positions == leaf {
         return keys;
     }
-    // This is `keys * positions / leaf`, without the product, which may be too large for a word. The sum is too large
-    // only if a damaged header claims more keys than a function can have; it wraps then.
+    // Equals `keys * positions / leaf` without the product, which may overflow a word. The sum overflows only if a
+    // damaged header claims more keys than a function can have; it wraps then.
     let (leaf, positions) = (leaf as u64, positions as u64);
     let whole = (keys / leaf).wrapping_mul(positions);
     whole.wrapping_add(keys % leaf * positions / leaf).wrapping_add(bucket)
 }
 
-/// A splitting takes one more group as long as this many trials remain to be expected. One vector has 16 of them; fewer
-/// would make one trial succeed several times, which costs space.
+/// A splitting takes one more group as long as at least this many trials are expected. One vector has 16 trials; with
+/// fewer expected trials several trials of one vector would succeed, which costs space.
 const SPLITTING_TRIALS: f64 = 8.0;
 
-/// Rotation groups of a leaf by its number of keys: as many as leave some 50 or more trials to be expected (fewer would
-/// cost space), and none where a vector or two of trials is all there is.
+/// Rotation groups of a leaf by its number of keys. Most leaves keep some 50 or more expected trials (fewer would cost
+/// space). Leaves that expect only a vector or two of trials have one group.
 const LEAF_GROUPS: [u8; MAX_LEAF as usize + 1] =
     [1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 5, 6];
 
-/// Bits of a packed count that can hold `unit`.
+/// Returns the bits of a packed count that can hold `unit`.
 #[inline]
 pub const fn field_bits(unit: u32) -> u32 {
     u32::BITS - unit.leading_zeros()
 }
 
-/// Expected candidates of a bijection (`fanout == 0`) or of a splitting in `fanout` children of `unit` keys, the last
-/// one of the rest (section 4.3.1).
+/// Returns the expected candidates of a bijection (`fanout == 0`), or of a splitting in `fanout` children of `unit`
+/// keys, the last one with the rest (section 4.3.1).
 fn expected_candidates(keys: u32, unit: u32, fanout: u32) -> f64 {
     let m = keys as f64;
     if fanout == 0 {
@@ -384,7 +386,7 @@ fn expected_candidates(keys: u32, unit: u32, fanout: u32) -> f64 {
     sqrt(square)
 }
 
-/// Square root by Newton's method: `core` has none, and every backend must get the same bits.
+/// Computes a square root by Newton's method: `core` has none, and every backend must get the same bits.
 fn sqrt(x: f64) -> f64 {
     // Halving the exponent gives a start within a factor of two.
     let mut root = f64::from_bits((x.to_bits() >> 1) + (1023 << 51));
@@ -396,8 +398,8 @@ fn sqrt(x: f64) -> f64 {
     root
 }
 
-/// The Golomb-Rice parameter for numbers whose expected value plus one is `expected` (formula 4.1, with
-/// `-1 / ln(1 - p)` as `1 / p - 1 / 2`).
+/// Returns the Golomb-Rice parameter for numbers with the expected value `expected - 1` (formula 4.1, with `-1 / ln(1 -
+/// p)` as `1 / p - 1 / 2`).
 fn golomb_parameter(expected: f64) -> u32 {
     const LN_GOLDEN_RATIO: f64 = 0.481_211_825_059_603_4;
     let bound = LN_GOLDEN_RATIO * (expected - 0.5);

@@ -1,4 +1,4 @@
-//! Where the answers of a kernel go, and in which form.
+//! Destination and form of a kernel's answers.
 
 use warpset_base::filter::LengthMismatch;
 use warpset_kernels::batch::results;
@@ -6,7 +6,7 @@ use warpset_simt::GlobalMut;
 
 use crate::DeviceSliceMut;
 
-/// Where the answers of a kernel go: one byte per key, one bit per key, or their number.
+/// Destination of a kernel's answers: one byte per key, one bit per key, or their number.
 #[derive(Clone, Copy)]
 pub struct Answers {
     /// The words that hold them.
@@ -40,7 +40,7 @@ impl Answers {
         Answers { words, form: results::BITS }
     }
 
-    /// How many answers are yes, added to the first word.
+    /// Counts the answers that are yes, added to the first word.
     ///
     /// # Errors
     /// If there is no word.
@@ -49,7 +49,7 @@ impl Answers {
         Ok(Answers { words: to.global_mut(), form: results::COUNT })
     }
 
-    /// The answers to the keys from `first` on, a multiple of 64.
+    /// Returns the destination of the answers to the keys from `first` on, a multiple of 64.
     #[must_use]
     pub fn from(self, first: usize) -> Answers {
         let words = match self.form {
@@ -61,7 +61,7 @@ impl Answers {
     }
 }
 
-/// An error unless `found` places are enough for answers that take `needed`.
+/// Reports an error unless `found` places are enough for answers that take `needed`.
 ///
 /// # Errors
 /// [`LengthMismatch`].

@@ -1,4 +1,4 @@
-//! How a structure hashes its keys, on either side of the bus.
+//! A structure's hash function for keys, on either side of the bus.
 
 use rayon::prelude::*;
 use warpset_base::key::sealed::Raw;
@@ -9,8 +9,8 @@ use warpset_simt::Global;
 
 use super::KeyClass;
 
-/// How a structure hashes its keys. Integers and hashes go to kernels as they are, and kernels hash them; other keys of
-/// the host are hashed there, because 8 bytes per key then cross the bus instead of the whole key.
+/// A structure's hash function for keys. Integers and hashes go to kernels unchanged, and kernels hash them; other keys
+/// of the host are hashed there, because then 8 bytes per key cross the bus instead of the whole key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hashing {
     function: Function,
@@ -65,12 +65,12 @@ impl Hashing {
         Hashing { strings: Some(function), ..self }
     }
 
-    /// The string hash that kernels get of every key beside the key, if there is one.
+    /// Returns the string hash that kernels get beside every key, if there is one.
     pub const fn string_hash(&self) -> Option<StringHash> {
         self.strings
     }
 
-    /// The hash of one key; of one of 128 bits the low half.
+    /// Hashes one key; of a hash of 128 bits, returns the low half.
     #[inline]
     pub fn of<K: Key + ?Sized>(&self, key: &K) -> u64 {
         match self.function {
@@ -82,7 +82,7 @@ impl Hashing {
         }
     }
 
-    /// Keys of a class, as kernels hash them.
+    /// Describes keys of a class for the kernels that hash them.
     pub fn key_slice<T>(&self, class: KeyClass, keys: Global<T>) -> KeySlice {
         let (function, spread, seed) = match self.function {
             // Kernels of structures that take words do not ask for the function.
@@ -100,7 +100,7 @@ impl Hashing {
         !matches!(self.function, Function::Int32 | Function::Wide(_) | Function::Word)
     }
 
-    /// How keys of the host travel: as they are, or as hashes made there.
+    /// Chooses how keys of the host travel: unchanged, or as hashes made there.
     pub(super) fn class_of<K: Key>(&self, keys: &[K]) -> KeyClass {
         match K::raw(keys) {
             Raw::U32(_) => KeyClass::U32,
@@ -111,7 +111,7 @@ impl Hashing {
         }
     }
 
-    /// The seed of byte strings.
+    /// Returns the seed of byte strings.
     pub(super) const fn bytes_seed(&self) -> u64 {
         match self.function {
             Function::Xxh64 | Function::Int32 | Function::Word => 0,
@@ -139,7 +139,7 @@ impl Hashing {
     }
 }
 
-/// The value of an integer, and XXH64 with seed 0 of another key.
+/// Returns the value of an integer, and XXH64 with seed 0 of another key.
 #[inline]
 fn word_of<K: Key + ?Sized>(key: &K) -> u64 {
     key.word().unwrap_or_else(|| key.xxh64())

@@ -20,7 +20,7 @@ use crate::{Device, DeviceSlice, DeviceVec, GpuError, Stream};
     note = "use integers of 32 or 64 bits or `Hashed`; for strings use `DeviceStrings`"
 )]
 pub trait DeviceKey: Key + Pod {
-    /// How it looks to a kernel.
+    /// Representation in kernels.
     #[doc(hidden)]
     const CLASS: KeyClass;
 }
@@ -67,23 +67,23 @@ const HASHED_AT_A_TIME: usize = 1 << 26;
 pub struct KernelKeys {
     /// The keys.
     pub keys: KeySlice,
-    /// Where `keys` points, if they had to be hashed.
+    /// Memory that `keys` points to, if the keys had to be hashed.
     hashes: Option<DeviceVec<u64>>,
     string_hashes: Option<DeviceVec<u32>>,
 }
 
 impl KernelKeys {
-    /// Keys that are where they stay.
+    /// Wraps keys that are used in place.
     pub(super) fn new(keys: KeySlice, string_hashes: Option<DeviceVec<u32>>) -> KernelKeys {
         KernelKeys { keys, hashes: None, string_hashes }
     }
 
-    /// The string hashes, if the structure wants them.
+    /// Returns the string hashes, if the structure uses them.
     pub fn string_hashes(&self) -> Option<Global<u32>> {
         self.string_hashes.as_ref().map(DeviceVec::global)
     }
 
-    /// [`string_hashes`](Self::string_hashes) as a slice.
+    /// Returns [`string_hashes`](Self::string_hashes) as a slice.
     pub fn string_hash_slice(&self) -> Option<DeviceSlice<'_, u32>> {
         self.string_hashes.as_ref().map(DeviceVec::as_slice)
     }
@@ -98,16 +98,16 @@ pub(super) mod sealed {
         note = "pass a `DeviceSlice` of keys or `DeviceStrings`; methods that end in `_bulk` take host slices"
     )]
     pub trait OnDevice: Sized {
-        /// How many keys.
+        /// Returns the number of keys.
         fn count(&self) -> usize;
-        /// Where they are.
+        /// Returns the device of the keys.
         fn device(&self) -> &Device;
-        /// Some of them.
+        /// Returns some of the keys.
         fn part(&self, range: Range<usize>) -> Self;
     }
 
     pub trait DeviceKeys: OnDevice {
-        /// How many of them to give to [`DeviceKeys::kernel_keys`] at a time; a multiple of 64, or all.
+        /// Returns the number of keys to give to [`DeviceKeys::kernel_keys`] at a time: a multiple of 64, or all.
         fn at_a_time(&self, hashing: &Hashing) -> usize;
         /// Queues what kernels need besides the keys themselves. Scratch memory is freed in the order of the stream.
         ///
@@ -119,7 +119,7 @@ pub(super) mod sealed {
         ///
         /// # Safety
         /// That of [`DeviceKeys::kernel_keys`].
-        unsafe fn for_each_part<E: From<GpuError>>(
+        unsafe fn for_each_chunk<E: From<GpuError>>(
             &self,
             hashing: &Hashing,
             stream: &Stream,
@@ -128,7 +128,7 @@ pub(super) mod sealed {
             let (n, at_a_time) = (self.count(), self.at_a_time(hashing));
             for first in (0..n).step_by(at_a_time) {
                 let part = self.part(first..n.min(first.saturating_add(at_a_time)));
-                // SAFETY: the caller's promise for all keys is one for these.
+                // SAFETY: these keys are a part of all keys, which stay allocated by this function's contract.
                 let hashed = unsafe { part.kernel_keys(hashing, stream)? };
                 work(first, &hashed, part.count())?;
             }
@@ -136,7 +136,7 @@ pub(super) mod sealed {
         }
         /// Whether kernels take them in 32 bits.
         fn is_narrow(&self) -> bool;
-        /// What kernels take, by its words; `hashed` is what [`DeviceKeys::kernel_keys`] made of these keys.
+        /// Returns the words that kernels take; `hashed` is the result of [`DeviceKeys::kernel_keys`] for these keys.
         fn words<'k>(&'k self, hashed: &'k KernelKeys) -> Result<KeyWords<'k>>;
     }
 }

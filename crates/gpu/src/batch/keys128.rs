@@ -27,7 +27,7 @@ const HASHED_AT_A_TIME: usize = 1 << 25;
 pub struct KernelKeys128 {
     /// The keys.
     pub keys: KeySlice,
-    /// Where `keys` points, if they had to be hashed.
+    /// Memory that `keys` points to, if the keys had to be hashed.
     _hashes: Option<DeviceVec<u64>>,
 }
 
@@ -41,11 +41,11 @@ pub(super) mod sealed {
     use super::*;
 
     pub trait DeviceKeys128: OnDevice {
-        /// What a key is on the host.
+        /// Type of a key on the host.
         type Host: Key;
         /// Brings key `at` to the host. Waits for the device.
         fn fetch(&self, at: usize) -> Result<Self::Host>;
-        /// How many of them to give to [`DeviceKeys128::kernel_keys`] at a time; a multiple of 64, or all.
+        /// Returns the number of keys to give to [`DeviceKeys128::kernel_keys`] at a time: a multiple of 64, or all.
         fn at_a_time(&self) -> usize;
         /// Queues what kernels need besides the keys themselves. Scratch memory is freed in the order of the stream.
         ///
@@ -57,7 +57,7 @@ pub(super) mod sealed {
         ///
         /// # Safety
         /// That of [`DeviceKeys128::kernel_keys`].
-        unsafe fn for_each_part<E: From<GpuError>>(
+        unsafe fn for_each_chunk<E: From<GpuError>>(
             &self,
             seed: u64,
             stream: &Stream,
@@ -66,7 +66,7 @@ pub(super) mod sealed {
             let (n, at_a_time) = (self.count(), self.at_a_time());
             for first in (0..n).step_by(at_a_time) {
                 let part = self.part(first..n.min(first.saturating_add(at_a_time)));
-                // SAFETY: the caller's promise for all keys is one for these.
+                // SAFETY: these keys are a part of all keys, which stay allocated by this function's contract.
                 let hashed = unsafe { part.kernel_keys(seed, stream)? };
                 work(first, &hashed, part.count())?;
             }
@@ -147,7 +147,7 @@ mod tests {
     use crate::{Device, GpuError, LaunchConfig};
 
     kernel! {
-        /// The halves of the hashes of `n` keys, mixed to a word.
+        /// Mixes the halves of the hashes of `n` keys to one word per key.
         ///
         /// # Safety
         /// - Launch: 1-D, any grid and block size.

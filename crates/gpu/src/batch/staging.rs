@@ -1,4 +1,4 @@
-//! How host slices travel: in chunks through pinned memory, on two lanes that take turns.
+//! Host slices on their way to the device: in chunks through pinned memory, on two lanes that take turns.
 //!
 //! A lane is a stream with memory of its own, on both sides of the bus. While the kernels of one lane run, the host
 //! fills the pinned memory of the other, and the copy engines move its data, in both directions at once.
@@ -26,7 +26,7 @@ const LEAST_CHUNK_KEYS: usize = 1 << 12;
 /// Words that the parts of a lane's memory are aligned to: 256 bytes, as an allocation of its own would be.
 const PART: usize = 32;
 
-/// What comes back from the device.
+/// Form of the replies from the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// Nothing comes back.
@@ -40,7 +40,7 @@ pub enum Reply {
 }
 
 impl Reply {
-    /// Words of the replies to `keys` keys.
+    /// Returns the number of words of the replies to `keys` keys.
     const fn words(self, keys: usize) -> usize {
         match self {
             Reply::None => 0,
@@ -63,13 +63,13 @@ pub struct Staging<'d> {
 pub struct Chunk<'l> {
     /// The stream that brings them. Work on them is queued here, and runs beside that of the other lane.
     pub stream: &'l Stream,
-    /// Which of the slice's keys they are; the first is a multiple of 64.
+    /// Range of the slice's keys; the first number is a multiple of 64.
     pub range: Range<usize>,
     /// The keys as kernels take them.
     pub keys: KeySlice,
     /// Their string hashes, if the structure wants some.
     pub string_hashes: Option<Global<u32>>,
-    /// Where the replies go: nothing else uses this memory.
+    /// Destination of the replies; no other work uses this memory.
     pub replies: GlobalMut<u64>,
 }
 
@@ -79,7 +79,8 @@ impl<'d> Staging<'d> {
         Staging { device, hashing, chunk_keys: DEFAULT_CHUNK_KEYS }
     }
 
-    /// Keys of a chunk: more hide launch costs, fewer take less memory. Rounded up to a multiple of 64.
+    /// Sets the number of keys per chunk: more hide launch costs, fewer take less memory. Rounded up to a multiple of
+    /// 64.
     pub fn chunk_keys(self, keys: usize) -> Staging<'d> {
         Staging { chunk_keys: keys.clamp(1, 1 << 30).next_multiple_of(64), ..self }
     }
@@ -170,13 +171,13 @@ impl<'d> Staging<'d> {
         unsafe { hash_integers(stream, gathered, keys.len(), function, to.global_mut()) }
     }
 
-    /// Keys of a chunk of `n`. A small input gets small lanes, of a power of two, so that growing inputs find memory of
-    /// their size kept.
+    /// Returns the number of keys per chunk for `n` keys. A small input gets small lanes, of a power of two, so that
+    /// growing inputs find memory of their size kept.
     fn chunk_of(&self, n: usize) -> usize {
         self.chunk_keys.min(n.next_power_of_two().max(LEAST_CHUNK_KEYS)).next_multiple_of(64)
     }
 
-    /// Two lanes if they can take turns and there is memory for both, else one.
+    /// Makes two lanes if they can take turns and there is memory for both, otherwise one.
     fn lanes(&self, several: bool, host_words: usize, device_words: usize) -> Result<Vec<Lane>> {
         let mut lanes = vec![Lane::new(self.device, host_words, device_words)?];
         if several {

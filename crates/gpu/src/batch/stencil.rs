@@ -56,7 +56,7 @@ impl<'a> From<&'a DeviceVec<u64>> for Stencil<'a> {
 }
 
 impl<'a> Stencil<'a> {
-    /// The number of keys that there is room for.
+    /// Returns the number of keys that the stencil has room for.
     pub fn room(&self) -> usize {
         match self {
             Stencil::Bytes(bytes) => bytes.len(),
@@ -64,7 +64,7 @@ impl<'a> Stencil<'a> {
         }
     }
 
-    /// The device that it is on.
+    /// Returns the device of the stencil.
     pub fn device(&self) -> &'a Device {
         match self {
             Stencil::Bytes(bytes) => bytes.device(),
@@ -72,7 +72,7 @@ impl<'a> Stencil<'a> {
         }
     }
 
-    /// An error unless it is for `keys` keys at least.
+    /// Reports an error unless the stencil is for at least `keys` keys.
     ///
     /// # Errors
     /// [`LengthMismatch`].
@@ -80,7 +80,7 @@ impl<'a> Stencil<'a> {
         LengthMismatch::unless_room("keys that the stencil is for", keys, self.room())
     }
 
-    /// The part for the keys of a range that starts at a multiple of 64. There is room for them.
+    /// Returns the part for the keys of a range that starts at a multiple of 64 and ends within the stencil's room.
     #[must_use]
     pub fn part(&self, range: Range<usize>) -> Stencil<'a> {
         match self {
@@ -103,7 +103,7 @@ impl<'a> Stencil<'a> {
             return Ok(()); // the driver rejects a grid of zero blocks
         }
         let Answers { words: answers, form } = answers;
-        // SAFETY: the caller's promise is the kernels' contract.
+        // SAFETY: the stencil covers the `n` keys of `answers`, and both stay allocated: this function's contract.
         unsafe {
             match self {
                 Stencil::Bits(bits) if form == results::BITS => {
@@ -151,8 +151,8 @@ enum SelectedWords {
     Wide(DeviceVec<u64>),
 }
 
-/// What selects words for [`SelectedKeys`]: those that a stencil means go to `to`, from place `at` on, where there is
-/// room for all; returns how many those are, when it has waited for them.
+/// Compacts the words of selected keys into `to`, starting at `at`, where there is room for all; waits, and returns
+/// their number.
 pub trait SelectWords<E> {
     /// Selects words of 32 bits.
     ///
@@ -180,7 +180,7 @@ pub trait SelectWords<E> {
 }
 
 impl SelectedKeys {
-    /// The keys of a batch that a stencil means, as a structure with this hashing takes them, by what selects words.
+    /// Gathers the keys of a batch that a stencil selects, in the form of a structure with this hashing.
     ///
     /// Takes as much memory as the keys do, or their hashes.
     ///
@@ -208,7 +208,8 @@ impl SelectedKeys {
         for first in (0..n).step_by(at_a_time) {
             let range = first..n.min(first + at_a_time);
             let (part, stencil) = (keys.part(range.clone()), stencil.part(range));
-            // SAFETY: the caller's promise; scratch is freed in the order of the stream.
+            // SAFETY: `part` is a range of `keys`, which stay allocated by this function's contract; scratch is freed
+            // in stream order.
             let hashed = unsafe { part.kernel_keys(hashing, stream)? };
             class = hashed.keys.kind.class;
             if let (Some(to), Some(from)) = (&mut string_hashes, hashed.string_hash_slice()) {
@@ -223,7 +224,7 @@ impl SelectedKeys {
         Ok(SelectedKeys { words, class, string_hashes, len })
     }
 
-    /// The selected keys, for an operation of the structure that they were selected for.
+    /// Returns the selected keys, for an operation of the structure they were selected for.
     pub fn as_keys(&self) -> SelectedSlice<'_> {
         SelectedSlice { from: self, first: 0, len: self.len }
     }

@@ -39,7 +39,7 @@ enum Offsets<'a> {
     Wide(DeviceSlice<'a, u64>),
 }
 
-/// What offsets of strings can be: `u32`, `u64`, and Arrow's `i32` and `i64`, of which none is negative. Sealed.
+/// Type of the offsets of strings: `u32`, `u64`, or Arrow's `i32` and `i64`, of which none is negative. Sealed.
 pub trait Offset: Pod + sealed::Offset {}
 
 mod sealed {
@@ -72,8 +72,8 @@ offsets! {
 }
 
 impl<'a> DeviceStrings<'a> {
-    /// The strings between `offsets`, one fewer than there are offsets. Waits for all work on the device, then looks at
-    /// every offset there.
+    /// Wraps the strings between `offsets`, one fewer than there are offsets. Waits for all work on the device, then
+    /// checks every offset there.
     ///
     /// # Errors
     /// [`GpuError::MissingOffsets`] if there is no offset, [`GpuError::InvalidOffsets`] at the first string whose
@@ -84,7 +84,8 @@ impl<'a> DeviceStrings<'a> {
         Ok(strings)
     }
 
-    /// [`DeviceStrings::new`] that does not look at the offsets, for offsets that queued work has yet to write.
+    /// Does the work of [`DeviceStrings::new`] without checking the offsets, for offsets that queued work has yet to
+    /// write.
     ///
     /// A string whose offsets turn out to be wrong is cut to what there is: the structure then holds, or is asked for,
     /// another string, but no memory outside the two slices is read. [`DeviceStrings::check`] finds out.
@@ -128,7 +129,7 @@ impl<'a> DeviceStrings<'a> {
         }
     }
 
-    /// Number of strings.
+    /// Returns the number of strings.
     pub fn len(&self) -> usize {
         match self.offsets {
             Offsets::Narrow(offsets) => offsets.len() - 1,
@@ -141,12 +142,12 @@ impl<'a> DeviceStrings<'a> {
         self.len() == 0
     }
 
-    /// The device that they are on.
+    /// Returns the device of the strings.
     pub fn device(&self) -> &'a Device {
         self.bytes.device()
     }
 
-    /// Some of the strings.
+    /// Returns some of the strings.
     ///
     /// # Panics
     /// If the range reaches past the end, like slices of the standard library.
@@ -160,7 +161,7 @@ impl<'a> DeviceStrings<'a> {
         DeviceStrings { offsets, ..*self }
     }
 
-    /// One string on the host, cut to what there is. Waits for the device.
+    /// Copies one string to the host, cut to the bytes that exist. Waits for the device.
     pub(super) fn to_host(self, at: usize) -> Result<Vec<u8>> {
         let mut ends = [0; 2];
         match self.offsets {
@@ -175,7 +176,7 @@ impl<'a> DeviceStrings<'a> {
         self.bytes.slice(start..end.max(start)).to_vec()
     }
 
-    /// The offsets as kernels take them, and whether they are narrow.
+    /// Returns the offsets in the form kernels take, and whether they are narrow.
     fn offsets(&self) -> (Global<u64>, u32) {
         match self.offsets {
             Offsets::Narrow(offsets) => {
@@ -256,14 +257,14 @@ pub(super) unsafe fn hash_integers(
     }
     let KeySlice { keys, kind, .. } = keys;
     let config = covering(stream, n);
-    // SAFETY: the caller's promise.
+    // SAFETY: both arrays have `n` elements and stay allocated, by this function's contract.
     unsafe {
         strings::strings_hash_integers { keys, kind, n, function: function as u32, string_hashes: to }
             .launch(stream, config)
     }
 }
 
-/// As many blocks as fit at once, for kernels that walk by grid stride.
+/// Returns a launch of as many blocks as fit at once, for kernels with a grid-stride loop.
 fn covering(stream: &Stream, n: usize) -> LaunchConfig {
     let resident = stream.device().properties().multiprocessors * 8;
     LaunchConfig::new(LaunchConfig::covering(n, strings::BLOCK).grid.x.min(resident), strings::BLOCK)
@@ -291,7 +292,7 @@ impl StringVec {
         Ok(StringVec { offsets: device.from_slice(&offsets)?, bytes: device.from_slice(&bytes)? })
     }
 
-    /// The strings.
+    /// Returns the strings.
     pub fn as_strings(&self) -> DeviceStrings<'_> {
         DeviceStrings { offsets: Offsets::Wide(self.offsets.as_slice()), bytes: self.bytes.as_slice() }
     }

@@ -13,7 +13,7 @@ use libloading::Library;
 
 use super::driver::{Address, Handle, PoolAccess, PoolProperties};
 
-/// What the driver's package installs.
+/// Library that the driver's package installs.
 const LIBRARY: &str = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
 
 /// The answer where there is no driver: `CUDA_ERROR_NO_DEVICE`.
@@ -53,7 +53,7 @@ macro_rules! driver_functions {
             pub(crate) unsafe fn $name($($argument: $type),*) -> c_uint {
                 let Ok(driver) = driver() else { return NO_DRIVER };
                 match driver.$name {
-                    // SAFETY: the caller's promise.
+                    // SAFETY: the arguments are those the driver's documentation asks for, by this function's contract.
                     Some(function) => unsafe { function($($argument),*) },
                     None => NO_FUNCTION,
                 }
@@ -120,7 +120,7 @@ driver_functions! {
     fn cuStreamWaitEvent(stream: Handle, event: Handle, flags: c_uint);
 }
 
-/// The driver, or why there is none on this machine.
+/// Returns the driver, or the reason why this machine has none.
 fn driver() -> Result<&'static Driver, &'static str> {
     static DRIVER: OnceLock<Result<Driver, String>> = OnceLock::new();
     let found = DRIVER.get_or_init(|| {
@@ -133,7 +133,7 @@ fn driver() -> Result<&'static Driver, &'static str> {
     found.as_ref().map_err(String::as_str)
 }
 
-/// Why there is no driver on this machine, or `None` where there is one.
+/// Returns the reason why this machine has no driver, or `None` if it has one.
 pub(crate) fn missing() -> Option<&'static str> {
     driver().err()
 }

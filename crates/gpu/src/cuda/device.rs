@@ -67,7 +67,7 @@ pub(crate) struct CudaDevice {
 // SAFETY: the handles are the driver's, which may be used from any thread once the context is current there, and
 // every method makes it current first.
 unsafe impl Send for CudaDevice {}
-// SAFETY: as above; the driver locks internally, and our own tables are behind locks.
+// SAFETY: the driver locks internally, and our own tables are behind locks.
 unsafe impl Sync for CudaDevice {}
 
 /// Devices in use, so that one device has one module cache and one pool, however often it is opened.
@@ -99,7 +99,7 @@ fn driver_version() -> Result<CudaVersion> {
     Ok(CudaVersion { major: version / 1000, minor: version % 1000 / 10 })
 }
 
-/// How many devices the driver sees.
+/// Counts the devices that the driver sees.
 pub(crate) fn count() -> Result<u32> {
     initialise()?;
     let mut count = 0;
@@ -111,7 +111,7 @@ pub(crate) fn count() -> Result<u32> {
     }
 }
 
-/// The device of this ordinal; the same object for all callers while one of them holds it.
+/// Opens the device of this ordinal; the same object for all callers while one of them holds it.
 pub(crate) fn open(ordinal: u32) -> Result<Arc<CudaDevice>> {
     let count = count()?;
     if ordinal >= count {
@@ -187,7 +187,7 @@ impl CudaDevice {
         self.lost.load(Ordering::Relaxed) != 0
     }
 
-    /// Like `enter`, for drops: a lost device still has its context made current, errors cannot be reported.
+    /// Makes the context current like `enter`, for drops: also on a lost device, and without reporting errors.
     pub(super) fn enter_to_drop(&self) {
         let _ = self.context.make_current();
     }
@@ -303,7 +303,7 @@ impl Drop for CudaDevice {
     }
 }
 
-/// A pool of our own: the device's default pool belongs to the whole process, and gives memory back at each
+/// Creates a pool of our own: the device's default pool belongs to the whole process, and gives memory back at each
 /// synchronisation, which makes every allocation after it slow.
 fn create_pool(device: i32) -> Result<Handle> {
     let mut pool = std::ptr::null_mut();

@@ -90,7 +90,7 @@ pub(crate) struct PoolAccess {
 const _: () = assert!(size_of::<PoolAccess>() == 12);
 
 impl PoolAccess {
-    /// Reading and writing, by this device.
+    /// Grants reading and writing to this device.
     pub(crate) fn by_device(device: c_int) -> Self {
         // CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE
         Self { location_type: 1, location_id: device, flags: 3 }
@@ -115,7 +115,7 @@ pub(crate) fn check(call: &'static str, code: c_uint) -> Result<(), Failure> {
     if code == 0 { Ok(()) } else { Err(Failure { call, code: DriverCode(code) }) }
 }
 
-/// The driver's own sentence for `code`.
+/// Returns the driver's own sentence for `code`.
 pub(crate) fn describe(code: DriverCode) -> Option<String> {
     let mut text = std::ptr::null();
     // SAFETY: on success `text` is a static string of the driver; an unknown code is answered with an error.

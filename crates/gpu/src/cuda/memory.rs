@@ -15,7 +15,7 @@ use crate::properties::MemoryInfo;
 const POOL_STEP: usize = 32 << 20;
 
 impl CudaDevice {
-    /// Memory that every stream may use at once. `bytes > 0`.
+    /// Allocates memory that every stream may use at once. `bytes > 0`.
     pub(crate) fn allocate(&self, bytes: usize) -> Result<Address> {
         self.enter()?;
         if self.pool.is_none() {
@@ -41,7 +41,7 @@ impl CudaDevice {
         Ok(address)
     }
 
-    /// Memory from the pool, usable in the order of `stream`.
+    /// Allocates memory from the pool, usable in the order of `stream`.
     fn allocate_in_order(&self, bytes: usize, stream: Handle) -> Result<Address> {
         let Some(pool) = self.pool else { return self.allocate_plain(bytes) };
         let mut address = 0;
@@ -52,7 +52,7 @@ impl CudaDevice {
         };
         match attempt() {
             Err(failure) if failure.code == DriverCode::OUT_OF_MEMORY => {
-                // What the pool keeps may be in the wrong pieces: give it all back, and try once more.
+                // The pool may keep its memory in pieces of the wrong size: give it all back, and try once more.
                 self.trim()?;
                 attempt().map_err(|failure| self.allocation_error(failure, bytes))?;
             }
@@ -69,8 +69,8 @@ impl CudaDevice {
         self.error(failure, None)
     }
 
-    /// Returns the bytes that allocations can get, after one of `asked` bytes has failed. The pool takes memory from the
-    /// driver in whole steps, so a rest that the driver reports as free may be out of reach.
+    /// Returns the bytes that allocations can get, after one of `asked` bytes has failed. The pool takes memory from
+    /// the driver in whole steps, so a rest that the driver reports as free may be out of reach.
     fn obtainable(&self, info: MemoryInfo, asked: usize) -> usize {
         let unused = info.pool_reserved.saturating_sub(info.pool_used);
         let of_driver = info.free.saturating_sub(unused);
@@ -78,7 +78,7 @@ impl CudaDevice {
         (unused + of_driver - of_driver % step).min(asked.saturating_sub(1))
     }
 
-    /// The device that this address belongs to.
+    /// Returns the ordinal of the device that this address belongs to.
     pub(crate) fn ordinal_of(&self, address: Address) -> Result<u32> {
         self.enter()?;
         let mut ordinal = 0i32;
@@ -105,7 +105,7 @@ impl CudaDevice {
         self.enter()?;
         let stream = turn(&self.upload);
         self.checked(self.order_after_all(*stream))?;
-        // SAFETY: the caller's promise; the copy is waited for before the borrow ends.
+        // SAFETY: both are valid for `bytes`, by this function's contract, and `finish` waits for the copy.
         let code = unsafe { binding::cuMemcpyHtoDAsync_v2(to, from, bytes, *stream) };
         self.finish("cuMemcpyHtoDAsync", code, *stream)
     }
@@ -118,7 +118,7 @@ impl CudaDevice {
         self.enter()?;
         let stream = turn(&self.download);
         self.checked(self.order_after_all(*stream))?;
-        // SAFETY: the caller's promise; the copy is waited for before the borrow ends.
+        // SAFETY: both are valid for `bytes`, by this function's contract, and `finish` waits for the copy.
         let code = unsafe { binding::cuMemcpyDtoHAsync_v2(to, from, bytes, *stream) };
         self.finish("cuMemcpyDtoHAsync", code, *stream)
     }
@@ -131,7 +131,7 @@ impl CudaDevice {
         self.enter()?;
         let stream = turn(&self.upload);
         self.checked(self.order_after_all(*stream))?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `to` is valid for `bytes` writes, by this function's contract.
         let code = unsafe { binding::cuMemsetD8Async(to, byte, bytes, *stream) };
         self.finish("cuMemsetD8Async", code, *stream)
     }
@@ -144,7 +144,7 @@ impl CudaDevice {
         self.checked(queued.and(waited))
     }
 
-    /// Page-locked host memory. `bytes > 0`.
+    /// Allocates page-locked host memory. `bytes > 0`.
     pub(crate) fn allocate_pinned(&self, bytes: usize) -> Result<*mut c_void> {
         self.enter()?;
         let mut pointer = std::ptr::null_mut();
@@ -160,11 +160,13 @@ impl CudaDevice {
         Ok(pointer)
     }
 
+    /// Frees page-locked host memory.
+    ///
     /// # Safety
     /// `pointer` came from [`allocate_pinned`](Self::allocate_pinned), and nothing uses it any more.
     pub(crate) unsafe fn free_pinned(&self, pointer: *mut c_void) {
         self.enter_to_drop();
-        // SAFETY: the caller's promise.
+        // SAFETY: the pointer is an allocation in no use, by this function's contract.
         unsafe { binding::cuMemFreeHost(pointer) };
     }
 }
@@ -174,7 +176,7 @@ fn turn(stream: &std::sync::Mutex<Handle>) -> MutexGuard<'_, Handle> {
 }
 
 impl CudaStream {
-    /// Memory that this stream may use at once, and others once they have waited for it. `bytes > 0`.
+    /// Allocates memory that this stream may use at once, and others once they have waited for it. `bytes > 0`.
     pub(crate) fn allocate(&self, bytes: usize) -> Result<Address> {
         self.device.enter()?;
         self.device.allocate_in_order(bytes, self.raw)
@@ -192,55 +194,65 @@ impl CudaStream {
         }
     }
 
+    /// Queues a copy from the host.
+    ///
     /// # Safety
     /// `from` is valid for `bytes` reads until the stream has passed, `to` for `bytes` writes.
     pub(crate) unsafe fn upload(&self, to: Address, from: *const c_void, bytes: usize) -> Result<()> {
         self.device.enter()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: both are valid for `bytes` until the stream has passed, by this function's contract.
         let code = unsafe { binding::cuMemcpyHtoDAsync_v2(to, from, bytes, self.raw) };
         self.checked(check("cuMemcpyHtoDAsync", code))
     }
 
+    /// Queues a copy to the host.
+    ///
     /// # Safety
     /// `to` is valid for `bytes` writes until the stream has passed, `from` for `bytes` reads.
     pub(crate) unsafe fn download(&self, to: *mut c_void, from: Address, bytes: usize) -> Result<()> {
         self.device.enter()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: both are valid for `bytes` until the stream has passed, by this function's contract.
         let code = unsafe { binding::cuMemcpyDtoHAsync_v2(to, from, bytes, self.raw) };
         self.checked(check("cuMemcpyDtoHAsync", code))
     }
 
+    /// Queues a copy between or within devices.
+    ///
     /// # Safety
     /// Both are valid for `bytes`, `from` on the device `source`.
     pub(crate) unsafe fn copy(&self, to: Address, source: &CudaDevice, from: Address, bytes: usize) -> Result<()> {
         self.device.enter()?;
         let (here, there) = (self.device.raw_context(), source.raw_context());
         if here == there {
-            // SAFETY: the caller's promise.
+            // SAFETY: both are valid for `bytes` on this device, by this function's contract.
             let code = unsafe { binding::cuMemcpyDtoDAsync_v2(to, from, bytes, self.raw) };
             return self.checked(check("cuMemcpyDtoDAsync", code));
         }
-        // SAFETY: the caller's promise; each address goes with its context.
+        // SAFETY: both are valid for `bytes`, by this function's contract; each address goes with its context.
         let code = unsafe { binding::cuMemcpyPeerAsync(to, here, from, there, bytes, self.raw) };
         self.checked(check("cuMemcpyPeerAsync", code))?;
         // The source's device frees after its own streams: this copy has to be among the work that it waits for.
         self.checked(self.device.streams.join_one_into(self.raw, source.free_stream))
     }
 
+    /// Queues a fill with one byte.
+    ///
     /// # Safety
     /// `to` is valid for `bytes` writes.
     pub(crate) unsafe fn set_bytes(&self, to: Address, byte: u8, bytes: usize) -> Result<()> {
         self.device.enter()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `to` is valid for `bytes` writes, by this function's contract.
         let code = unsafe { binding::cuMemsetD8Async(to, byte, bytes, self.raw) };
         self.checked(check("cuMemsetD8Async", code))
     }
 
+    /// Queues a fill with one word.
+    ///
     /// # Safety
     /// `to` is a multiple of 4 and valid for `words` writes of 4 bytes.
     pub(crate) unsafe fn set_words(&self, to: Address, word: u32, words: usize) -> Result<()> {
         self.device.enter()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `to` is aligned and valid for `words` writes, by this function's contract.
         let code = unsafe { binding::cuMemsetD32Async(to, word, words, self.raw) };
         self.checked(check("cuMemsetD32Async", code))
     }

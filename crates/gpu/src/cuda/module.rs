@@ -29,7 +29,7 @@ const SHARED_WITHOUT_REQUEST: u32 = 48 << 10;
 /// two crates may share a name), and its own name.
 type Name = (&'static str, Option<usize>, String);
 
-/// Where a kernel goes when it has been loaded.
+/// Place of a kernel once it has been loaded.
 type Cell = Arc<Mutex<Option<Arc<Kernel>>>>;
 
 /// A device's loaded kernels.
@@ -52,7 +52,7 @@ pub(crate) struct Kernel {
     granted: Mutex<u32>,
     /// Length of the PTX that the driver compiled; 0 for device code.
     ptx_bytes: usize,
-    /// How long the driver took.
+    /// Time the driver took.
     time: Duration,
     launched: AtomicBool,
     _library: Arc<Library>,
@@ -60,7 +60,7 @@ pub(crate) struct Kernel {
 
 // SAFETY: a function handle may be used from any thread in which its context is current.
 unsafe impl Send for Kernel {}
-// SAFETY: as above; the grant is behind a lock.
+// SAFETY: the driver locks internally; the grant is behind a lock.
 unsafe impl Sync for Kernel {}
 
 impl Modules {
@@ -80,7 +80,7 @@ impl Modules {
     }
 }
 
-/// By which a kernel is found fast: its description is a static.
+/// Returns the search key of a kernel: its description is a static, so the address identifies it.
 fn address(info: &'static KernelInfo) -> usize {
     std::ptr::from_ref(info).addr()
 }
@@ -112,7 +112,7 @@ impl CudaDevice {
         names.into_iter().try_for_each(|name| self.loaded(module, name).map(drop))
     }
 
-    /// Every kernel that has been loaded, by module and name.
+    /// Lists every kernel that has been loaded, by module and name.
     pub(crate) fn loaded_kernels(&self) -> Vec<LoadedKernel> {
         let places = self.modules.places.lock().unwrap_or_else(PoisonError::into_inner);
         let places: Vec<_> =
@@ -140,7 +140,7 @@ impl CudaDevice {
         Ok(kernel)
     }
 
-    /// A kernel by name, which is loaded unless it is there.
+    /// Returns a kernel by name, and loads it first if necessary.
     fn loaded(&self, module: &Module, name: &str) -> Result<Arc<Kernel>> {
         let place = self.modules.place((module.name, module.ptx.map(|text| text.as_ptr().addr()), name.into()));
         let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
@@ -179,9 +179,9 @@ impl CudaDevice {
         Ok(kernel)
     }
 
-    /// The device code of a module; `None` if it has none for this device that the driver takes.
+    /// Returns the device code of a module; `None` if it has none for this device that the driver takes.
     fn code_of(&self, module: &Module) -> Result<Option<Arc<Library>>> {
-        // What is empty may have an address in common with another module's code.
+        // An empty slice may share its address with another module's code.
         let Some(container) = module.code.filter(|code| !code.is_empty()) else { return Ok(None) };
         let mut codes = self.modules.codes.lock().unwrap_or_else(PoisonError::into_inner);
         let address = container.as_ptr().addr();
@@ -203,7 +203,7 @@ impl CudaDevice {
         Ok(library)
     }
 
-    /// One kernel of a module's PTX, and how long its text is.
+    /// Compiles one kernel of a module's PTX; returns the length of its text too.
     fn compiled(&self, module: &Module, name: &str) -> Result<(Arc<Library>, usize)> {
         let text = ptx::text(module).ok_or_else(|| GpuError::UnknownModule { module: module.name.into() })?;
         let unknown = || GpuError::UnknownKernel { module: module.name.into(), kernel: name.into() };
@@ -225,7 +225,7 @@ impl CudaDevice {
         Ok(self.kernel(info)?.attributes)
     }
 
-    /// Blocks of this shape that fit on one multiprocessor at once.
+    /// Returns the blocks of this shape that fit on one multiprocessor at once.
     pub(crate) fn occupancy(&self, info: &'static KernelInfo, config: LaunchConfig) -> Result<u32> {
         self.enter()?;
         let kernel = self.kernel(info)?;
@@ -281,8 +281,8 @@ impl CudaStream {
         let kernel = self.device.kernel(info)?;
         launch::check(info, config, self.device.properties(), Some(kernel.attributes))?;
         kernel.grant(&self.device, config.shared_bytes)?;
-        // SAFETY: `arguments` holds a pointer to each argument of this kernel (the caller's promise); the module is
-        // loaded, and the shape is within the limits.
+        // SAFETY: `arguments` holds a pointer to each argument of this kernel, by this function's contract; the module
+        // is loaded, and the shape is within the limits.
         let code = unsafe { self.launch_raw(kernel.function, config, arguments) };
         match check("cuLaunchKernel", code) {
             Ok(()) => {
@@ -308,7 +308,7 @@ impl CudaStream {
         arguments: &mut [*mut c_void],
     ) -> Result<()> {
         self.device.enter()?;
-        // SAFETY: the caller's promise; the driver checks the shape.
+        // SAFETY: `function` and `arguments` fit, by this function's contract; the driver checks the shape.
         match check("cuLaunchKernel", unsafe { self.launch_raw(function, config, arguments) }) {
             Ok(()) => Ok(()),
             Err(failure) if failure.code.is_sticky() => self.checked(Err(failure)),
@@ -316,6 +316,8 @@ impl CudaStream {
         }
     }
 
+    /// Launches a kernel and returns the driver's result code.
+    ///
     /// # Safety
     /// The context is current; `function` is a loaded kernel of it, and `arguments` holds a pointer to each of its
     /// arguments.
@@ -323,7 +325,7 @@ impl CudaStream {
         let (grid, block) = (config.grid, config.block);
         macro_rules! launch {
             ($call:ident $(, $last:expr)?) => {
-                // SAFETY: the caller's promise.
+                // SAFETY: the context is current, and `function` and `arguments` fit, by this function's contract.
                 unsafe {
                     binding::$call(
                         function,

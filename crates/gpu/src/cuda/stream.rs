@@ -22,11 +22,11 @@ pub(crate) struct CudaStream {
 
 // SAFETY: a stream handle may be used from any thread in which its context is current.
 unsafe impl Send for CudaStream {}
-// SAFETY: as above; the driver queues concurrent submissions in some order.
+// SAFETY: the driver queues concurrent submissions in some order.
 unsafe impl Sync for CudaStream {}
 
 impl CudaStream {
-    /// A stream without another owner: one that was kept when its owner dropped it, if there is one, or a new one.
+    /// Returns a stream without another owner: a kept one that its owner has dropped, or else a new one.
     pub(crate) fn new(device: Arc<CudaDevice>, priority: i32) -> Result<Self> {
         device.enter()?;
         let kept = if priority == KEPT_PRIORITY { device.streams.take_kept() } else { None };
@@ -43,7 +43,7 @@ impl CudaStream {
         Ok(Self { device, raw, priority, is_adopted: false, last_kernel: AtomicPtr::new(std::ptr::null_mut()) })
     }
 
-    /// The stream of another owner, in this device's context.
+    /// Wraps the stream of another owner, in this device's context.
     ///
     /// # Safety
     /// `raw` is a live stream other than the legacy default stream, and outlives the returned object.
@@ -62,7 +62,7 @@ impl CudaStream {
         Ok(Self { device, raw, priority: KEPT_PRIORITY, is_adopted: true, last_kernel })
     }
 
-    /// A non-blocking stream in the current context.
+    /// Creates a non-blocking stream in the current context.
     pub(super) fn create_raw(priority: i32) -> Result<Handle, Failure> {
         let mut raw = std::ptr::null_mut();
         // SAFETY: a context is current, and the result goes to a local variable. The driver clamps the priority.
@@ -125,7 +125,7 @@ impl CudaStream {
         self.checked(other.device.streams.join_one_into(other.raw, self.raw))
     }
 
-    /// The handle, for libraries that take one.
+    /// Returns the handle, for libraries that take one.
     pub(crate) fn as_raw(&self) -> Handle {
         self.raw
     }
@@ -213,7 +213,7 @@ impl StreamRegistry {
         has_room
     }
 
-    /// A kept stream that has ended its work, so that its next owner does not wait for work of another.
+    /// Takes a kept stream that has ended its work, so that its next owner does not wait for work of another.
     fn take_kept(&self) -> Option<Handle> {
         let streams = &mut *self.streams();
         // SAFETY: kept streams are live, and the caller has made the context current.

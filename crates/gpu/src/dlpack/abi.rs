@@ -1,4 +1,4 @@
-//! What crosses between libraries: the structures of `dlpack.h`, under their names there.
+//! Structures of `dlpack.h` that cross between libraries, under their names there.
 //!
 //! Source: DLPack 1.3, `include/dlpack/dlpack.h`. The layouts are those of C on machines of 64 bits.
 
@@ -19,7 +19,7 @@ pub const DLPACK_FLAG_BITMASK_READ_ONLY: u64 = 1;
 pub struct DLDevice {
     /// The kind of place.
     pub device_type: u32,
-    /// Which of its kind; 0 for memory of the host.
+    /// Number among devices of its kind; 0 for memory of the host.
     pub device_id: i32,
 }
 
@@ -50,11 +50,11 @@ pub struct DLDataType {
 pub struct DLTensor {
     /// The address of the memory. Items begin `byte_offset` bytes after it.
     pub data: *mut c_void,
-    /// Where the memory is.
+    /// Place of the memory.
     pub device: DLDevice,
     /// Dimensions.
     pub ndim: i32,
-    /// What the items are.
+    /// Type of the items.
     pub dtype: DLDataType,
     /// Items in each dimension.
     pub shape: *mut i64,
@@ -71,9 +71,9 @@ pub struct DLTensor {
 pub struct DLManagedTensor {
     /// The tensor.
     pub dl_tensor: DLTensor,
-    /// What the deleter needs.
+    /// Data of the deleter.
     pub manager_ctx: *mut c_void,
-    /// What is called once with the structure's address when it is no longer used.
+    /// Function to call once, with the structure's address, when the tensor is no longer used.
     pub deleter: Option<unsafe extern "C" fn(*mut DLManagedTensor)>,
 }
 
@@ -93,9 +93,9 @@ pub struct DLPackVersion {
 pub struct DLManagedTensorVersioned {
     /// The version of this structure.
     pub version: DLPackVersion,
-    /// What the deleter needs.
+    /// Data of the deleter.
     pub manager_ctx: *mut c_void,
-    /// What is called once with the structure's address when it is no longer used.
+    /// Function to call once, with the structure's address, when the tensor is no longer used.
     pub deleter: Option<unsafe extern "C" fn(*mut DLManagedTensorVersioned)>,
     /// Bits: [`DLPACK_FLAG_BITMASK_READ_ONLY`] and others.
     pub flags: u64,
@@ -124,16 +124,16 @@ pub(super) mod sealed {
     use super::*;
 
     pub trait Managed: Sized + 'static {
-        /// The structure, for a tensor of ours.
+        /// Builds the structure for a tensor of ours.
         fn new(tensor: DLTensor, context: *mut c_void, deleter: unsafe extern "C" fn(*mut Self)) -> Self;
-        /// The version, if it has one.
+        /// Returns the version, if the structure has one.
         ///
         /// # Safety
         /// `this` is a tensor of whatever version.
         unsafe fn version(this: NonNull<Self>) -> Option<DLPackVersion>;
-        /// The tensor.
+        /// Returns the tensor.
         fn tensor(&self) -> &DLTensor;
-        /// What the deleter needs.
+        /// Returns the data of the deleter.
         fn context(&self) -> *mut c_void;
         /// Whether it must not be written.
         fn is_read_only(&self) -> bool;
@@ -161,7 +161,7 @@ pub(super) mod sealed {
             false
         }
         unsafe fn delete(this: NonNull<Self>) {
-            // SAFETY: the caller's promise.
+            // SAFETY: the tensor is sound and its deleter has not been called, by this function's contract.
             unsafe {
                 if let Some(deleter) = this.as_ref().deleter {
                     deleter(this.as_ptr());
@@ -189,7 +189,7 @@ pub(super) mod sealed {
             self.flags & DLPACK_FLAG_BITMASK_READ_ONLY != 0
         }
         unsafe fn delete(this: NonNull<Self>) {
-            // SAFETY: the caller's promise.
+            // SAFETY: the tensor is sound and its deleter has not been called, by this function's contract.
             unsafe {
                 if let Some(deleter) = this.as_ref().deleter {
                     deleter(this.as_ptr());

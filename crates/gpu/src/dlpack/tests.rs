@@ -13,7 +13,7 @@ struct Theirs {
     deleted: &'static AtomicUsize,
 }
 
-/// A tensor of 12 words in host memory, as `change` makes it.
+/// Makes a tensor of 12 words in host memory, modified by `change`.
 fn theirs(change: impl FnOnce(&mut DLTensor, &mut Vec<i64>)) -> (Box<DLManagedTensorVersioned>, &'static AtomicUsize) {
     unsafe extern "C" fn delete(managed: *mut DLManagedTensorVersioned) {
         // SAFETY: the test's tensors are boxes of these types, and deleted once.
@@ -40,7 +40,7 @@ fn theirs(change: impl FnOnce(&mut DLTensor, &mut Vec<i64>)) -> (Box<DLManagedTe
     (Box::new(DLManagedTensorVersioned::new(tensor, context, delete)), deleted)
 }
 
-/// The field that is refused; the deleter is called once, by whom it belongs to.
+/// Returns the name of the refused field; checks that its owner calls the deleter once.
 fn refused<T: ArrayItem>(change: impl FnOnce(&mut DLTensor, &mut Vec<i64>)) -> &'static str {
     let (tensor, deleted) = theirs(change);
     let tensor = NonNull::from(Box::leak(tensor));
@@ -147,7 +147,7 @@ fn there_and_back<M: ManagedTensor>(device: &Device) {
 
 /// Whether the tensor has no address.
 unsafe fn theirs_is_null<M: ManagedTensor>(tensor: NonNull<M>) -> bool {
-    // SAFETY: the caller's promise: a sound tensor.
+    // SAFETY: every caller passes a sound tensor.
     unsafe { tensor.as_ref() }.tensor().data.is_null()
 }
 

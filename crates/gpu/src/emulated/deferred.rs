@@ -1,9 +1,9 @@
 //! Streams of an emulated device that run as late as a program allows.
 //!
-//! A GPU executes what a stream holds some time after the call that queued it. An order that is missing between two
-//! streams, or between a stream and the host, shows there only if the device is busy. Here it shows always: queued work
-//! waits until something waits for it, in an order that the seed chooses; only frees and allocations are executed as
-//! soon as their stream comes to them.
+//! A GPU executes queued work some time after the call that queued it. If two streams, or a stream and the host, lack
+//! an order, the fault shows on a GPU only while the device is busy. Here it always shows. Queued work is executed when
+//! something waits for it, in an order that the seed chooses; only frees and allocations are executed as soon as their
+//! stream reaches them.
 //!
 //! ```text
 //! stream 1   [merge reads A]            merge has not run: nothing has waited for it

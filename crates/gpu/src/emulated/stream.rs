@@ -60,7 +60,7 @@ impl EmulatedStream {
         other.end().map_or(Ok(()), |end| self.wait(&other.device, end))
     }
 
-    /// Memory that this stream may use at once, and others once they have waited for it. `bytes > 0`.
+    /// Allocates memory that this stream may use at once, and others once they have waited for it. `bytes > 0`.
     pub(crate) fn allocate(&self, bytes: usize) -> Result<usize> {
         let address = self.device.allocate(bytes)?;
         if self.number.is_some() {
@@ -75,6 +75,8 @@ impl EmulatedStream {
         let _ = self.queue(Work::Free { address, bytes });
     }
 
+    /// Queues a copy from the host.
+    ///
     /// # Safety
     /// Until the stream has passed this copy, `from` is valid for `bytes` reads and `to..` is within an allocation of
     /// this device.
@@ -82,6 +84,8 @@ impl EmulatedStream {
         self.queue(Work::Upload { to, from: from.expose_provenance(), bytes })
     }
 
+    /// Queues a copy to the host.
+    ///
     /// # Safety
     /// Until the stream has passed this copy, `to` is valid for `bytes` writes and `from..` is within an allocation of
     /// this device.
@@ -93,6 +97,8 @@ impl EmulatedStream {
         self.queue(Work::Download { to: to.expose_provenance(), from, bytes })
     }
 
+    /// Queues a copy between or within devices.
+    ///
     /// # Safety
     /// Until the stream has passed this copy, `to..` is within an allocation of this device and `from..` within one of
     /// `source`.
@@ -103,18 +109,25 @@ impl EmulatedStream {
         if is_local { Ok(()) } else { self.synchronize() }
     }
 
+    /// Queues a fill with one byte.
+    ///
     /// # Safety
     /// Until the stream has passed this fill, `address..` is within an allocation of this device.
     pub(crate) unsafe fn set_bytes(&self, address: usize, byte: u8, bytes: usize) -> Result<()> {
         self.queue(Work::FillBytes { address, byte, bytes })
     }
 
+    /// Queues a fill with one word.
+    ///
     /// # Safety
-    /// As for [`set_bytes`](Self::set_bytes); `address` is a multiple of 4.
+    /// Until the stream has passed this fill, `address` is a multiple of 4, and `address..` is within an allocation of
+    /// this device.
     pub(crate) unsafe fn set_words(&self, address: usize, word: u32, words: usize) -> Result<()> {
         self.queue(Work::FillWords { address, word, words })
     }
 
+    /// Queues a launch.
+    ///
     /// # Safety
     /// The kernel's contract is kept until the stream has passed the launch.
     pub(crate) unsafe fn launch(

@@ -31,7 +31,7 @@ pub(super) enum Work {
 }
 
 impl Work {
-    /// Name for messages.
+    /// Returns the name for messages.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Work::Allocate { .. } => "an allocation",

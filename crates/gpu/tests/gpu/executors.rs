@@ -18,14 +18,14 @@ fn emulator() -> Device {
 /// Held for writing by the test that takes all memory of the CUDA device, for reading by the others.
 static MEMORY_GATE: RwLock<()> = RwLock::new(());
 
-/// The CUDA device, with our PTX known to it; `None` after saying why there is none.
+/// Returns the CUDA device, after registering our PTX with it; `None` after printing why there is none.
 fn cuda() -> Option<Device> {
     let device = testing::cuda()?;
     warpset_gpu::register_ptx("runtime_kernels", include_str!("runtime_kernels.ptx")).expect("one text");
     Some(device)
 }
 
-/// The CUDA device, to be used until the guard is dropped.
+/// Returns the CUDA device, to be used until the guard is dropped.
 fn cuda_beside_others() -> Option<(Device, RwLockReadGuard<'static, ()>)> {
     let guard = MEMORY_GATE.read().unwrap_or_else(PoisonError::into_inner);
     Some((cuda()?, guard))
@@ -161,7 +161,7 @@ fn handles_go_where_users_take_them() {
     shared_between_threads::<GpuError>();
 }
 
-/// What the child of the next test runs: a kernel that traps.
+/// Runs in the child of the next test: launches a kernel that traps.
 #[test]
 fn crash_in_child() {
     if std::env::var_os("WARPSET_GPU_CRASH").is_none() {
@@ -289,7 +289,7 @@ fn without_the_feature_the_reason_says_so() {
     let count = Device::cuda_count();
     let (device, reason) = (Device::cuda(0), backend.reason());
     if std::env::var_os(warpset_gpu::BACKEND_VARIABLE).is_some() {
-        // What the environment says comes first.
+        // The environment takes precedence.
         assert!(!backend.is_cuda() && count.is_err() && device.is_err(), "{backend}");
         return;
     }

@@ -30,7 +30,7 @@ const CHILD: &str = "WARPSET_GPU_SCENARIO";
 
 type Scenario = fn() -> Result<()>;
 
-/// What the child processes run, by name.
+/// Scenarios that the child processes run, by name.
 const SCENARIOS: &[(&str, Scenario)] = &[
     ("memory", || suite::memory(&device())),
     ("out_of_memory", || {
@@ -151,7 +151,7 @@ fn launch() -> Result<()> {
     Ok(())
 }
 
-/// A kernel crashes: the error names it, later calls fail at once, and everything can be dropped.
+/// Covers a kernel that crashes: the error names it, later calls fail at once, and everything can be dropped.
 fn lost() -> Result<()> {
     warpset_gpu::register_ptx("runtime_kernels", include_str!("runtime_kernels.ptx"))?;
     // SAFETY: no other thread of this child reads the environment now.
@@ -197,7 +197,7 @@ fn rejected() -> Result<()> {
     Ok(())
 }
 
-/// The child's entry; does nothing in the parent.
+/// Runs the child's scenario; does nothing in the parent.
 #[test]
 fn scenario() {
     let Ok(name) = std::env::var(CHILD) else { return };
@@ -206,7 +206,7 @@ fn scenario() {
     println!("SCENARIO ENDED");
 }
 
-/// The directory with the fake `libcuda.so.1`; `None` after saying that no C compiler is here.
+/// Returns the directory with the fake `libcuda.so.1`; `None` after printing that no C compiler is here.
 fn library() -> Option<&'static PathBuf> {
     static BUILT: OnceLock<Option<PathBuf>> = OnceLock::new();
     let built = BUILT.get_or_init(|| {

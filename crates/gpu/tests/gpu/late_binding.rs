@@ -3,7 +3,7 @@
 use object::{Object, ObjectSymbol};
 use warpset_gpu::{Device, GpuError};
 
-/// The libraries that the loader opens when this executable starts.
+/// Lists the libraries that the loader opens when this executable starts.
 fn dynamic_dependencies(elf: &[u8]) -> Vec<String> {
     use object::read::elf::{Dyn, ElfFile64, FileHeader};
     let file = ElfFile64::<object::Endianness>::parse(elf).expect("an ELF executable");

@@ -3,7 +3,7 @@
 use warpset_simt::{Global, GlobalMut, kernel, shared, thread};
 
 kernel! {
-    /// `to[i] = from[i] + amount`.
+    /// Sets `to[i] = from[i] + amount`.
     ///
     /// # Safety
     /// Both are valid for `n` words, and no other thread accesses `to`.
@@ -52,7 +52,7 @@ kernel! {
         unsafe { words.write(1 << 40, 1) };
     }
 
-    /// `word[0] = value` after a while.
+    /// Sets `word[0] = value` after a while.
     ///
     /// # Safety
     /// `word` is valid for one word; one thread.

@@ -7,7 +7,7 @@ use warpset_gpu::{AdoptedMemory, Device, Dim3, GpuError, LaunchConfig, Pending, 
 
 use crate::runtime_kernels as kernels;
 
-/// Everything that moves bytes and runs no kernel.
+/// Runs everything that moves bytes and runs no kernel.
 pub fn memory(device: &Device) -> Result<()> {
     copies(device)?;
     parts(device)?;
@@ -187,7 +187,7 @@ fn many_threads(device: &Device) -> Result<()> {
             .collect();
         workers.into_iter().try_for_each(|worker| worker.join().expect("no panic"))
     })?;
-    // What one thread allocates another may drop, with no context current there.
+    // One thread allocates, another drops, with no context current there.
     let vector = device.from_slice(&[1u32])?;
     let (event, pinned) = (device.new_event()?, device.pinned::<u8>(8)?);
     thread::spawn(move || drop((vector, event, pinned, shared))).join().expect("no panic");
@@ -270,7 +270,7 @@ pub fn out_of_memory(device: &Device, piece: usize) -> Result<()> {
     Ok(())
 }
 
-/// A limit on memory is kept, and lifted.
+/// Checks that a limit on memory is kept, and can be lifted.
 pub fn memory_limit(device: &Device) -> Result<()> {
     let stream = device.new_stream()?;
     let held = device.alloc_zeroed::<u8>(1000)?;
@@ -438,7 +438,7 @@ pub fn peers(first: &Device, second: &Device) -> Result<()> {
     here.synchronize()
 }
 
-/// Memory and streams of another owner, for whom another part of this crate stands here.
+/// Uses memory and streams of another owner, a role that another part of this crate plays here.
 pub fn adoption(device: &Device) -> Result<()> {
     let mut theirs = device.from_slice(&[7u32; 100])?;
     let address = theirs.as_mut_slice().as_raw_mut();
@@ -474,8 +474,8 @@ pub fn adoption(device: &Device) -> Result<()> {
     owner.close()
 }
 
-/// A module's kernels, loaded on a device that nothing else uses before one of them is launched; the emulator has
-/// nothing to load. Neither asking again nor the launch loads one twice.
+/// Loads a module's kernels on a device that nothing else uses, before one of them is launched; the emulator has
+/// nothing to load. Neither another request nor the launch loads a kernel twice.
 pub fn loading(device: &Device) -> Result<()> {
     assert_eq!(device.loaded_kernels(), []);
     let module = kernels::reverse::INFO.module;

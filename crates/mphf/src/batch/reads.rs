@@ -5,16 +5,16 @@ use super::u64_vector::{LANES, Lanes, Mask, VECTORS, Vector, Vectors};
 /// The low half of a lane.
 pub(crate) const LOW: u64 = 0xffff_ffff;
 
-/// Keys of a batch, a bit for each.
+/// Keys of a batch, one bit per key.
 pub(crate) type Keys = u32;
 
-/// The lanes `mask` of vector `v`.
+/// Returns the keys of the lanes `mask` of vector `v`.
 #[inline(always)]
 pub(crate) fn keys_of(mask: impl Mask, v: usize) -> Keys {
     Keys::from(mask.bits()) << (LANES * v)
 }
 
-/// Takes the next key.
+/// Removes and returns the next key.
 #[inline(always)]
 pub(crate) fn next_key(keys: &mut Keys) -> Option<usize> {
     if *keys == 0 {
@@ -33,13 +33,13 @@ pub(crate) struct Reader<'a, T> {
 }
 
 impl<T: Vectors> Reader<'_, T> {
-    /// The words at `index`, zero past the end.
+    /// Returns the words at `index`, zero past the end.
     #[inline(always)]
     pub(crate) fn word(self, index: T::V) -> T::V {
         self.vectors.words(self.words, index)
     }
 
-    /// [`crate::windows::bits_from`].
+    /// Computes [`crate::windows::bits_from`] per lane.
     #[inline(always)]
     pub(crate) fn bits_from(self, at: T::V) -> T::V {
         self.vectors.bytes(self.words, at.shr::<3>()).shr_by(at & self.vectors.splat(7))
@@ -49,11 +49,11 @@ impl<T: Vectors> Reader<'_, T> {
 /// The lowest two ones of words.
 #[derive(Clone, Copy)]
 pub(crate) struct Pair<V: Vector> {
-    /// Position of the second.
+    /// Position of the second one.
     pub second: V,
-    /// Zeros between.
+    /// Zeros between the two.
     pub zeros: V,
-    /// Whether there is no second.
+    /// Lanes without a second one.
     pub missing: V::Mask,
 }
 
@@ -68,21 +68,21 @@ impl<V: Vector> Pair<V> {
     }
 }
 
-/// Words in which ones are, and their ranks there.
+/// Words that contain the ones to find, and their ranks in them.
 #[derive(Clone, Copy)]
 pub(crate) struct Within {
     pub words: Lanes,
     pub ranks: Lanes,
-    /// Where the words begin.
+    /// Positions of the words' first bits.
     pub starts: Lanes,
-    /// The ones that are elsewhere.
+    /// Keys with ones outside of these words.
     pub missing: Keys,
 }
 
 impl Within {
     pub(crate) const NOTHING: Self = Self { words: Lanes::ZERO, ranks: Lanes::ZERO, starts: Lanes::ZERO, missing: 0 };
 
-    /// The ones and those after them.
+    /// Returns the positions of the ones and of the next ones.
     #[inline(always)]
     pub(crate) fn ones(&self, vectors: impl Vectors) -> Lanes {
         let mut ones = Lanes::ZERO;
@@ -91,8 +91,8 @@ impl Within {
     }
 }
 
-/// The windows of at least 57 bits that begin at positions `from`. The ones with `ranks` ones between them and there
-/// are within if they are near enough.
+/// Loads the windows of at least 57 bits at positions `from`. `within` gets the ones with `ranks` ones between, if they
+/// are in the window.
 #[inline(always)]
 pub(crate) fn windows_of<T: Vectors>(reader: Reader<T>, from: &Lanes, ranks: &Lanes, within: &mut Within) {
     let vectors = reader.vectors;
@@ -100,20 +100,20 @@ pub(crate) fn windows_of<T: Vectors>(reader: Reader<T>, from: &Lanes, ranks: &La
         let (from, rank) = (from.get(vectors, v), ranks.get(vectors, v));
         within.words.set(v, reader.bits_from(from));
         within.starts.set(v, from);
-        // Higher ones are missing, whatever is selected then.
+        // Ones of a higher rank are outside, whatever is selected then.
         let near = rank.below(vectors.splat(64));
         within.ranks.set(v, rank.only(near));
         within.missing |= keys_of(!near, v);
     }
 }
 
-/// Where [`words_of`] begins to count. Set some time before: a load of one number waits long for the vector that was
-/// stored just before it.
+/// First words to count, for [`words_of`]. They are stored some time before: a load of one number waits long for a
+/// vector store just before it.
 #[derive(Clone, Copy)]
 pub(crate) struct Starts {
     /// First words.
     firsts: Lanes,
-    /// The bits that count in them.
+    /// Bits to count in the first words.
     masks: Lanes,
     ranks: Lanes,
     missing: Keys,
@@ -122,12 +122,12 @@ pub(crate) struct Starts {
 impl Starts {
     pub(crate) const NOWHERE: Self = Self { firsts: Lanes::ZERO, masks: Lanes::ZERO, ranks: Lanes::ZERO, missing: 0 };
 
-    /// To find the ones with `ranks` ones between them and positions `from` among `8 * N` words.
+    /// Sets the words to search for the ones with `ranks` ones between them and positions `from`: `8 * N` words each.
     #[inline(always)]
     pub(crate) fn set<const N: u64, T: Vectors>(&mut self, reader: Reader<T>, from: &Lanes, ranks: &Lanes) {
         const { assert!(N == 1 || N == 2) };
         let vectors = reader.vectors;
-        // Where there are that many words.
+        // Starts where that many words follow.
         let end = vectors.splat((reader.words.len() as u64 + 1).saturating_sub(8 * N));
         for v in 0..VECTORS {
             let (from, rank) = (from.get(vectors, v), ranks.get(vectors, v));
@@ -141,10 +141,10 @@ impl Starts {
     }
 }
 
-/// The words of the ones to find, among `8 * N` words, `N` being 1 or 2.
+/// Finds the words of the ones, among `8 * N` words; `N` is 1 or 2.
 ///
-/// Ones are counted in all words; the sums of pairs of words take 16 bits each, and are all compared with the
-/// rank by one subtraction.
+/// Ones are counted in all words. The sums of pairs of words take 16 bits each, and one subtraction compares all of
+/// them with the rank.
 #[inline(always)]
 pub(crate) fn words_of<const N: u64, T: Vectors>(reader: Reader<T>, starts: &Starts, within: &mut Within) {
     let vectors = reader.vectors;
@@ -173,7 +173,7 @@ pub(crate) fn words_of<const N: u64, T: Vectors>(reader: Reader<T>, starts: &Sta
             counts = counts.or_else(near, more.get(vectors, v));
             sums = self::sums(counts);
         }
-        // The high bit of each pair of words that is passed.
+        // The high bit of each pair of words before the one is set.
         let pair = (((rank.low_16_times_4() | high) - sums) & high).count_ones();
         let bits = pair.shl::<4>();
         let before = sums.shl::<16>().shr_by(bits) & vectors.splat(0xffff);
@@ -191,7 +191,7 @@ pub(crate) fn words_of<const N: u64, T: Vectors>(reader: Reader<T>, starts: &Sta
     within.missing |= starts.missing;
 }
 
-/// Sums of the first two bytes, of four, of six and of eight, in 16 bits each.
+/// Returns the sums of the first two bytes, of four, of six and of eight, in 16 bits each.
 #[inline(always)]
 fn sums<V: Vector>(counts: V) -> V {
     let pairs = counts.byte_pairs();

@@ -1,4 +1,4 @@
-//! Vectors of eight lanes of 64 bits, with the operations that batches of lookups need.
+//! Vectors of eight lanes of 64 bits, with the operations of batched lookups.
 
 pub(crate) mod avx2;
 pub(crate) mod avx512;
@@ -50,9 +50,9 @@ impl std::ops::DerefMut for Lanes {
     }
 }
 
-/// Some of the lanes.
+/// A set of lanes.
 pub(crate) trait Mask: Copy + BitAnd<Output = Self> + BitOr<Output = Self> + Not<Output = Self> {
-    /// A bit for each lane.
+    /// Returns one bit per lane.
     fn bits(self) -> u8;
 }
 
@@ -70,7 +70,7 @@ pub(crate) trait Vector:
     type Mask: Mask;
 
     fn store(self, to: &mut [u64; LANES]);
-    /// `self & !other`.
+    /// Returns `self & !other`.
     fn without(self, other: Self) -> Self;
     fn shl<const BY: u32>(self) -> Self;
     fn shr<const BY: u32>(self) -> Self;
@@ -80,67 +80,67 @@ pub(crate) trait Vector:
     fn shl_by(self, by: Self) -> Self;
     /// Shifts each lane by its own count; 64 and more give zero.
     fn shr_by(self, by: Self) -> Self;
-    /// Products of the low halves.
+    /// Multiplies the low halves.
     fn times(self, other: Self) -> Self;
-    /// Products of the low halves as signed numbers.
+    /// Multiplies the low halves as signed numbers.
     fn times_signed(self, other: Self) -> Self;
-    /// Products of all 64 bits, in three times the time of the others.
+    /// Multiplies all 64 bits, in three times the time of the others.
     fn times_all(self, other: Self) -> Self;
     fn count_ones(self) -> Self;
-    /// The lanes that are below those of `other`.
+    /// Returns the lanes that are below those of `other`.
     fn below(self, other: Self) -> Self::Mask;
-    /// The lanes that are those of `other`.
+    /// Returns the lanes that equal those of `other`.
     fn equals(self, other: Self) -> Self::Mask;
-    /// The lanes of `mask`, and the other ones of `other`.
+    /// Selects the lanes of `mask`, and the other ones from `other`.
     fn or_else(self, mask: Self::Mask, other: Self) -> Self;
-    /// The lanes of `mask`, and zeros.
+    /// Selects the lanes of `mask`, and zeros elsewhere.
     fn only(self, mask: Self::Mask) -> Self;
-    /// The whole parts of products with the floats whose bits are `fractions`. Lanes and products are below 2^50.
+    /// Returns the whole parts of products with the floats of the bits `fractions`. Lanes and products are below 2^50.
     fn quotient(self, fractions: Self) -> Self;
-    /// The whole parts of `radix` times the fractional parts of these products.
+    /// Returns the whole parts of `radix` times the fractional parts of these products.
     fn digit(self, fractions: Self, radix: Self) -> Self;
-    /// Sums of 16 bits each.
+    /// Adds 16 bits each.
     fn add_16(self, other: Self) -> Self;
-    /// Sums of bytes `2 i` and `2 i + 1` in 16 bits each. Bytes are at most 64.
+    /// Adds bytes `2 i` and `2 i + 1` in 16 bits each. Bytes are at most 64.
     fn byte_pairs(self) -> Self;
-    /// The lowest 16 bits four times.
+    /// Repeats the lowest 16 bits four times.
     fn low_16_times_4(self) -> Self;
 
-    /// Zeros below the lowest one; 64 if there is none. `one` is 1 in all lanes.
+    /// Counts the zeros below the lowest one; 64 if there is none. `one` is 1 in all lanes.
     #[inline(always)]
     fn trailing_zeros(self, one: Self) -> Self {
         (self - one).without(self).count_ones()
     }
 }
 
-/// The instructions of a kind of vectors: a value exists only where the processor has them.
+/// Instructions of a kind of vectors: a value exists only if the processor has them.
 pub(crate) trait Vectors: Copy {
     type V: Vector;
     type Select: Select;
 
-    /// The way to select ones of a single word.
+    /// Returns the way to select ones of a single word.
     fn select(self) -> Self::Select;
     fn splat(self, x: u64) -> Self::V;
     fn load(self, from: &[u64; LANES]) -> Self::V;
-    /// The words at `index`, zero past the end.
+    /// Returns the words at `index`, zero past the end.
     fn words(self, words: &[u64], index: Self::V) -> Self::V;
-    /// The 32-bit halves of words at `index`, which counts halves, zero past the end.
+    /// Returns the 32-bit halves of words at `index`, which counts halves, zero past the end.
     fn halves(self, words: &[u64], index: Self::V) -> Self::V;
-    /// The eight bytes from byte `at` of the words on, zero from eight bytes before the end on.
+    /// Returns the eight bytes from byte `at` of the words on, zero from eight bytes before the end on.
     fn bytes(self, words: &[u64], at: Self::V) -> Self::V;
-    /// The entries of `table` for the lowest five bits of `index`.
+    /// Returns the entries of `table` for the lowest five bits of `index`.
     fn look_up(self, table: &[u32; 32], index: Self::V) -> Self::V;
-    /// The high and the low halves.
+    /// Splits hashes into the high and the low halves.
     fn hashes(self, hashes: &[Hash128; LANES]) -> (Self::V, Self::V);
-    /// The numbers of ones in each of the eight words from each of the `firsts` on, a byte each; in the first one only
-    /// those of the mask. Of the last eight words if there are no eight. There are eight words.
+    /// Counts the ones in each of the eight words from each of `firsts` on, a byte each; in the first one only those of
+    /// the mask. If fewer than eight words follow, the last eight words are counted. There are at least eight words.
     fn counts(self, words: &[u64], firsts: &Lanes, masks: &Lanes, counts: &mut Lanes);
-    /// [`warpset_core::bits::Select::pair`], anything for ranks from 64 on.
+    /// Computes [`warpset_core::bits::Select::pair`] per lane; ranks from 64 on give any result.
     fn pairs(self, words: &Lanes, ranks: &Lanes, ones: &mut Lanes);
 }
 
-/// [`Vectors::pairs`] with `pdep`. Not inlined, so that words and ranks go through memory: taking registers apart and
-/// putting them together costs more.
+/// Computes [`Vectors::pairs`] with `pdep`. Not inlined, so words and ranks go through memory, which is cheaper than
+/// taking registers apart and joining them again.
 ///
 /// # Safety
 /// - The processor has BMI2.
@@ -152,9 +152,8 @@ pub(super) unsafe fn pairs_bmi2(words: &Lanes, ranks: &Lanes, ones: &mut Lanes) 
     }
 }
 
-/// Two functions for products of low halves, as instructions that the compiler cannot see into: where it knows that
-/// only half of the result matters, it would take products of all 64 bits, which take three times as long or are
-/// several instructions.
+/// Makes two functions for products of low halves, as instructions opaque to the compiler. If it knows that only half
+/// of a result matters, it uses products of all 64 bits, which take three times as long or are several instructions.
 macro_rules! products {
     ($feature:literal, $register:ty, $class:ident) => {
         products!($feature, $register, $class, unsigned_product, "vpmuludq");
@@ -165,7 +164,7 @@ macro_rules! products {
         #[inline]
         fn $name(a: $register, b: $register) -> $register {
             let product;
-            // SAFETY: registers in, a register out.
+            // SAFETY: the instruction reads and writes registers only.
             unsafe {
                 std::arch::asm!(
                     concat!($instruction, " {0}, {1}, {2}"),
@@ -189,7 +188,7 @@ mod tests {
     use super::*;
     use warpset_core::bits::Portable;
 
-    /// Numbers of all sizes.
+    /// Returns numbers of all sizes.
     fn numbers() -> impl Iterator<Item = [u64; LANES]> {
         let mut state = 7_u64;
         (0..400).map(move |_| {
@@ -206,7 +205,7 @@ mod tests {
         lanes
     }
 
-    /// What every operation gives for some numbers.
+    /// Returns the results of every operation for some numbers.
     fn all<T: Vectors>(vectors: T, a: [u64; LANES], b: [u64; LANES]) -> (Vec<[u64; LANES]>, Vec<u8>) {
         let words: Vec<u64> = (1..40_u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ a[0]).collect();
         let (x, y) = (vectors.load(&a), vectors.load(&b));

@@ -1,20 +1,19 @@
-//! Large arrays in huge pages: what a build has of every key or bucket.
+//! Large arrays in huge pages, for the data of every key or bucket in a build.
 //!
-//! These are the largest allocations of a build, and new each time. With pages of 4 KiB, a fifth of a build on many
-//! threads goes into page faults, which the system handles one after the other within a process, and into giving pages
-//! back. So on Linux huge pages are asked for. All threads write to all pages; one thread touches each page first,
-//! because otherwise many threads would fault on it at once, and the system would zero a page for each of them and take
-//! one.
+//! They are the largest allocations of a build, and new each time. With pages of 4 KiB, a fifth of a build on many
+//! threads goes into page faults, which the system handles one after the other within a process, and into returning
+//! pages. So on Linux huge pages are requested. All threads write to all pages. One thread touches each page first:
+//! otherwise many threads fault on it at once, and the system zeroes a page for each of them and keeps one.
 
 use super::work_stealing;
 use rayon::prelude::*;
 use std::convert::Infallible;
 use std::mem::MaybeUninit;
 
-/// Bytes of a huge page. Linux puts a mapping of whole huge pages where they begin.
+/// Bytes of a huge page. Linux aligns a mapping of whole huge pages to them.
 const HUGE: usize = 2 << 20;
 
-/// An array whose values are written in any order.
+/// An array filled in any order.
 pub(crate) enum HugeVec<T> {
     /// On the heap.
     Heap(Vec<T>),
@@ -24,9 +23,9 @@ pub(crate) enum HugeVec<T> {
 }
 
 impl<T: Copy> HugeVec<T> {
-    /// Memory for `len` values, none of which is written yet.
+    /// Allocates memory for `len` values, all uninitialised.
     pub(crate) fn new(len: usize) -> Self {
-        /// Bytes from which on this pays: those of some huge pages.
+        /// Least bytes for which pages pay: those of some huge pages.
         #[cfg(target_os = "linux")]
         const LARGE: usize = 4 << 20;
         const { assert!(align_of::<T>() <= 4096) };
@@ -35,14 +34,14 @@ impl<T: Copy> HugeVec<T> {
             && len.checked_mul(size_of::<T>()).is_some_and(|bytes| bytes >= LARGE)
             && let Ok(pages) = memmap2::MmapMut::map_anon((len * size_of::<T>()).next_multiple_of(HUGE))
         {
-            // Where there are no huge pages, these are usual pages.
+            // Without huge pages these are ordinary pages.
             let _ = pages.advise(memmap2::Advice::HugePage);
             return Self::Pages(pages, 0);
         }
         Self::Heap(Vec::with_capacity(len))
     }
 
-    /// The values `value(0)` to `value(len - 1)`.
+    /// Makes the array of the values `value(0)` to `value(len - 1)`.
     pub(crate) fn of(len: usize, value: impl Fn(usize) -> T + Sync) -> Self
     where
         T: Send,
@@ -53,12 +52,12 @@ impl<T: Copy> HugeVec<T> {
             Ok::<_, Infallible>(())
         });
         vec.slots()[..len].par_iter_mut().enumerate().for_each(|(i, slot)| _ = slot.write(value(i)));
-        // SAFETY: all were written.
+        // SAFETY: all `len` values have been written.
         unsafe { vec.set_len(len) };
         vec
     }
 
-    /// Fresh pages, for threads to touch; none if the values are on the heap.
+    /// Returns the fresh pages, for threads to touch; none if the values are on the heap.
     pub(crate) fn pages(&mut self) -> impl Iterator<Item = &mut [u8]> {
         let pages: &mut [u8] = match self {
             Self::Heap(_) => &mut [],
@@ -70,7 +69,7 @@ impl<T: Copy> HugeVec<T> {
         pages.chunks_mut(HUGE)
     }
 
-    /// Places for `len` values or more.
+    /// Returns places for `len` values or more.
     pub(crate) fn slots(&mut self) -> &mut [MaybeUninit<T>] {
         match self {
             Self::Heap(values) => {
@@ -80,7 +79,7 @@ impl<T: Copy> HugeVec<T> {
             #[cfg(target_os = "linux")]
             Self::Pages(pages, _) => {
                 let len = pages.len() / size_of::<T>();
-                // SAFETY: that many fit in the pages, which are aligned for them.
+                // SAFETY: that many values fit in the pages, which are aligned for them.
                 unsafe { std::slice::from_raw_parts_mut(pages.as_mut_ptr().cast(), len) }
             }
         }
@@ -91,7 +90,7 @@ impl<T: Copy> HugeVec<T> {
     /// - The first `len` of [`HugeVec::slots`] were written.
     pub(crate) unsafe fn set_len(&mut self, len: usize) {
         match self {
-            // SAFETY: as the caller says.
+            // SAFETY: `len` values fit and were written, by this function's contract.
             Self::Heap(values) => unsafe { values.set_len(len) },
             #[cfg(target_os = "linux")]
             Self::Pages(_, written) => *written = len,
@@ -111,7 +110,7 @@ impl<T: Copy> HugeVec<T> {
 /// Writes `value` to all `slots`.
 pub(crate) fn fill<T: Copy>(slots: &mut [MaybeUninit<T>], value: T) -> &mut [T] {
     slots.fill(MaybeUninit::new(value));
-    // SAFETY: all were written, and `MaybeUninit` has the layout of what is in it.
+    // SAFETY: all were written, and `MaybeUninit<T>` has the layout of `T`.
     unsafe { &mut *(std::ptr::from_mut(slots) as *mut [T]) }
 }
 
@@ -128,7 +127,7 @@ mod tests {
             for i in (0..len).rev() {
                 vec.slots()[i].write(!i as u64);
             }
-            // SAFETY: all were written.
+            // SAFETY: all values have been written.
             unsafe { vec.set_len(len) };
             assert_eq!(vec.as_slice().len(), len);
             assert!(vec.as_slice().iter().enumerate().all(|(i, &value)| value == !i as u64));

@@ -1,4 +1,4 @@
-//! Joining the parts of all partitions to a function.
+//! The join of the parts of all partitions to a function.
 //!
 //! Every part shifts its own words to their place, in parallel; only the words that two parts share are combined with
 //! an atomic `or`. Source of the lists: section 5.9.
@@ -34,7 +34,7 @@ impl<M: HashKind> Construction<M> {
         head.copy_from_slice(&header.to_words());
         let (trees, lists) = bit_vec::shared(rest).split_at(header.code_bits.div_ceil(64) as usize);
         let stretches = elias_fano::stretches(&sums);
-        // Several parts per item, since most are small.
+        // Several parts per item, since most parts are small.
         let some = parts.len().div_ceil(rayon::current_num_threads() * 8).max(1);
         let work = |space: &mut elias_fano::Space, item| {
             if item < stretches {
@@ -59,7 +59,7 @@ impl<M: HashKind> Construction<M> {
 /// Words that a thread zeroes at a time.
 const ZEROED: usize = 1 << 12;
 
-/// Where a part begins.
+/// Start of a part.
 #[derive(Clone, Copy, Default)]
 struct Start {
     bucket: usize,
@@ -70,7 +70,7 @@ struct Start {
 /// Keys and bits before each bucket.
 struct Sums<'a> {
     buckets: &'a [Bucket],
-    /// Where each part begins, and where the last one ends.
+    /// Starts of the parts, and the end of the last one.
     starts: Vec<Start>,
 }
 

@@ -1,7 +1,8 @@
 //! Keys by partition.
 //!
-//! A partition keeps only what its number does not say of a hash: the low half, and the bucket within the partition.
-//! That makes 10 bytes per key instead of 16, which the system has to zero, one thread to write and another to read.
+//! A partition stores only the rest of a hash that its number does not determine: the low half, and the bucket within
+//! the partition. That is 10 bytes per key instead of 16, bytes that the system zeroes, one thread writes and another
+//! one reads.
 
 use super::huge_vec::HugeVec;
 use super::work_stealing;
@@ -34,22 +35,22 @@ impl Partitions {
         Self { buckets, within, log_buckets }
     }
 
-    /// Buckets in each but the last one.
+    /// Returns the number of buckets in each partition but the last.
     pub(crate) fn len(&self) -> usize {
         1 << self.log_buckets
     }
 
-    /// All buckets that are in partitions.
+    /// Returns all buckets in partitions.
     pub(crate) fn buckets(&self) -> Range<u64> {
         self.within.clone()
     }
 
-    /// Number of partitions.
+    /// Returns the number of partitions.
     pub(crate) fn count(&self) -> usize {
         (self.within.end - self.within.start).div_ceil(1 << self.log_buckets) as usize
     }
 
-    /// The partition of a key, and its bucket within.
+    /// Returns the partition of a key, and its bucket within.
     #[inline]
     pub(crate) fn of(&self, hash: &Hash128) -> (usize, u16) {
         let bucket = bucket_of(hash.high, self.buckets) - self.within.start;
@@ -86,7 +87,8 @@ enum First<'a> {
 }
 
 impl PartitionedKeys {
-    /// Spreads `keys` hashes over `partitions`; `place_of` gives partition and bucket within. Touches `pages` as well.
+    /// Spreads `keys` hashes over `partitions`; `place_of` returns partition and bucket within. Touches `pages` as
+    /// well.
     pub(crate) fn new<'a>(
         keys: usize,
         hash: impl Fn(usize) -> Hash128 + Sync,
@@ -109,8 +111,7 @@ impl PartitionedKeys {
             }
             Ok::<_, Infallible>(())
         });
-        // Turn counts into places within their partitions: chunk by chunk. In the end there are the sizes of
-        // partitions.
+        // Turns counts into places within partitions, chunk by chunk, and leaves the sizes of partitions.
         let mut sizes = vec![0_u32; partitions];
         for counts in counts.chunks_exact_mut(partitions) {
             sizes.iter_mut().zip(counts).for_each(|(size, count)| *size += std::mem::replace(count, *size));
@@ -120,7 +121,7 @@ impl PartitionedKeys {
         assert_eq!(end, keys, "less than 2^32 keys in a partition");
         let to = (Places::of(&mut lows), Places::of(&mut buckets));
         let scatter = |places: &mut Vec<(usize, usize)>, index| {
-            // Where each partition's next key of this chunk goes, and the end.
+            // Place of each partition's next key of this chunk, and the end.
             let rows = |index: usize| &counts[index * partitions..][..partitions];
             let begins = std::iter::once(0).chain(ends.iter().copied()).zip(rows(index));
             let limits = if (index + 1) * partitions < counts.len() { rows(index + 1) } else { &sizes };
@@ -131,8 +132,8 @@ impl PartitionedKeys {
                 let (partition, bucket) = place_of(&hash);
                 let (place, end) = &mut places[partition];
                 assert!(*place < *end, "a key must have the same hash each time");
-                // SAFETY: `lows` and `buckets` live until the end and have `keys` places; this chunk alone writes to
-                // the places up to where those of the next chunk begin, and to each of them once.
+                // SAFETY: `lows` and `buckets` live until the end and have `keys` places. The places before those of
+                // the next chunk are this chunk's alone, and it writes each of them once.
                 unsafe {
                     to.0.put(*place, hash.low);
                     to.1.put(*place, bucket);
@@ -142,7 +143,7 @@ impl PartitionedKeys {
             Ok::<_, Infallible>(())
         };
         let Ok(_) = work_stealing::for_each(0..keys.div_ceil(chunk), scatter);
-        // SAFETY: each chunk has as many places as keys, and each key took a place of its own, so all are written.
+        // SAFETY: each chunk has one place per key, and each key took a place of its own, so all are written.
         unsafe {
             lows.set_len(keys);
             buckets.set_len(keys);
@@ -168,11 +169,11 @@ impl<T: Copy> Places<T> {
     }
 
     /// # Safety
-    /// - The values that `self` was made of still exist, and have a place `at`.
+    /// - The allocation that `self` was made from is still live and has a place `at`.
     /// - No other thread accesses that place at the same time.
     #[inline]
     unsafe fn put(&self, at: usize, value: T) {
-        // SAFETY: as the caller says.
+        // SAFETY: the place is live and accessed by this thread alone, by this function's contract.
         unsafe { self.0.add(at).write(MaybeUninit::new(value)) };
     }
 }

@@ -1,8 +1,8 @@
 //! A parallel loop whose threads take items one by one, and steal from each other.
 //!
-//! Rayon's own iterators halve the items again and again, and each thread that halved waits for both halves: at the end
-//! of a loop, threads wake each other one after the other, which takes long. Here every thread begins with a block of
-//! items, then takes from the ends of other threads' blocks, and only the thread that began the loop waits for the
+//! Rayon's own iterators halve the items repeatedly, and each thread that halved waits for both halves: at the end of a
+//! loop, threads wake each other one after the other, which takes long. Here every thread begins with a block of items
+//! and then takes items from the ends of other threads' blocks. Only the thread that began the loop waits for the
 //! others.
 
 use std::collections::VecDeque;
@@ -10,17 +10,17 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long the first thread polls for the others to end before it sleeps; waking up takes as long.
+/// Time for which the first thread polls for the others' end before it sleeps; waking up takes as long.
 const AWAKE: Duration = Duration::from_micros(100);
 
-/// The results of finished items, and the spaces of finished threads.
+/// Results of finished items, and the spaces of finished threads.
 struct Done<S, R, E> {
     results: Vec<Option<R>>,
     spaces: Vec<S>,
     failure: Option<E>,
 }
 
-/// Counts the threads that are at work, even if one panics.
+/// Counter of threads at work, correct even if one panics.
 struct Working<'a>(&'a AtomicUsize);
 
 impl<'a> Working<'a> {
@@ -40,9 +40,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Calls `work` for each of `items` on the threads of the pool. Every thread has a space of its own, which it keeps
+/// Calls `work` for each of `items` on the threads of the pool. Every thread has a space of its own, which it reuses
 /// from item to item. Returns the results in the order of items, and the spaces; or a failure, after which no further
-/// item is begun.
+/// item begins.
 pub(crate) fn for_each<I, S, R, E>(
     items: I,
     work: impl Fn(&mut S, I::Item) -> Result<R, E> + Sync,
@@ -57,7 +57,7 @@ where
     let results = std::iter::repeat_with(|| None).take(count).collect();
     let done = Mutex::new(Done { results, spaces: Vec::new(), failure: None });
     let threads = rayon::current_num_threads().clamp(1, count.max(1));
-    // Neighbours are close in memory, so a block suits a thread better than items from everywhere.
+    // Neighbours are close in memory, so each thread gets a block of them.
     let mut items = items.enumerate();
     let mut block = || Mutex::new(items.by_ref().take(count.div_ceil(threads)).collect::<VecDeque<_>>());
     let blocks: Vec<_> = (0..threads).map(|_| block()).collect();
@@ -69,7 +69,7 @@ where
                 return None;
             }
             let (before, own) = blocks.split_at(thread);
-            // Its lock is released before another is taken.
+            // The lock is released before another one is taken.
             let next = lock(&own[0]).pop_front();
             next.or_else(|| own[1..].iter().chain(before).find_map(|block| lock(block).pop_back()))
         };

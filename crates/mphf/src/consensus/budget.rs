@@ -1,32 +1,32 @@
-//! How many bits each task has.
+//! Bits of each task.
 //!
-//! A splitting of `m` keys into `k` and `m - k`, by a threshold of `k / m`, succeeds with probability
-//! `C(m, k) (k/m)^k ((m-k)/m)^(m-k)`, and a leaf with `m! / m^m`. With `F(m) = log2(m^m / m!)` a splitting has the
-//! entropy `F(m) - F(k) - F(m - k)` and a leaf `F(m)`, so that a bucket of `s` keys has `F(s)` whatever its tree:
+//! A splitting of `m` keys into `k` and `m - k`, by a threshold of `k / m`, succeeds with probability `C(m, k) (k/m)^k
+//! ((m-k)/m)^(m-k)`, and a leaf with `m! / m^m`. With `F(m) = log2(m^m / m!)` a splitting has the entropy `F(m) - F(k)
+//! - F(m - k)` and a leaf `F(m)`. The sum telescopes: a bucket of `s` keys has `F(s)` whatever its tree, which is
 //! 1.4427 bits per key, less half of `log2(2 pi s)`.
 //!
-//! A task's share is its entropy and some *slack*: with a slack of `e` bits the search has to find about `1 / (1.39 e)`
-//! solutions of the task before it. Where each visit of a task takes `c` nanoseconds, the sum of all `c / e` is least
+//! A task's share is its entropy plus some *slack*: with a slack of `e` bits the search has to find about `1 / (1.39
+//! e)` solutions of the task before it. If each visit of a task takes `c` nanoseconds, the sum of all `c / e` is least
 //! for a given sum of all `e` if `e` is proportional to the root of `c`.
 //!
-//! Everything here is computed with operations that have one right result on all machines: lookups depend on it.
+//! All operations here have one correct result on all machines, since lookups depend on it.
 
 use warpset_core::consensus::tree::{FRACTION, LEAF, Row, depth};
 
-/// The most slack of one task, in parts of a bit; more makes the search hardly faster.
+/// The most slack of one task, in parts of a bit; more hardly makes the search faster.
 const MOST_SLACK: f64 = 3.0 * PARTS;
 /// Parts of a bit.
 pub(super) const PARTS: f64 = (1 << FRACTION) as f64;
-/// The slack in headers is in these parts of a bit, for a task with a weight of 1.
+/// Unit of the slack in headers: parts of a bit, for a task of weight 1.
 pub(super) const SLACK_UNIT: f64 = 1.0 / 65536.0;
 
-/// What a visit of a leaf costs, by number of keys: in proportion to the time with AVX-512. The root of it is the
-/// weight of a task's slack.
+/// Cost of a visit of a leaf by number of keys, proportional to the time with AVX-512. Its root is the weight of the
+/// task's slack.
 const LEAF_COST: [f64; LEAF as usize + 1] = [0.0, 2.0, 8.0, 9.0, 10.0, 14.0];
-/// What a visit of a splitting costs, and for each root of its number of keys cubed.
+/// Cost of a visit of a splitting: a constant, and a factor of the root of its number of keys cubed.
 const SPLIT_COST: [f64; 2] = [16.0, 0.06];
 
-/// `F` up to some number of keys.
+/// Values of `F` up to some number of keys.
 #[derive(Clone, Debug)]
 pub(crate) struct Entropies(Vec<f64>);
 
@@ -34,7 +34,7 @@ impl Entropies {
     pub(crate) fn new(largest: u32) -> Self {
         let mut entropies = Vec::with_capacity(largest as usize + 1);
         entropies.push(0.0);
-        // The logarithms of `keys` and of its factorial.
+        // Logarithms of `keys` and of its factorial.
         let (mut log, mut factorial) = (0.0, 0.0);
         for keys in 1..=largest {
             let keys = f64::from(keys);
@@ -52,45 +52,45 @@ impl Entropies {
         Self(entropies)
     }
 
-    /// That of a splitting.
+    /// Returns the entropy of a splitting.
     pub(crate) fn of_split(&self, keys: u32) -> f64 {
         let left = keys / 2;
         self.0[keys as usize] - self.0[left as usize] - self.0[(keys - left) as usize]
     }
 
-    /// That of a leaf, or of all tasks of a bucket.
+    /// Returns the entropy of a leaf, or of all tasks of a bucket.
     pub(crate) fn of_all(&self, keys: u32) -> f64 {
         self.0[keys as usize]
     }
 }
 
-/// The cost of a visit of a splitting.
+/// Returns the cost of a visit of a splitting.
 pub(super) fn split_cost(keys: u32) -> f64 {
     let keys = f64::from(keys);
     SPLIT_COST[0] + SPLIT_COST[1] * keys * keys.sqrt()
 }
 
-/// The cost of a visit of a leaf.
+/// Returns the cost of a visit of a leaf.
 pub(super) fn leaf_cost(keys: u32) -> f64 {
     LEAF_COST[keys as usize]
 }
 
-/// The share of a task with this entropy and this cost, in parts of a bit.
+/// Returns the share of a task with this entropy and this cost, in parts of a bit.
 fn share(entropy: f64, cost: f64, slack: u32) -> u32 {
     (entropy * PARTS + (f64::from(slack) * SLACK_UNIT * PARTS * cost.sqrt()).min(MOST_SLACK)) as u32
 }
 
-/// The share of a splitting, in parts of a bit.
+/// Returns the share of a splitting, in parts of a bit.
 pub(crate) fn split_share(entropies: &Entropies, keys: u32, slack: u32) -> u32 {
     if keys < 2 { 0 } else { share(entropies.of_split(keys), split_cost(keys), slack) }
 }
 
-/// The share of a leaf, in parts of a bit.
+/// Returns the share of a leaf, in parts of a bit.
 pub(crate) fn leaf_share(entropies: &Entropies, keys: u32, slack: u32) -> u32 {
     if keys < 2 { 0 } else { share(entropies.of_all(keys), leaf_cost(keys), slack) }
 }
 
-/// The row of levels whose nodes have `keys` keys or one more, which have these shares.
+/// Makes the row of levels with nodes of `keys` keys or one more, with these shares.
 fn row(keys: u32, shares: [u32; 2]) -> Row {
     let per_key = shares[1].wrapping_sub(shares[0]);
     let odd = u64::from(keys | 1);
@@ -99,8 +99,7 @@ fn row(keys: u32, shares: [u32; 2]) -> Row {
     Row { per_node: shares[0].wrapping_sub(keys.wrapping_mul(per_key)), per_key, odd: below as u32 }
 }
 
-/// The rows of all levels in buckets of up to some number of keys, as words: first those of splittings, by number of
-/// keys, then those of leaves.
+/// Rows of all levels in buckets of up to some number of keys, as words: splittings by number of keys, then leaves.
 #[derive(Clone, Debug)]
 pub(crate) struct Rows {
     words: Vec<[u64; 2]>,
@@ -109,7 +108,7 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Rows for buckets of up to `largest` keys.
+    /// Makes the rows for buckets of up to `largest` keys.
     pub(crate) fn new(largest: u32, slack: u32) -> Self {
         let entropies = Entropies::new(largest.max(LEAF) + 1);
         let mut next = split_share(&entropies, 0, slack);
@@ -123,19 +122,19 @@ impl Rows {
         Self { words: splits.chain(leaves).map(Row::to_words).collect(), splits: largest + 1 }
     }
 
-    /// The words of all rows.
+    /// Returns the words of all rows.
     #[inline(always)]
     pub(crate) fn words(&self) -> &[[u64; 2]] {
         &self.words
     }
 
-    /// The row of a level of leaves or of splittings, the smaller of which have `keys` keys.
+    /// Returns the row of a level of leaves or of splittings; the smaller of them have `keys` keys.
     pub(crate) fn of(&self, keys: u32, is_leaf: bool) -> Row {
         let leaves = if is_leaf { self.splits } else { 0 };
         Row::from_words(self.words[(leaves + keys) as usize])
     }
 
-    /// The bits of all tasks of a bucket of `keys` keys, in parts of a bit.
+    /// Returns the bits of all tasks of a bucket of `keys` keys, in parts of a bit.
     pub(crate) fn bucket(&self, keys: u32) -> u32 {
         let depth = depth(keys);
         (0..=depth).fold(0_u32, |sum, level| sum.wrapping_add(self.of(keys >> level, level == depth).all(level, keys)))
@@ -165,7 +164,7 @@ mod tests {
         let (rows, entropies) = (Rows::new(3000, 0), Entropies::new(3000));
         for keys in [2_u32, 5, 6, 11, 100, 777, 2000, 3000] {
             let (bits, entropy) = (f64::from(rows.bucket(keys)) / PARTS, entropies.of_all(keys));
-            // Each of its tasks is rounded down by less than a part.
+            // Each of its shares is rounded down by less than a part.
             assert!(bits <= entropy && bits > entropy - f64::from(keys) / PARTS, "{keys}: {bits} for {entropy}");
             assert!(Rows::new(keys, 1000).bucket(keys) > rows.bucket(keys));
         }

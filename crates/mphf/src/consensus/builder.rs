@@ -1,26 +1,25 @@
-//! Settings that Consensus has besides those of all kinds.
+//! Settings of Consensus beyond those of all kinds.
 
 use super::cost::{Costs, LEAST_OVERHEAD, MOST_OVERHEAD};
 use super::{CodeParameters, Consensus, ConsensusKind, KindOptions};
 use crate::{Builder, Error, Estimate, Simd};
 
 impl Consensus {
-    /// Settings for building a function, the default ones; the keys come to
-    /// [`build_from`](crate::Builder::build_from).
+    /// Returns the default settings for building a function; [`build_from`](crate::Builder::build_from) takes the keys.
     pub fn builder() -> Builder<ConsensusKind> {
         Builder::new()
     }
 }
 
 impl<S> Builder<ConsensusKind, S> {
-    /// Bits per key that the search may take beyond the 1.4427 that are needed, 0.001 to 1: fewer take more time to
-    /// build, in inverse proportion. The positions of buckets come in addition. Default: 0.05.
+    /// Sets the bits per key of the search beyond the lower bound of 1.4427, 0.001 to 1. Build time is inversely
+    /// proportional to it. The positions of buckets take additional bits. Default: 0.05.
     pub fn overhead(mut self, bits_per_key: f64) -> Self {
         self.options.overhead = bits_per_key;
         self
     }
 
-    /// Which vector instructions search. All give the same function; [`Simd::Sequential`] is taken for
+    /// Sets the vector instructions of the search. All give the same function; [`Simd::Sequential`] is taken for
     /// [`Simd::Portable`]. Default: [`Simd::Auto`].
     pub fn simd(mut self, simd: Simd) -> Self {
         self.options.simd = simd;
@@ -35,7 +34,7 @@ impl Default for KindOptions {
 }
 
 impl KindOptions {
-    /// The code that these options give with this expected number of keys in a bucket.
+    /// Returns the code for these options and this expected number of keys in a bucket.
     pub(super) fn code(&self, bucket_size: u32) -> Result<CodeParameters, Error> {
         if !(LEAST_OVERHEAD..=MOST_OVERHEAD).contains(&self.overhead) {
             let (what, value, allowed) = ("overhead in bits per key", self.overhead, "0.001 to 1");
@@ -44,7 +43,7 @@ impl KindOptions {
         Ok(Costs::new(bucket_size).code(self.overhead))
     }
 
-    /// Sets the overhead and returns the bucket size, or the fewest bits per key that there are.
+    /// Sets the overhead and returns the bucket size, or the fewest reachable bits per key.
     pub(super) fn choose_for_space(&mut self, bits_per_key: f64) -> Result<u32, f64> {
         let all = BUCKETS.map(|bucket_size| {
             let costs = Costs::new(bucket_size);
@@ -66,6 +65,6 @@ impl KindOptions {
     }
 }
 
-/// Expected numbers of keys in a bucket that are the best ones for some target, or nearly: with leaves of 4.7 keys, so
-/// that few buckets have leaves of half the size.
+/// Expected numbers of keys in a bucket that are best for some target, or nearly. Their leaves have 4.7 keys on
+/// average, so few buckets have leaves of half the size.
 const BUCKETS: [u32; 6] = [150, 300, 600, 1200, 2400, 4800];

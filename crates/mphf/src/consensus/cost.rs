@@ -1,10 +1,9 @@
-//! What a code costs: bits and time for each key.
+//! Predicted cost of a code: bits and time per key.
 //!
-//! A task that is entered with some seed is solved, with all tasks after it, with a probability `s`: by one of its
-//! `2^b` values, each of which solves it with the probability `p`, and then the next task with all after it with `s'`:
-//! `s = 1 - (1 - p s')^(2^b)`, from `s = 1` after the last one. The search enters a task until this happens, `1 / s`
-//! times on average, so that all it does follows from shares and entropies. `docs/consensus.md` compares this with
-//! measurements.
+//! Let `s` be the probability that a task, entered with some seed, is solved together with all tasks after it. Each of
+//! its `2^b` values solves it with probability `p`, and then the rest with `s'`: `s = 1 - (1 - p s')^(2^b)`, with `s =
+//! 1` after the last task. The search enters a task until this happens, `1 / s` times on average, so all of its work
+//! follows from shares and entropies. `docs/consensus.md` compares this with measurements.
 
 use super::budget::{Entropies, PARTS, leaf_cost, leaf_share, split_cost, split_share};
 use super::{CodeParameters, ROOT_BITS, SLACKS};
@@ -16,18 +15,18 @@ use warpset_core::consensus::tree::depth;
 pub(super) const LEAST_OVERHEAD: f64 = 0.001;
 /// The largest overhead that builders accept.
 pub(super) const MOST_OVERHEAD: f64 = 1.0;
-/// Solutions that the numbers at the beginning of a bucket have on average: without any are `e^-40` of all buckets.
+/// Average number of solutions among the numbers at the beginning of a bucket: `e^-40` of all buckets have none.
 const SOLUTIONS: f64 = 40.0;
-/// Nanoseconds for each key outside of the search, and for each unit of cost.
+/// Nanoseconds per key outside of the search, and per unit of cost.
 const SORT: f64 = 36.0;
 const UNIT: f64 = 1.25;
-/// The cost on an H100, in nanoseconds of the search on one core: for each key of many buckets, and for a bucket that
-/// has a warp for itself.
+/// Cost on an H100, in nanoseconds of the search on one core: per key of many buckets, and for a bucket with a warp of
+/// its own.
 const DEVICE_KEY: f64 = 0.14;
 const DEVICE_SHARE: f64 = 0.0134;
 const DEVICE_BUCKET: f64 = 45.0;
 
-/// The tasks of one size on one level of a bucket.
+/// Tasks of one size on one level of a bucket.
 struct Same {
     count: u32,
     keys: u32,
@@ -36,7 +35,7 @@ struct Same {
     cost: f64,
 }
 
-/// The tasks of a bucket of `keys` keys, in order up to that of the two sizes of a level.
+/// Lists the tasks of a bucket of `keys` keys, in order except for the two sizes of a level.
 fn tasks(entropies: &Entropies, keys: u32, slack: u32) -> Vec<Same> {
     let depth = depth(keys);
     let mut tasks = Vec::new();
@@ -58,8 +57,8 @@ fn tasks(entropies: &Entropies, keys: u32, slack: u32) -> Vec<Same> {
     tasks
 }
 
-/// Enters all tasks from the last one on: probabilities to go on to the end. Calls `visit` with each and the
-/// probability.
+/// Enters all tasks from the last one on, with the probabilities to go on to the end. Calls `visit` with each task and
+/// its probability.
 fn survive(tasks: &[Same], mut visit: impl FnMut(&Same, f64)) -> f64 {
     let mut after = 1.0_f64;
     for task in tasks.iter().rev() {
@@ -71,11 +70,11 @@ fn survive(tasks: &[Same], mut visit: impl FnMut(&Same, f64)) -> f64 {
     after
 }
 
-/// What follows from the expected number of keys in a bucket alone.
+/// Costs that follow from the expected number of keys in a bucket alone.
 pub(super) struct Costs {
     bucket_size: u32,
     entropies: Entropies,
-    /// Numbers of keys that buckets have, and the shares of all buckets, which follow a Poisson distribution.
+    /// Numbers of keys in buckets, and the share of all buckets with each; Poisson-distributed.
     sizes: Vec<(u32, f64)>,
 }
 
@@ -96,19 +95,19 @@ impl Costs {
         Self { bucket_size, entropies: Entropies::new(most + 1), sizes }
     }
 
-    /// The keys of an average bucket, for what needs no average.
+    /// Returns the keys of an average bucket.
     fn keys(&self) -> u32 {
         self.bucket_size.max(2)
     }
 
-    /// The code with this overhead.
+    /// Returns the code with this overhead.
     pub(super) fn code(&self, overhead: f64) -> CodeParameters {
         let keys = self.keys();
         let spare = |slack| -> f64 {
             let spare = |task: &Same| f64::from(task.count) * (task.share - task.entropy);
             tasks(&self.entropies, keys, slack).iter().map(spare).sum()
         };
-        // The largest slack with no more overhead.
+        // Finds the largest slack with no more overhead.
         let (mut low, mut high) = (*SLACKS.start(), *SLACKS.end());
         while low < high {
             let middle = (low + high).div_ceil(2);
@@ -119,7 +118,7 @@ impl Costs {
         CodeParameters { slack: low, root_bits }
     }
 
-    /// The bits for each key of large functions.
+    /// Returns the bits per key of large functions.
     pub(super) fn bits_per_key(&self, code: CodeParameters) -> f64 {
         let codes: Vec<(f64, f64, f64)> = self
             .sizes
@@ -135,8 +134,8 @@ impl Costs {
             codes.iter().map(|&(share, keys, bits)| share * of(keys, bits)).sum()
         };
         let (all, keys, bits) = (sum(&|_, _| 1.0), sum(&|keys, _| keys), sum(&|_, bits| bits));
-        // Lengths of codes follow from numbers of keys, and are further from a line where leaves of some buckets are
-        // half as large as those of others.
+        // Lengths of codes follow from numbers of keys. They are further from a line if leaves of some buckets are half
+        // as large as those of others.
         let (mean, mean_bits) = (keys / all, bits / all);
         let slope = sum(&|keys, bits| (keys - mean) * (bits - mean_bits)) / sum(&|keys, _| (keys - mean).powi(2));
         let off = sum(&|keys, bits| (bits - mean_bits - slope * (keys - mean)).powi(2)) / all;

@@ -1,10 +1,20 @@
-//! The search for the code of a bucket.
+//! Search for the code of a bucket.
 //!
-//! Tasks are solved in their order: with the first seed, by a task's own bits, from which all tasks after it can be
-//! solved too. Numbers at the beginning of a bucket are tried one after the other. So the code is the first one in the
-//! order of bits, whatever searches. The search goes level by level: within a level ([`level`]) keys stay where they
-//! are, and it goes back and forth over seeds alone. When all tasks of a level are solved, their keys move to the next
-//! level, each in memory of its own, so that going back needs nothing to be restored.
+//! The tasks of a bucket form a chain (`warpset_core::consensus`). Each task is solved by the first values of its own
+//! bits from which all later tasks can be solved too; numbers at the beginning of a bucket are tried in ascending
+//! order:
+//!
+//! ```text
+//! root = 0, 1, 2, …            for each number at the beginning of the bucket
+//!   task 0: values 0, 1, …     the first value under which the task holds …
+//!     task 1: values 0, 1, …   … and so on; without one: back to the next value of task 0
+//! ```
+//!
+//! So the code is the first one in the order of its bits, whatever instructions search.
+//!
+//! The search goes level by level ([`level`]). Within a level keys stay in place, and the search goes back and forth
+//! over seeds alone. When all tasks of a level are solved, their keys move to the next level, in memory of its own, so
+//! going back restores nothing.
 
 mod level;
 mod task;
@@ -19,35 +29,35 @@ use task::{Levels, PADDING, Task, divide};
 use warpset_core::consensus::hash::next_seed;
 use warpset_core::consensus::tree::{FRACTION, Node, depth};
 
-/// What all buckets of a function have in common.
+/// Shared, immutable part of the search for all buckets of a function.
 #[derive(Debug)]
 pub(crate) struct Tasks {
     pub(crate) rows: Rows,
     pub(crate) root_bits: u32,
-    /// How often a task may be entered after one number at the beginning of a bucket: sixty times as often as tasks are
-    /// on average. More is a sign of keys that have no solution, so that the search tries another number.
+    /// Limit of the visits of a task per number at the beginning: sixty times the average. More suggests keys without a
+    /// solution, and the search tries another number.
     pub(crate) entries: u32,
 }
 
-/// Space that a thread keeps from search to search.
+/// Memory that a thread reuses from search to search.
 #[derive(Default)]
 pub struct Scratch {
     tasks: Vec<Task>,
-    /// How often each task was entered.
+    /// Visits of each task.
     entries: Vec<u32>,
     levels: Vec<Level>,
-    /// Keys of the bucket that the tasks are for.
+    /// Keys of the bucket that was planned.
     planned: u32,
-    /// Low and high halves of keys, a copy for each level.
+    /// Low and high halves of keys, a copy per level.
     lows: Vec<u32>,
     highs: Vec<u32>,
 }
 
-/// There is no code, or none is found in reasonable time.
+/// Failure: there is no code, or none was found within the limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoCode;
 
-/// Numbers at the beginning that may end without an answer.
+/// Numbers at the beginning that may end undecided.
 const MOST_UNFINISHED: u32 = 4;
 
 impl Tasks {
@@ -56,7 +66,7 @@ impl Tasks {
         Self { rows, root_bits, entries: 64 + 16 * (1 << 16) / slack }
     }
 
-    /// Bits of the code of a bucket of `keys` keys.
+    /// Returns the bits of the code of a bucket of `keys` keys.
     #[inline]
     pub(crate) fn bits(&self, keys: u32) -> u32 {
         if keys < 2 { 0 } else { self.root_bits + (self.rows.bucket(keys) >> FRACTION) }
@@ -64,7 +74,7 @@ impl Tasks {
 }
 
 impl Scratch {
-    /// The tasks of a bucket of `keys` keys.
+    /// Plans the tasks of a bucket of `keys` keys.
     fn plan(&mut self, tasks: &Tasks, keys: u32) {
         if self.planned == keys {
             return;
@@ -98,18 +108,18 @@ impl Scratch {
         }
     }
 
-    /// The parts of the code that was found, in order: values and their bits.
+    /// Returns the parts of the code that was found, in order: values and their bits.
     pub(crate) fn parts(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         self.levels.iter().enumerate().flat_map(|(level, found)| found.values(&self.tasks[tasks_of(level)]))
     }
 }
 
-/// The tasks of a level.
+/// Returns the tasks of a level.
 fn tasks_of(level: usize) -> Range<usize> {
     (1 << level) - 1..(2 << level) - 1
 }
 
-/// Finds the code of a bucket of at least two keys, and returns the number that it begins with.
+/// Finds the code of a bucket of at least two keys, and returns the number at its beginning.
 ///
 /// # Safety
 /// - The processor has the instructions of `V`.
@@ -121,7 +131,7 @@ pub(crate) unsafe fn find<V: U32Vector>(tasks: &Tasks, keys: &[u64], scratch: &m
     }
     let mut unfinished = 0;
     for root in 0..1 << tasks.root_bits {
-        // SAFETY: the caller vouches for the instructions.
+        // SAFETY: the processor has the instructions, by this function's contract.
         match unsafe { chain::<V>(next_seed(0, root, tasks.root_bits), keys.len(), tasks.entries, scratch) } {
             Chain::Solved => return Ok(root),
             Chain::Unsolvable => {}
@@ -149,11 +159,11 @@ enum Chain {
     Unfinished,
 }
 
-/// Solves all tasks after a number at the beginning, each of them entered at most `most` times.
+/// Solves all tasks after a number at the beginning, and visits each of them at most `most` times.
 ///
 /// # Safety
 /// - The processor has the instructions of `V`.
-/// - `scratch` was planned for a bucket of `keys` keys, which are on its first level.
+/// - `scratch` was planned for a bucket of `keys` keys, and its first level holds them.
 #[inline(always)]
 unsafe fn chain<V: U32Vector>(root: u32, keys: usize, most: u32, scratch: &mut Scratch) -> Chain {
     let Scratch { tasks, entries, levels, lows, highs, .. } = scratch;
@@ -164,7 +174,7 @@ unsafe fn chain<V: U32Vector>(root: u32, keys: usize, most: u32, scratch: &mut S
     loop {
         let own = &tasks[tasks_of(at)];
         let level = &mut levels[at];
-        // SAFETY: the caller vouches for the instructions; tasks are within the levels.
+        // SAFETY: the processor has the instructions, by this function's contract; tasks are within the levels.
         match unsafe { level.next_path::<V>(places, own, &mut entries[tasks_of(at)], most) } {
             Path::Unfinished => return Chain::Unfinished,
             Path::None if at == 0 => return Chain::Unsolvable,
@@ -175,7 +185,8 @@ unsafe fn chain<V: U32Vector>(root: u32, keys: usize, most: u32, scratch: &mut S
                     return Chain::Solved;
                 }
                 for (task, seed) in own.iter().zip(level.seeds()).skip(changed) {
-                    // SAFETY: as above.
+                    // SAFETY: the processor has the instructions, by this function's contract; tasks are within the
+                    // levels.
                     unsafe { divide::<V>(places, task, seed) };
                 }
                 at += 1;
@@ -185,7 +196,7 @@ unsafe fn chain<V: U32Vector>(root: u32, keys: usize, most: u32, scratch: &mut S
     }
 }
 
-/// What the processor has, and the settings ask for.
+/// Instructions of the processor, as far as the settings allow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Instructions {
     Portable,
@@ -209,7 +220,7 @@ impl Instructions {
         }
     }
 
-    /// [`find`] with the instructions.
+    /// Runs [`find`] with these instructions.
     pub(crate) fn find(self, tasks: &Tasks, keys: &[u64], scratch: &mut Scratch) -> Result<u32, NoCode> {
         match self {
             // SAFETY: portable vectors need no instruction beyond the target's.
@@ -222,7 +233,7 @@ impl Instructions {
     }
 }
 
-/// The search, compiled for AVX-512 and for AVX2.
+/// Search compiled for AVX-512 and for AVX2.
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::{NoCode, Scratch, Tasks};
@@ -235,12 +246,12 @@ mod x86 {
             pub(crate) struct $name(());
 
             impl $name {
-                /// If the processor has the features.
+                /// Returns the proof if the processor has the features.
                 pub(super) fn detect() -> Option<Self> {
                     $detect().then_some(Self(()))
                 }
 
-                /// [`super::find`].
+                /// Runs [`super::find`].
                 pub(super) fn find(self, tasks: &Tasks, keys: &[u64], scratch: &mut Scratch) -> Result<u32, NoCode> {
                     #[target_feature(enable = $features)]
                     fn find(tasks: &Tasks, keys: &[u64], scratch: &mut Scratch) -> Result<u32, NoCode> {

@@ -1,6 +1,6 @@
-//! Lookups: one key, or many.
+//! Lookups of one key or many.
 //!
-//! How a lookup goes is in `warpset_core::consensus::lookup`, which devices can share.
+//! The walk is that of `warpset_core::consensus::lookup`, which devices share.
 
 #[cfg(target_arch = "x86_64")]
 mod batch_simd;
@@ -23,10 +23,10 @@ use warpset_core::recsplit::lookup::lists::Jump;
 
 /// A function to look keys up in.
 pub(crate) type Lookup<'a> = crate::function::Lookup<'a, ConsensusKind>;
-/// What a function's header says, and the tables that follow from it.
+/// Fields of a function's header, and tables derived from them.
 pub(crate) type Parameters = crate::function::Parameters<ConsensusKind>;
 
-/// The plan of lookups, and the rows of levels.
+/// Plan of lookups, and the rows of levels.
 #[derive(Clone)]
 pub struct Tables {
     plan: Plan,
@@ -46,13 +46,13 @@ impl Tables {
         Self { plan, rows: Arc::new(Rows::new(header.largest_bucket, header.code.slack)) }
     }
 
-    /// The plan of lookups.
+    /// Returns the plan of lookups.
     #[cfg(feature = "gpu")]
     pub(super) fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// The words of the rows of all levels.
+    /// Returns the words of the rows of all levels.
     #[cfg(feature = "gpu")]
     pub(super) fn rows(&self) -> &[[u64; 2]] {
         self.rows.words()
@@ -77,7 +77,7 @@ impl<'a> Function for Lookup<'a> {
 }
 
 impl Lookup<'_> {
-    /// The number of the key with this hash under the function's seed.
+    /// Returns the number of the key with this hash under the function's seed.
     #[inline(always)]
     pub(super) fn get(self, hash: Hash128) -> u64 {
         #[cfg(target_arch = "x86_64")]
@@ -88,7 +88,7 @@ impl Lookup<'_> {
         get_elsewhere(self.words, self.parameters, hash)
     }
 
-    /// The numbers of at most `BATCH` keys by their hashes.
+    /// Looks up at most `BATCH` keys by their hashes.
     pub(super) fn get_batch_of(self, hashes: &[Hash128], numbers: &mut [u64]) {
         #[cfg(target_arch = "x86_64")]
         if crate::processor::has_fast_pdep() {
@@ -106,7 +106,7 @@ impl Lookup<'_> {
         self.get_batch_with(hashes, numbers, Portable);
     }
 
-    /// The numbers of at most `BATCH` keys, stage by stage, so that their loads and chains overlap.
+    /// Looks up at most `BATCH` keys, stage by stage, so that their loads and chains overlap.
     #[inline(always)]
     fn get_batch_with(self, hashes: &[Hash128], numbers: &mut [u64], select: impl Select) {
         let (words, plan) = (self.words, self.plan());
@@ -148,19 +148,19 @@ impl Lookup<'_> {
     }
 }
 
-/// [`Lookup::get`] with `pdep` for selection. Its arguments travel in registers.
+/// Runs [`Lookup::get`] with `pdep` for selection. The arguments travel in registers.
 ///
 /// # Safety
 /// - The processor has BMI1, BMI2, LZCNT and POPCNT.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
 unsafe fn get_pdep(words: &[u64], parameters: &Parameters, hash: Hash128) -> u64 {
-    // SAFETY: the caller says so.
+    // SAFETY: this function's contract.
     Lookup { words, parameters }.value_of(hash, unsafe { warpset_base::processor::Pdep::assume() })
 }
 
-/// [`Lookup::get`] before it is known what the processor has, and without special instructions. A function of its own,
-/// so that the other way has no registers to save.
+/// Runs [`Lookup::get`] before the processor's features are known, and without special instructions. A separate
+/// function, so the other path has no registers to save.
 #[cold]
 #[inline(never)]
 fn get_elsewhere(words: &[u64], parameters: &Parameters, hash: Hash128) -> u64 {
@@ -172,14 +172,14 @@ fn get_elsewhere(words: &[u64], parameters: &Parameters, hash: Hash128) -> u64 {
     Lookup { words, parameters }.value_of(hash, Portable)
 }
 
-/// [`Lookup::get_batch_of`] in vectors of AVX2; there are keys.
+/// Runs [`Lookup::get_batch_of`] in vectors of AVX2; the function has keys.
 ///
 /// # Safety
 /// - The processor has AVX2, BMI1, BMI2, LZCNT and POPCNT.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 unsafe fn batch_avx2(words: &[u64], parameters: &Parameters, hashes: &[Hash128], numbers: &mut [u64]) {
-    // SAFETY: the caller says so.
+    // SAFETY: this function's contract.
     Lookup { words, parameters }.get_batch_simd(hashes, numbers, unsafe { Avx2::new() });
 }
 
@@ -191,6 +191,6 @@ unsafe fn batch_avx2(words: &[u64], parameters: &Parameters, hashes: &[Hash128],
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq")]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 unsafe fn batch_avx512(words: &[u64], parameters: &Parameters, hashes: &[Hash128], numbers: &mut [u64]) {
-    // SAFETY: the caller says so.
+    // SAFETY: this function's contract.
     Lookup { words, parameters }.get_batch_simd(hashes, numbers, unsafe { Avx512::new() });
 }

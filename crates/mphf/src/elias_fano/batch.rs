@@ -5,14 +5,15 @@ use crate::batch::reads::{Keys, Reader, Starts, Within, keys_of, next_key, windo
 use crate::batch::u64_vector::{Lanes, VECTORS, Vector, Vectors};
 use crate::windows::{HostWords, prefetch};
 
-/// [`warpset_core::recsplit::lookup::lists::Entry`] in lanes.
+/// Fields of [`warpset_core::recsplit::lookup::lists::Entry`] in lanes.
 pub(crate) struct Entries {
     pub keys_before: Lanes,
     pub keys: Lanes,
     pub bits_before: Lanes,
 }
 
-/// The windows that usually hold the ones of `two_ones`: one window up to a stride of 16, above that one of two.
+/// Loads the windows that usually contain the ones of `two_ones`: one window up to a stride of 16, one of two windows
+/// above.
 #[inline(always)]
 fn near_words<T: Vectors>(reader: Reader<T>, from: &Lanes, ranks: &Lanes, stride: u64, within: &mut Within) {
     windows_of(reader, from, ranks, within);
@@ -20,7 +21,8 @@ fn near_words<T: Vectors>(reader: Reader<T>, from: &Lanes, ranks: &Lanes, stride
         let vectors = reader.vectors;
         let half = vectors.splat(32);
         for v in 0..VECTORS {
-            // The window of what is not in the lower half of the first. Always loaded: a branch could not be predicted.
+            // Window after the lower half of the first, for the ones that are not in that half. Always loaded, since a
+            // branch would be unpredictable.
             let (from, rank, word) = (from.get(vectors, v), ranks.get(vectors, v), within.words.get(vectors, v));
             let further = reader.bits_from(from + half);
             let before = word.shl::<32>().count_ones();
@@ -32,17 +34,17 @@ fn near_words<T: Vectors>(reader: Reader<T>, from: &Lanes, ranks: &Lanes, stride
     }
 }
 
-/// Signed numbers of 32 bits.
+/// Range of signed numbers of 32 bits.
 const SMALL: std::ops::Range<i64> = -(1 << 31)..1 << 31;
 
-/// `x` times `by`; `small` if both are signed numbers of 32 bits.
+/// Returns `x` times `by`; `small` if both are signed numbers of 32 bits.
 #[inline(always)]
 fn product<T: Vectors>(vectors: T, x: T::V, by: u64, small: bool) -> T::V {
     if small { x.times_signed(vectors.splat(by)) } else { x.times_all(vectors.splat(by)) }
 }
 
 impl Lists {
-    /// The entries of `buckets`; `small` if [`Lists::is_small`], `far` if what is read should be prefetched.
+    /// Returns the entries of `buckets`; `small` if [`Lists::is_small`], `far` if the reads should be prefetched.
     #[inline(always)]
     pub(crate) fn get_batch<T: Vectors>(&self, reader: Reader<T>, buckets: &Lanes, small: bool, far: bool) -> Entries {
         if far {
@@ -69,14 +71,14 @@ impl Lists {
         }
         if far {
             for (phi, chi) in phi.iter().zip(chi.iter()) {
-                // About half a stride on.
+                // About half a stride further.
                 let ahead = stride * 9 / 8;
                 prefetch(reader.words, phi.wrapping_add(ahead) / 64);
                 prefetch(reader.words, chi.wrapping_add(ahead) / 64);
             }
         }
         let [mut near_phi, mut near_chi] = [Within::NOTHING; 2];
-        // One list after the other, so that no load waits for what was just stored.
+        // One list after the other, so no load waits for a store just before it.
         if stride <= 32 {
             near_words(reader, &phi, &ranks, stride, &mut near_phi);
             near_words(reader, &chi, &ranks, stride, &mut near_chi);
@@ -100,7 +102,7 @@ impl Lists {
             && SMALL.contains(&layout.bucket_slope)
     }
 
-    /// [`super::Places::get`] from the ones of the upper bits.
+    /// Computes [`super::Places::get`] from the ones of the upper bits.
     #[inline(always)]
     fn entries<T: Vectors>(
         &self,
@@ -139,7 +141,7 @@ impl Lists {
             let least = vectors.splat(layout.least_keys);
             let keys_before =
                 (upper_phi.shl_by(low_keys) | low_phi) + product(vectors, bucket, layout.least_keys, small);
-            // More come of damaged words only.
+            // Only damaged words give more.
             missing |= keys_of(most.below(keys_before), v);
             let line = product(vectors, keys_before, layout.key_slope as u64, small)
                 + product(vectors, bucket, layout.bucket_slope as u64, small);
@@ -147,7 +149,7 @@ impl Lists {
             entries.keys.set(v, zeros.shl_by(low_keys) + next_low_phi - low_phi + least);
             entries.bits_before.set(v, (upper_chi.shl_by(low_bits) | low_chi) + line.shr_signed::<{ super::POINT }>());
         }
-        // Low bits that one load may not reach are a property of all entries.
+        // Whether one load may miss low bits is the same for all entries.
         if layout.low_keys * 2 + layout.low_bits > 57 {
             missing = Keys::MAX;
         }

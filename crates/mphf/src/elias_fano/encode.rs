@@ -5,19 +5,19 @@ use crate::bit_vec::BitVec;
 use std::sync::atomic::AtomicU64;
 use warpset_core::recsplit::elias_fano::elias_fano_low_bits;
 
-/// Entries that are encoded at a time. A block of the jump array has whole stretches.
+/// Entries to encode at a time. A block of the jump array has whole stretches.
 const STRETCH: usize = 1 << 11;
 
 /// Prefix sums: the number of keys before each bucket, and the bit position of its tree. Both begin with 0, and there
-/// is one entry more than there are buckets.
+/// is one entry more than buckets.
 pub(crate) trait Prefixes: Sync {
-    /// Number of entries, at least one.
+    /// Returns the number of entries, at least one.
     fn len(&self) -> usize;
 
     /// Writes the entries from `first` on to `to`, until `to` is full.
     fn read(&self, first: usize, to: &mut [(u64, u64)]);
 
-    /// One entry.
+    /// Returns one entry.
     fn get(&self, index: usize) -> (u64, u64) {
         let mut entry = [(0, 0)];
         self.read(index, &mut entry);
@@ -25,12 +25,12 @@ pub(crate) trait Prefixes: Sync {
     }
 }
 
-/// The least number of bits of a bucket by its number of keys; `u64::MAX` where there is none.
+/// Least number of bits of a bucket by its number of keys; `u64::MAX` for absent numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Least(Vec<u64>);
 
 impl Least {
-    /// That of a table of least numbers of bits.
+    /// Wraps a table of least numbers of bits.
     #[cfg(feature = "gpu")]
     pub(crate) fn of(table: Vec<u64>) -> Self {
         Self(table)
@@ -53,12 +53,13 @@ impl Least {
     }
 }
 
-/// Slopes for keys and for buckets of the line below all `(keys, bits)` of single buckets that is highest at the
-/// average number of keys; `least[k]` is the least number of bits of a bucket of `k` keys, `u64::MAX` if there is none.
+/// Returns the slopes for keys and for buckets of the line below all `(keys, bits)` of single buckets that is highest
+/// at the average number of keys. `least[k]` is the least number of bits of a bucket of `k` keys, `u64::MAX` if there
+/// is none.
 fn line_below(least: &[u64], (all_keys, buckets): (u64, u64)) -> (i64, i64) {
     let points =
         || (0..).zip(least).filter(|&(_, &bits)| bits != u64::MAX).map(|(k, &bits): (i64, _)| (k, bits as i64));
-    // The lower convex hull, from left to right, as far as the edge over the average.
+    // Lower convex hull, from left to right, up to the edge over the average.
     let mut hull: Vec<(i64, i64)> = Vec::new();
     for point in points() {
         while let [.., a, b] = hull[..] {
@@ -76,16 +77,16 @@ fn line_below(least: &[u64], (all_keys, buckets): (u64, u64)) -> (i64, i64) {
         (Some(a), Some(b)) => ((i128::from(b.1 - a.1) << POINT) / i128::from(b.0 - a.0)) as i64,
         _ => 0,
     };
-    // The slope is rounded, so that the height is found from all points.
+    // The slope is rounded, so the height is computed from all points.
     let height = |(k, bits): (i64, i64)| (bits << POINT) - key_slope * k;
     let bucket_slope = points().map(height).min().unwrap_or(0);
     let reach = i128::from(key_slope.unsigned_abs()) * i128::from(all_keys)
         + i128::from(bucket_slope.unsigned_abs()) * i128::from(buckets);
-    // Without a line it is only larger.
+    // Without a line the lists are only larger.
     if reach < 1 << 62 { (key_slope, bucket_slope) } else { (0, 0) }
 }
 
-/// The layout of lists for prefix sums of buckets with these least numbers of bits.
+/// Returns the layout of lists for prefix sums of buckets with these least numbers of bits.
 pub(crate) fn layout<P: Prefixes>(prefixes: &P, Least(least): &Least, log_stride: u32) -> Layout {
     let entries = prefixes.len() as u64;
     let (index, last) = (entries - 1, prefixes.get(entries as usize - 1));
@@ -107,12 +108,12 @@ pub(crate) fn layout<P: Prefixes>(prefixes: &P, Least(least): &Least, log_stride
     layout
 }
 
-/// Number of stretches that are encoded one by one, by any thread.
+/// Returns the number of stretches, each encoded by any thread.
 pub(crate) fn stretches<P: Prefixes>(prefixes: &P) -> usize {
     prefixes.len().div_ceil(STRETCH)
 }
 
-/// Space that is reused from stretch to stretch: lower bits, both upper bits, jump array.
+/// Memory reused from stretch to stretch: lower bits, both upper bits, jump array.
 #[derive(Default)]
 pub(crate) struct Space {
     sums: Vec<(u64, u64)>,
@@ -121,8 +122,8 @@ pub(crate) struct Space {
     jumps: BitVec,
 }
 
-/// Encodes a stretch of the prefix sums in `words`, all of them 0 to begin with and as many as their `layout` says.
-/// `None` if the jump array's 16 bits are too few, which does not happen with hashed keys in practice.
+/// Encodes a stretch of the prefix sums in `words`, which are zero and of the number in `layout`. `None` if 16 bits are
+/// too few for the jump array, which does not happen with hashed keys in practice.
 pub(crate) fn encode_stretch<P: Prefixes>(
     layout: &Layout,
     prefixes: &P,
@@ -193,7 +194,7 @@ pub(super) mod tests {
         }
     }
 
-    /// The lists of prefix sums.
+    /// Builds the lists of prefix sums.
     pub(in super::super) fn build(keys: &[u64], bits: &[u64], log_stride: u32) -> (Layout, Vec<u64>) {
         let mut least = Least::default();
         (1..keys.len()).for_each(|i| least.see((keys[i] - keys[i - 1]) as usize, bits[i] - bits[i - 1]));
@@ -214,7 +215,7 @@ pub(super) mod tests {
             let above: Vec<i64> = (0..9).filter(|&k| least[k] != u64::MAX).map(above).collect();
             assert_eq!(above.iter().min(), Some(&0), "{all_keys}");
         }
-        // The edge over 4 keys goes from (3, 2) to (5, 5), that over 7 from (5, 5) to (8, 10).
+        // The edge over 4 keys goes from (3, 2) to (5, 5), the one over 7 keys from (5, 5) to (8, 10).
         assert_eq!(line_below(&least, (40, 10)).0, (3 << POINT) / 2);
         assert_eq!(line_below(&least, (70, 10)).0, (5 << POINT) / 3);
         assert_eq!(line_below(&[u64::MAX, 3], (7, 7)), (0, 3 << POINT));

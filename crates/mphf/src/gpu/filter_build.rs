@@ -107,7 +107,7 @@ impl<M: DeviceHashKind> Fingerprints<'_, M> {
     ) -> Result<(), Error> {
         let mut numbers = stream.alloc_uninit(n)?;
         // SAFETY: numbers are below that of the fingerprints, which other keys' are or-ed to; scratch memory is freed
-        // in the order of the stream; the rest is the caller's promise.
+        // in the order of the stream; the rest is this function's contract.
         unsafe {
             self.function.queue_numbers(stream, keys, n, numbers.global_mut())?;
             let KeySlice { keys, kind, seed, .. } = keys;

@@ -156,7 +156,7 @@ impl<M: DeviceHashKind> PerfectHash<M> {
         expect_room(keys.count(), numbers.len())?;
         N::check(self.values())?;
         let out = Numbers::at(numbers.global_mut());
-        // SAFETY: there is room; the rest is the caller's promise.
+        // SAFETY: there is room; the rest is this function's contract.
         unsafe { self.look_up(stream, keys, &[numbers.device()], out) }
     }
 
@@ -231,7 +231,7 @@ impl<M: DeviceHashKind> PerfectHash<M> {
             let (table, mut out) = (table.cast::<u32>()?, values.cast::<u32>()?);
             Numbers { form: VALUES_32, table: words_of(table.global()), out: words_of_mut(out.global_mut()), bytes: 4 }
         };
-        // SAFETY: there is room, and a value for every number; the rest is the caller's promise.
+        // SAFETY: there is room, and a value for every number; the rest is this function's contract.
         unsafe { self.look_up(stream, keys, &devices, numbers) }
     }
 
@@ -246,7 +246,7 @@ impl<M: DeviceHashKind> PerfectHash<M> {
         devices: &[&Device],
         numbers: Numbers,
     ) -> Result<(), Error> {
-        // SAFETY: there is room from each `first` on; the rest is the caller's promise.
+        // SAFETY: there is room from each `first` on; the rest is this function's contract.
         unsafe {
             self.in_parts(stream, keys, devices, |keys, first, n| self.queue(stream, keys, n, numbers.from(first)))
         }
@@ -268,7 +268,7 @@ impl<M: DeviceHashKind> PerfectHash<M> {
         if n == 0 {
             return Ok(());
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract.
         unsafe { self.queue(stream, keys, n, Numbers::words(NUMBERS_64, numbers, 8)) }
     }
 
@@ -280,7 +280,7 @@ impl<M: DeviceHashKind> PerfectHash<M> {
     /// - Until the stream has passed this work, all stay allocated; nothing writes keys and table, and nothing else
     ///   accesses the numbers.
     unsafe fn queue(&self, stream: &Stream, keys: KeySlice, n: usize, numbers: Numbers) -> Result<(), Error> {
-        // SAFETY: the tables were made from these words; the rest is the caller's promise.
+        // SAFETY: the tables were made from these words; the rest is this function's contract.
         unsafe { M::queue_numbers(&self.tables, stream, self.words.global(), keys, n, numbers) }
     }
 }

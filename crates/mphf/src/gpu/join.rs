@@ -137,7 +137,7 @@ pub(super) unsafe fn queue_bits(
     let mut here = stream.alloc_uninit(from.len())?;
     stream.copy(&mut here, from)?;
     let (n, from) = (here.len(), here.global());
-    // SAFETY: the copy is freed in the order of the stream; the rest is the caller's promise.
+    // SAFETY: the copy is freed in the order of the stream; the rest is this function's contract.
     unsafe { recsplit_join { from, n, at, words }.launch(stream, covering(stream.device(), n))? };
     Ok(())
 }

@@ -40,7 +40,7 @@ impl Sums {
         let [upper_keys, upper_bits, jumps] = layout.parts();
         let (block_words, log_stride) = (layout.block_words(), layout.log_stride.into());
         let entries = self.keys.len();
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract.
         unsafe {
             kernels::recsplit_lists {
                 keys_before: self.keys.global(),

@@ -101,7 +101,7 @@ impl<M: DeviceHashKind> Filter for StaticFilter<M> {
 
 impl<M: DeviceHashKind, K: DeviceKeys128> DeviceFilter<K> for StaticFilter<M> {
     unsafe fn answer_async(&self, stream: &Stream, keys: K, others: &[&Device], answers: Answers) -> Result<(), Error> {
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract.
         unsafe { self.look_up_async(stream, keys, others, answers, Numbers::none()) }
     }
 }
@@ -157,7 +157,7 @@ impl<M: DeviceHashKind> StaticFilter<M> {
         N::check(self.len())?;
         let there = [found.device(), numbers.device()];
         let answers = Answers::bits(found, keys.count())?;
-        // SAFETY: there is room; the rest is the caller's promise.
+        // SAFETY: there is room; the rest is this function's contract.
         unsafe { self.look_up_async(stream, keys, &there, answers, Numbers::at(numbers.global_mut())) }
     }
 
@@ -173,7 +173,7 @@ impl<M: DeviceHashKind> StaticFilter<M> {
         answers: Answers,
         numbers: Numbers,
     ) -> Result<(), Error> {
-        // SAFETY: there is room from each `first` on; the rest is the caller's promise.
+        // SAFETY: there is room from each `first` on; the rest is this function's contract.
         unsafe {
             self.in_parts(stream, keys, devices, |keys, first, n| {
                 self.queue(stream, keys, n, answers.from(first), numbers.from(first))

@@ -184,8 +184,8 @@ impl<S: DeviceStoredParts> StoredFunction<S> {
         }
         let lent = devices.iter().copied().chain([stream.device(), keys.device()]);
         self.device.expect_all_here(lent, S::LOOKUP)?;
-        // SAFETY: scratch is freed in the order of the stream; the rest is the caller's promise.
-        unsafe { keys.for_each_part(self.seed(), stream, |first, hashed, n| queue(hashed.keys, first, n)) }
+        // SAFETY: scratch is freed in the order of the stream; the rest is this function's contract.
+        unsafe { keys.for_each_chunk(self.seed(), stream, |first, hashed, n| queue(hashed.keys, first, n)) }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Building filters: a function, and then the fingerprint of each key at its number.
+//! Builds of filters: a function, and then the fingerprint of each key at its number.
 
 use super::StaticFilter;
 use super::format::{WIDTHS, fingerprint_words, seal};
@@ -29,7 +29,7 @@ impl<M: HashKind> StaticFilter<M> {
 }
 
 impl<M: HashKind> Builder<M, StaticFilter<M>> {
-    /// The rate of false positives, at most: fingerprints have the fewest bits that keep it. From 2^-32 on, below 1.
+    /// Sets the highest false-positive rate, from 2^-32 on and below 1: fingerprints get the fewest bits that keep it.
     /// Replaces the width. Default: 0.01.
     ///
     /// ```
@@ -44,7 +44,7 @@ impl<M: HashKind> Builder<M, StaticFilter<M>> {
         self
     }
 
-    /// Bits of a fingerprint, 1 to 32: a key that is no member passes with probability 2^-width. Replaces the rate.
+    /// Sets the bits of a fingerprint, 1 to 32: a non-member passes with probability 2^-width. Replaces the rate.
     /// Default: 7, for a rate of 0.01.
     pub fn width(mut self, width: u32) -> Self {
         self.width = FingerprintWidth::Bits(width);
@@ -54,13 +54,13 @@ impl<M: HashKind> Builder<M, StaticFilter<M>> {
     /// Builds the filter of `keys`, which must be distinct.
     ///
     /// # Errors
-    /// The errors of [`Builder::build_from`] for functions; [`Error::InvalidParameter`] for a width or a rate that no
-    /// filter has.
+    /// The errors of [`Builder::build_from`] for functions; [`Error::InvalidParameter`] for a width or a rate out of
+    /// range.
     pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<StaticFilter<M>, Error> {
         self.filter_of(keys, |builder| builder.function_from(keys))
     }
 
-    /// The filter of `keys`, of which `build` builds the function.
+    /// Builds the filter of `keys` around the function that `build` returns for them.
     pub(crate) fn filter_of<K: Key>(
         &self,
         keys: &[K],
@@ -75,8 +75,8 @@ impl<M: HashKind> Builder<M, StaticFilter<M>> {
         })
     }
 
-    /// Builds the filter of the keys that `source` gives, which may be called several times and must give the same keys
-    /// in the same order each time: three times as a rule. The keys themselves are never all in memory.
+    /// Builds the filter of the keys of `source`. It may be called several times, usually three times, and must return
+    /// the same keys in the same order each time. The keys themselves are never all in memory.
     ///
     /// # Errors
     /// The errors of `build_from`.
@@ -94,7 +94,7 @@ impl<M: HashKind> Builder<M, StaticFilter<M>> {
         Ok(draft.finish())
     }
 
-    /// Bits of a fingerprint, if there are filters with that many.
+    /// Returns the bits of a fingerprint, if they are in range.
     pub(crate) fn checked_width(&self) -> Result<u32, Error> {
         match self.width {
             FingerprintWidth::Bits(width) if WIDTHS.contains(&width) => Ok(width),
@@ -113,13 +113,13 @@ impl<M: HashKind> Builder<M, StaticFilter<M>> {
     }
 }
 
-/// A filter whose fingerprints and header are still to come.
+/// A filter without its fingerprints and header.
 struct Draft<M: HashKind> {
     words: Vec<u64>,
     parameters: Parameters<M>,
 }
 
-/// A draft's function, and the space of its fingerprints, all zero to begin with.
+/// A draft's function, and its fingerprints, which start as zeros.
 struct Space<'a, M: HashKind> {
     function: Lookup<'a, M>,
     fingerprints: &'a [AtomicU64],
@@ -129,7 +129,7 @@ struct Space<'a, M: HashKind> {
 impl<M: HashKind> Draft<M> {
     fn new(function: PerfectHash<M>, width: u32) -> Self {
         let (function_words, function) = function.into_parts();
-        // A builder of filters makes no function that is larger than memory.
+        // Builders of filters make only functions that fit in memory.
         let fingerprints = fingerprint_words(function.header.keys, width) as usize;
         let mut words = vec![0; COMMON_WORDS + function_words.len() + fingerprints];
         words[COMMON_WORDS..][..function_words.len()].copy_from_slice(&function_words);
@@ -150,7 +150,7 @@ impl<M: HashKind> Draft<M> {
 }
 
 impl<M: HashKind> Space<'_, M> {
-    /// Puts the fingerprints of at most [`BLOCK`] keys to their places.
+    /// Writes the fingerprints of at most [`BLOCK`] keys.
     fn put<K: Key>(&self, keys: impl Iterator<Item = K>) {
         let seed = self.function.parameters.header.seed;
         let hashes: Vec<Hash128> = keys.map(|key| key.hash128(seed)).collect();

@@ -1,4 +1,4 @@
-//! The saved form: the header of every structure, the whole words of the function, the fingerprints one after the
+//! Saved form: the header of every structure, the whole words of the function, and the fingerprints, one after the
 //! other.
 
 use super::lookup::Parameters;
@@ -8,12 +8,12 @@ use crate::function;
 use std::ops::RangeInclusive;
 use warpset_base::file::{FileError, Structure};
 
-/// Its number in headers, with the version of its format.
+/// Number in headers, with the version of the format.
 pub(crate) const STRUCTURE: Structure = Structure::STATIC_FILTER;
-/// Bits that a fingerprint may have.
+/// Valid widths of a fingerprint.
 pub(super) const WIDTHS: RangeInclusive<u32> = 1..=32;
 
-/// Words of the fingerprints, with one more, so that each lies in two words.
+/// Returns the words of the fingerprints, plus one, so that reading two words is always valid.
 pub(crate) fn fingerprint_words(keys: u64, width: u32) -> u128 {
     (u128::from(keys) * u128::from(width)).div_ceil(64) + 1
 }
@@ -25,15 +25,15 @@ pub(super) fn seal<M: HashKind>(words: &mut [u64], parameters: &Parameters<M>) {
 }
 
 impl<M: HashKind> Parameters<M> {
-    /// The first words; the checksum is still to come.
+    /// Returns the first words, without the checksum.
     pub(crate) fn header_words(&self) -> [u64; COMMON_WORDS] {
-        // A filter is in memory, and with it its fingerprints.
+        // The filter is in memory, so its fingerprints fit a `u64`.
         let payload = self.function_words as u64 + fingerprint_words(self.keys(), self.width) as u64;
         let fields = [self.width.into(), self.function_words as u64, 0, 0, 0, 0, 0, 0];
         format::common(STRUCTURE, payload, fields)
     }
 
-    /// The parameters of a filter that fills these words. Checks everything but the checksum.
+    /// Parses the parameters of a filter that fills these words. Checks everything but the checksum.
     pub(super) fn of(words: &[u64]) -> Result<Self, FileError> {
         let invalid = |field, value| Err(FileError::InvalidHeader { field, value });
         let [width, function_words, unused @ ..] = format::parse_whole(words, STRUCTURE)?.fields;

@@ -1,4 +1,4 @@
-//! Queries: the number of a key, and the fingerprint there.
+//! Lookups: the number of a key, and the fingerprint there.
 
 use crate::bulk::in_chunks;
 use crate::format::COMMON_WORDS;
@@ -10,42 +10,42 @@ use warpset_base::key::{Hash128, Key};
 use warpset_core::bits::field;
 use warpset_core::recsplit::fingerprint::fingerprint;
 
-/// Keys whose numbers are looked up together.
+/// Keys to look up together.
 pub(super) const BLOCK: usize = 256;
 
-/// What a filter's header says.
+/// Fields of a filter's header.
 #[derive(Clone)]
 pub struct Parameters<M: HashKind> {
     pub(crate) function: function::Parameters<M>,
-    /// Words of the function, which begins after the header.
+    /// Words of the function, which follows the header.
     pub(super) function_words: usize,
     /// Bits of a fingerprint.
     pub(crate) width: u32,
 }
 
 impl<M: HashKind> Parameters<M> {
-    /// The parameters of a filter around a function of this many words, with fingerprints of `width` bits.
+    /// Makes the parameters of a filter around a function of this many words, with fingerprints of `width` bits.
     pub(crate) fn new(function: function::Parameters<M>, function_words: usize, width: u32) -> Self {
         Self { function, function_words, width }
     }
 
-    /// Words of the function, which begins after the header.
+    /// Returns the words of the function, which follows the header.
     #[cfg(feature = "gpu")]
     pub(crate) fn function_words(&self) -> usize {
         self.function_words
     }
 
-    /// The probability that a key that is no member looks like one.
+    /// Returns the probability that a non-member passes.
     pub(crate) fn fpr(&self) -> f64 {
         self.expected_fpr(self.keys())
     }
 
-    /// The rate of false positives of a filter of this width with that many keys.
+    /// Returns the false-positive rate of a filter of this width with `keys` keys.
     pub(crate) fn expected_fpr(&self, keys: u64) -> f64 {
         if keys == 0 { 0.0 } else { (-f64::from(self.width)).exp2() }
     }
 
-    /// Number of members.
+    /// Returns the number of members.
     pub(crate) fn keys(&self) -> u64 {
         self.function.header.keys
     }
@@ -65,7 +65,7 @@ impl<'a, M: HashKind> Lookup<'a, M> {
         function::Lookup { words, parameters: &self.parameters.function }
     }
 
-    /// Whether the fingerprint of the member with this number is that of the hash.
+    /// Whether the fingerprint at this number is that of the hash.
     #[inline(always)]
     fn has(self, hash: Hash128, number: u64) -> bool {
         let width = self.parameters.width;
@@ -73,7 +73,7 @@ impl<'a, M: HashKind> Lookup<'a, M> {
         field(fingerprints, number * u64::from(width), width) == fingerprint(hash, width)
     }
 
-    /// The number of a key, unless it is certain that it is no member.
+    /// Returns the number of a key, or `None` if it is certainly no member.
     #[inline(always)]
     pub(super) fn get<K: Key + ?Sized>(self, key: &K) -> Option<u64> {
         let header = &self.parameters.function.header;
@@ -85,8 +85,8 @@ impl<'a, M: HashKind> Lookup<'a, M> {
         self.has(hash, number).then_some(number)
     }
 
-    /// Answers for many keys on all threads, each by `answer` from the key's number and whether it may be a member; the
-    /// slices have the same length.
+    /// Answers for many keys on all threads: `answer` gets the number of a key and whether it may be a member. The
+    /// slices have equal lengths.
     pub(super) fn fill<K: Key, A: Send>(self, keys: &[K], answers: &mut [A], answer: impl Fn(u64, bool) -> A + Sync) {
         in_chunks::<1, _, _>(keys, answers, |keys, answers| {
             self.each(keys, |i, number, is_member| answers[i] = answer(number, is_member));
@@ -102,10 +102,10 @@ impl<'a, M: HashKind> Lookup<'a, M> {
         Bitmap::from_words(words, keys.len())
     }
 
-    /// Whether each key may be a member, and the numbers of those that may, on all threads; the slices have the same
-    /// length.
+    /// Whether each key may be a member, on all threads; writes the numbers of those keys. The slices have equal
+    /// lengths.
     pub(super) fn numbers_and_bits<K: Key, N: Number>(self, keys: &[K], numbers: &mut [N]) -> Bitmap {
-        /// Keys that a thread takes at a time.
+        /// Keys per task of a thread.
         const CHUNK: usize = 1 << 12;
         let mut words = vec![0_u64; keys.len().div_ceil(64)];
         let chunks = keys.par_chunks(CHUNK).zip(numbers.par_chunks_mut(CHUNK)).zip(words.par_chunks_mut(CHUNK / 64));
@@ -118,7 +118,7 @@ impl<'a, M: HashKind> Lookup<'a, M> {
         Bitmap::from_words(words, keys.len())
     }
 
-    /// Hands out the position of each key, its number, and whether it may be a member, on the calling thread.
+    /// Calls `take` with the position of each key, its number, and whether it may be a member, on the calling thread.
     #[inline]
     fn each<K: Key>(self, keys: &[K], mut take: impl FnMut(usize, u64, bool)) {
         let header = &self.parameters.function.header;

@@ -10,7 +10,7 @@ impl Portable {
     #[inline(always)]
     fn map2(self, other: Self, f: impl Fn(u32, u32) -> u32) -> Self {
         let (mut a, b) = (self.0.to_array(), other.0.to_array());
-        // Loops, since `array::from_fn` may stay a call.
+        // Loops, since `array::from_fn` may remain a call.
         for i in 0..8 {
             a[i] = f(a[i], b[i]);
         }
@@ -33,13 +33,12 @@ unsafe impl U32Vector for Portable {
     }
     #[inline(always)]
     unsafe fn load(from: *const u32) -> Self {
-        // SAFETY: the caller's pointer is valid for eight reads; an array of words has their alignment of 4, and the
-        // read is unaligned.
+        // SAFETY: `from` is valid for eight reads, by the trait's contract; the read is unaligned.
         Self(wide::u32x8::new(unsafe { from.cast::<[u32; 8]>().read_unaligned() }))
     }
     #[inline(always)]
     unsafe fn store(self, to: *mut u32) {
-        // SAFETY: the caller's pointer is valid for eight writes.
+        // SAFETY: `to` is valid for eight writes, by the trait's contract.
         unsafe { to.cast::<[u32; 8]>().write_unaligned(self.0.to_array()) };
     }
     #[inline(always)]
@@ -116,7 +115,7 @@ unsafe impl U32Vector for Portable {
     unsafe fn compress(self, mut mask: u32, mut to: *mut u32) {
         let lanes = self.0.to_array();
         while mask != 0 {
-            // SAFETY: at most eight words are written, which the caller's pointer is valid for.
+            // SAFETY: at most eight words are written, and `to` is valid for them, by the trait's contract.
             unsafe {
                 to.write(lanes[mask.trailing_zeros() as usize & 7]);
                 to = to.add(1);

@@ -174,3 +174,16 @@ macro_rules! by_widths {
     }};
 }
 pub(crate) use by_widths;
+
+/// The function for the keys of these [`Widths`].
+macro_rules! by_key_width {
+    ($widths:expr, $function:ident) => {{
+        use $crate::sort::sealed::KeyWidth::{U32, U64, U128};
+        match $widths.keys {
+            U32 => $function::<u32>,
+            U64 => $function::<u64>,
+            U128 => $function::<u128>,
+        }
+    }};
+}
+pub(crate) use by_key_width;

@@ -73,7 +73,7 @@ registers! {
 macro_rules! votes {
     ($($name:ident -> $ret:ty = $intrinsic:ident;)*) => {$(
         /// # Safety
-        /// As for the public function.
+        /// The contract of the public function of this name.
         #[inline(always)]
         pub unsafe fn $name(mask: u32, predicate: bool) -> $ret {
             // SAFETY: the caller's lanes all come here with the same mask.
@@ -85,7 +85,7 @@ macro_rules! votes {
 macro_rules! reductions {
     ($($name:ident = $intrinsic:ident;)*) => {$(
         /// # Safety
-        /// As for the public function.
+        /// The contract of the public function of this name.
         #[inline(always)]
         pub unsafe fn $name(mask: u32, value: u32) -> u32 {
             // SAFETY: the caller's lanes all come here with the same mask.
@@ -109,8 +109,10 @@ reductions! {
     reduce_xor = redux_xor;
 }
 
+/// Meets the lanes of `mask`.
+///
 /// # Safety
-/// As for the public function.
+/// The contract of [`warp::sync_warp`](crate::warp::sync_warp).
 #[inline(always)]
 pub unsafe fn sync_warp(mask: u32) {
     // SAFETY: the caller's lanes all come here with the same mask.
@@ -120,7 +122,7 @@ pub unsafe fn sync_warp(mask: u32) {
 macro_rules! shuffles {
     ($($name:ident = $intrinsic:ident, $clamp:literal;)*) => {$(
         /// # Safety
-        /// As for the public function.
+        /// The contract of the public function of this name.
         #[inline(always)]
         pub unsafe fn $name<T: ShuffleWord>(mask: u32, value: T, x: u32) -> T {
             // SAFETY: the caller's lanes all come here with the same mask, once per half.
@@ -136,8 +138,10 @@ shuffles! {
     shuffle_xor = shfl_xor, 31;
 }
 
+/// Finds the lanes with the same value.
+///
 /// # Safety
-/// As for the public function.
+/// The contract of [`warp::match_any`](crate::warp::match_any).
 #[inline(always)]
 pub unsafe fn match_any<T: MatchWord>(mask: u32, value: T) -> u32 {
     // SAFETY: the caller's lanes all come here with the same mask.
@@ -146,8 +150,10 @@ pub unsafe fn match_any<T: MatchWord>(mask: u32, value: T) -> u32 {
     }
 }
 
+/// Finds the lanes with the same low byte.
+///
 /// # Safety
-/// As for the public function.
+/// The contract of [`warp::match_low_byte`](crate::warp::match_low_byte).
 #[inline(always)]
 pub unsafe fn match_low_byte(mask: u32, value: u32) -> u32 {
     /// ANDs to `{peers}` the lanes that agree in bits `$low` and `$high` (masks). Lanes whose bit is clear invert the

@@ -44,7 +44,7 @@ pub fn global_access(
     }
 }
 
-/// The pointer to `size` bytes at `offset` of the block's shared memory.
+/// Returns the pointer to `size` bytes at `offset` of the block's shared memory.
 #[track_caller]
 #[inline]
 pub fn shared_access(offset: u32, size: usize, access: Access) -> *mut u8 {
@@ -70,7 +70,7 @@ fn out_of_fuel() {
     switch();
 }
 
-/// A point at which the scheduler may switch to another thread.
+/// Lets the scheduler switch to another thread.
 pub fn preempt() {
     if with(|engine| engine.random.one_in(engine.config.switch_at_atomics)) {
         switch();
@@ -83,7 +83,8 @@ pub fn fence(scope: Scope) {
     with(|engine| engine.fence(scope));
 }
 
-/// An atomic on global memory; the old value. A `delayable` one may take effect later, and its result means nothing.
+/// Performs an atomic on global memory and returns the old value. A `delayable` one may take effect later; its result
+/// has no meaning.
 #[track_caller]
 pub fn global_atomic<T: AtomicWord>(word: Raw<T>, op: Atomic<T>, order: Order, delayable: bool) -> T {
     preempt();
@@ -139,7 +140,7 @@ pub fn shared_atomic<T: AtomicWord>(address: u32, op: Atomic<T>) -> T {
     T::from_bits(bits)
 }
 
-/// A volatile load or store of shared memory passes knowledge on as a relaxed atomic does.
+/// Passes knowledge on like a relaxed atomic, for a volatile load or store of shared memory.
 pub fn shared_volatile(offset: u32, writes: bool) {
     with(|engine| {
         let (slot, who) = (Some(engine.current.slot), engine.who());
@@ -165,13 +166,13 @@ unsafe fn host_atomic<T: AtomicWord>(pointer: *mut T, op: Atomic<T>) -> (u64, bo
         Atomic::CompareExchange(current, new) => (old == current.to_bits()).then(|| new.to_bits()),
     };
     let result = if size_of::<T>() == 4 {
-        // SAFETY: the caller vouches for the word.
+        // SAFETY: the word is valid, by this function's contract.
         let word = unsafe { AtomicU32::from_ptr(pointer.cast()) };
         word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |old| step(u64::from(old)).map(|new| new as u32))
             .map(u64::from)
             .map_err(u64::from)
     } else {
-        // SAFETY: the caller vouches for the word.
+        // SAFETY: the word is valid, by this function's contract.
         let word = unsafe { AtomicU64::from_ptr(pointer.cast()) };
         word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, step)
     };
@@ -181,12 +182,12 @@ unsafe fn host_atomic<T: AtomicWord>(pointer: *mut T, op: Atomic<T>) -> (u64, bo
     }
 }
 
-/// A delayed change, done.
+/// Performs a delayed change.
 ///
 /// # Safety
 /// `pointer` is to a valid `T`, aligned to its size.
 unsafe fn commit<T: AtomicWord>(pointer: *mut u8, modify: Modify, operand: u64) -> u64 {
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the callee has this function's contract.
     unsafe { host_atomic(pointer.cast(), Atomic::Modify(modify, T::from_bits(operand))) }.0
 }
 
@@ -369,7 +370,7 @@ impl Engine {
         op: Atomic<T>,
         order: Order,
     ) -> u64 {
-        // SAFETY: the caller vouches for the word.
+        // SAFETY: the word is valid, by this function's contract.
         let (old, written) = unsafe { host_atomic(pointer, op) };
         let (me, who) = (self.current, self.who());
         let loads = !matches!(op, Atomic::Store(_));

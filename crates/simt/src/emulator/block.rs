@@ -5,7 +5,7 @@ use super::worker::Worker;
 use crate::Dim3;
 use crate::host::operation::{BarrierOp, Collective};
 
-/// Where the lanes of a warp are; in none of the masks are those that run or are ready to.
+/// States of a warp's lanes. Lanes that run or are ready are in none of the masks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Warp {
     /// Returned from the kernel, or never there.
@@ -91,14 +91,14 @@ impl Block {
         self.shared.as_mut_ptr().cast()
     }
 
-    /// The first thread of the block that is in the chosen masks.
+    /// Finds the first thread of the block that is in the chosen masks.
     pub fn find(&self, mask: impl Fn(&Warp) -> u32) -> Option<u32> {
         let lane = |(warp, lanes): (usize, u32)| (lanes != 0).then(|| warp as u32 * 32 + lanes.trailing_zeros());
         self.warps.iter().map(mask).enumerate().find_map(lane)
     }
 }
 
-/// The results of a collective, lane by lane, over the lanes of `mask`.
+/// Computes the results of a collective, lane by lane, over the lanes of `mask`.
 ///
 /// A shuffle from a lane outside the mask, which the device leaves undefined, gives poison.
 pub fn compute(lanes: &mut [Thread], mask: u32, op: Collective) {

@@ -1,4 +1,4 @@
-//! What a thread knows of the others' past: the happens-before order of a launch.
+//! Knowledge of a thread about the others' past: the happens-before order of a launch.
 //!
 //! Everything of a launch runs on one host thread, so one counter dates all events.
 //! *A knows B up to t* means: what B did at times up to t happened before what A does

@@ -55,7 +55,7 @@ pub struct Engine {
     pub(super) slots: Vec<Block>,
     pub(super) current: ThreadRef,
     pub(super) ready: Vec<ThreadRef>,
-    /// What a worker drew but could not start itself.
+    /// Thread that a worker drew but could not start itself.
     handoff: Option<ThreadRef>,
     /// Whether the worker that came back has no thread any more.
     worker_is_idle: bool,
@@ -77,7 +77,7 @@ pub struct Engine {
     policy: Policy,
 }
 
-/// How the next thread is drawn. Every ready thread has a chance in all of them.
+/// Policy for drawing the next thread. Every ready thread has a chance in all of them.
 #[derive(Clone, Copy, Debug)]
 enum Policy {
     /// Each with the same probability.
@@ -191,7 +191,7 @@ pub fn run(
     engine.fault.take().map_or(Ok(()), Err)
 }
 
-/// The body without its lifetime: the engine that holds it is gone before `run` returns.
+/// Removes the lifetime of the body: the engine that holds it is gone before `run` returns.
 fn erase<'a>(body: &'a (dyn Fn() + Sync + 'a)) -> *const (dyn Fn() + Sync + 'static) {
     // SAFETY: only the lifetime bound changes, and only `run_threads` dereferences the
     // pointer, while `run` still borrows the body.
@@ -224,7 +224,7 @@ fn check_launch(info: &KernelInfo, config: LaunchConfig, resident_blocks: u32) -
     }
 }
 
-/// The scheduler: resumes one thread after another until all blocks are done.
+/// Schedules: resumes one thread after another until all blocks are done.
 fn schedule() {
     while let Some((next, worker)) = with(Engine::next_to_resume) {
         let mut worker = match worker.map_or_else(Worker::take, Ok) {
@@ -246,8 +246,8 @@ fn schedule() {
     }
 }
 
-/// What a worker does when it is resumed without a suspended thread: runs the current
-/// thread to its end, and then as many others as have not started and come next.
+/// Runs the current thread to its end, then as many others as have not started and are drawn next. A worker calls it
+/// when it is resumed without a suspended thread.
 pub fn run_threads() {
     loop {
         let body = with(|engine| engine.body);
@@ -366,7 +366,7 @@ impl Engine {
         }
     }
 
-    /// Something has happened that other threads may wait for.
+    /// Notes a change that other threads may wait for.
     #[inline]
     pub(super) fn wrote(&mut self) {
         self.polls = 0;
@@ -460,7 +460,7 @@ impl Engine {
         self.commit_some();
     }
 
-    /// The worker has come back: with the current thread suspended in it, or idle.
+    /// Takes the worker back, with the current thread suspended in it, or idle.
     fn take_back(&mut self, worker: Worker) {
         if std::mem::take(&mut self.worker_is_idle) {
             worker.give();
@@ -496,7 +496,7 @@ impl Engine {
         true
     }
 
-    /// Called when a thread has used up its fuel: counts as many steps, in which nothing progressed.
+    /// Counts a thread's used fuel as steps in which nothing progressed, and refuels.
     pub(super) fn refuel(&mut self) {
         self.fuel = FUEL;
         self.steps_since_progress += FUEL_STEPS;

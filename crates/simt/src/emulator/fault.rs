@@ -1,4 +1,4 @@
-//! What the emulator reports.
+//! Reports of the emulator.
 use crate::Dim3;
 use crate::host::operation::AccessKind;
 use std::fmt;
@@ -18,17 +18,17 @@ pub struct Fault {
     pub block: Option<Dim3>,
     /// The thread that committed the fault, by its index in the block.
     pub thread: Option<Dim3>,
-    /// Where in the source it did.
+    /// Source location of the access.
     pub location: Option<&'static Location<'static>>,
     /// The emulator's seed.
     pub seed: u64,
     /// The number of this launch on its emulator, from 0.
     pub launch: u64,
-    /// What happened.
+    /// Kind of the access.
     pub kind: FaultKind,
 }
 
-/// Which memory an access went to.
+/// Memory of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Space {
     /// Device memory.
@@ -119,7 +119,7 @@ pub struct Other {
     pub block: Dim3,
     /// Its index in the block.
     pub thread: Dim3,
-    /// Where it was in the source, if known.
+    /// Source location, if known.
     pub location: Option<&'static Location<'static>>,
 }
 
@@ -133,7 +133,7 @@ impl fmt::Display for Other {
     }
 }
 
-/// What a thread is doing while others wait for it.
+/// State of a thread that others wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whereabouts {
     /// It has returned from the kernel.
@@ -154,7 +154,7 @@ impl fmt::Display for Whereabouts {
     }
 }
 
-/// What went wrong.
+/// Kind of a fault.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FaultKind {
@@ -197,7 +197,7 @@ pub enum FaultKind {
     /// An address that is not a multiple of the access's size.
     #[error("misaligned access to {space} memory: address {address:#x} is not a multiple of {align}")]
     Misaligned {
-        /// Which memory.
+        /// Memory of the access.
         space: Space,
         /// The address, or the offset in shared memory.
         address: usize,
@@ -209,7 +209,7 @@ pub enum FaultKind {
     DivergentBarrier {
         /// A thread that is elsewhere.
         other: Other,
-        /// Where it is.
+        /// State of the thread.
         whereabouts: Whereabouts,
     },
     /// Some lanes are in a warp collective that another lane of the mask can no longer reach.
@@ -219,7 +219,7 @@ pub enum FaultKind {
         mask: u32,
         /// A lane that is elsewhere.
         other: Other,
-        /// Where it is.
+        /// State of the thread.
         whereabouts: Whereabouts,
     },
     /// A mask that does not name the calling lane.
@@ -241,7 +241,7 @@ pub enum FaultKind {
     /// Two threads accessed the same word, one of them writing, with nothing that orders them.
     #[error("race on {space} memory, byte {byte}: {mine} here; unordered {theirs} by {other}")]
     Race {
-        /// Which memory.
+        /// Memory of the access.
         space: Space,
         /// The byte of the buffer, or of the block's shared memory.
         byte: usize,
@@ -280,7 +280,7 @@ pub enum FaultKind {
     /// A launch shape that no device takes.
     #[error("bad launch configuration: {reason}")]
     BadLaunch {
-        /// What is wrong.
+        /// The violated rule.
         reason: String,
     },
     /// A kernel thread panicked.
@@ -292,7 +292,7 @@ pub enum FaultKind {
     /// The host has no memory for more threads' stacks.
     #[error("no memory for the stack of another thread: {message}")]
     NoStack {
-        /// What the system said.
+        /// Message of the system.
         message: String,
     },
 }

@@ -1,11 +1,11 @@
-//! Where threads meet: block barriers and warp collectives, and who can no longer come.
+//! Meetings of threads: block barriers and warp collectives, and threads that can no longer arrive.
 use super::block::{Warp, compute};
 use super::engine::{Engine, ThreadRef, raise, suspend, unwinding, with};
 use super::fault::{CallSite, FaultKind, Whereabouts};
 use crate::host::operation::{BarrierOp, Collective};
 use std::panic::Location;
 
-/// What an arrival means for the thread.
+/// Consequence of an arrival for the thread.
 enum Arrival {
     Goes(u64),
     Waits,
@@ -52,7 +52,7 @@ fn lane_of(thread: u32) -> u32 {
     thread & 31
 }
 
-/// The lanes in `mask`, in order.
+/// Iterates over the lanes in `mask`, in order.
 fn lanes(mask: u32) -> impl Iterator<Item = u32> {
     let mut left = mask;
     std::iter::from_fn(move || {
@@ -67,7 +67,7 @@ impl Engine {
         &mut self.slots[self.current.slot as usize].warps[(self.current.thread / 32) as usize]
     }
 
-    /// The current thread exits; a fault if others of its block wait for it.
+    /// Ends the current thread; reports a fault if others of its block wait for it.
     pub(super) fn leave_block(&mut self) -> Result<(), FaultKind> {
         let ThreadRef { slot, thread } = self.current;
         self.warp_mut().exited |= 1 << (thread & 31);
@@ -96,8 +96,8 @@ impl Engine {
         kind
     }
 
-    /// A fault if a lane of the current warp waits in a collective for the current
-    /// thread, which is elsewhere for good.
+    /// Reports a fault if a lane of the current warp waits in a collective for the current thread, which can never
+    /// arrive.
     fn check_awaited(&mut self, whereabouts: Whereabouts) -> Result<(), FaultKind> {
         let ThreadRef { slot, thread } = self.current;
         let in_collective = self.warp_mut().in_collective;
@@ -114,7 +114,7 @@ impl Engine {
         Err(self.blame(Some(first + lane), kind))
     }
 
-    /// No thread can run any more. If threads are left, they wait for each other.
+    /// Reports a deadlock if threads are left and none can run.
     pub(super) fn check_stuck(&mut self) {
         for slot in 0..self.slots.len() as u32 {
             let block = &self.slots[slot as usize];

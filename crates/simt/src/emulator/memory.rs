@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 
-/// What every byte of fresh device memory and of shared memory holds.
+/// Value of every byte of fresh device memory and of shared memory.
 pub const POISON: u8 = 0xc7;
 
 /// Alignment of buffers, that of the CUDA allocator.
@@ -46,7 +46,7 @@ pub struct Region {
 
 // SAFETY: the pointer is only used to free the allocation, by the last owner of the region.
 unsafe impl Send for Region {}
-// SAFETY: as above.
+// SAFETY: shared regions only read the pointer's value; `freed` is atomic.
 unsafe impl Sync for Region {}
 
 impl Region {
@@ -168,12 +168,12 @@ impl Memory {
         }
     }
 
-    /// Bytes free and in all.
+    /// Returns the bytes free and in all.
     pub fn info(&self) -> (usize, usize) {
         (self.capacity - self.accounts.lock().unwrap().used, self.capacity)
     }
 
-    /// The region with `address`, live or in quarantine. One past the end belongs to it too, for messages.
+    /// Finds the region with `address`, live or in quarantine. One past the end belongs to it too, for messages.
     pub fn find(&self, address: usize) -> Option<Arc<Region>> {
         let regions = self.regions.read().unwrap();
         let (_, region) = regions.range(..=address).next_back()?;
@@ -201,7 +201,7 @@ impl<T: Copy> Buffer<T> {
         Ok(Self { memory, pointer, len })
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
@@ -213,14 +213,14 @@ impl<T: Copy> Buffer<T> {
         self.len == 0
     }
 
-    /// For kernels that read.
+    /// Returns the handle for kernels that read.
     #[must_use]
     pub fn global(&self) -> Global<T> {
         Global::from_raw_parts(self.pointer, self.len)
     }
 
-    /// For kernels that write. (Takes `&self`, because several kernels may hold a
-    /// handle; which accesses are fine is the kernels' contract.)
+    /// Returns the handle for kernels that write. (Takes `&self`, because several kernels may hold a handle; the
+    /// kernels' contracts say which accesses are allowed.)
     #[must_use]
     pub fn global_mut(&self) -> GlobalMut<T> {
         GlobalMut::from_raw_parts(self.pointer, self.len)
@@ -238,7 +238,7 @@ impl<T: Copy> Buffer<T> {
 }
 
 impl<T: crate::Word> Buffer<T> {
-    /// A copy of the elements. No kernel may run on the buffer meanwhile.
+    /// Copies the elements. No kernel may run on the buffer meanwhile.
     #[must_use]
     pub fn to_vec(&self) -> Vec<T> {
         // SAFETY: `len` elements, all bytes of which are initialised (poison at least);

@@ -59,8 +59,8 @@ pub const COUNT_VARIABLE: &str = "WARPSET_EMULATOR_COUNT";
 /// Settings of an [`Emulator`].
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where every choice of the scheduler comes from: the same seed and the same
-    /// sequence of launches give the same run. [`SEED_VARIABLE`] overrides it. Default: a constant.
+    /// Seed of every choice of the scheduler: equal seeds and equal sequences of launches give equal runs.
+    /// [`SEED_VARIABLE`] overrides it. Default: a constant.
     pub seed: u64,
     /// Blocks that run interleaved. Default: 4.
     pub resident_blocks: u32,
@@ -96,13 +96,13 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The defaults with another seed.
+    /// Returns the defaults with another seed.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         Self { seed, ..Self::default() }
     }
 
-    /// No race detection and no delayed stores: for speed, where another test has both.
+    /// Returns settings without race detection and delayed stores: for speed, where another test has both.
     #[must_use]
     pub fn fast() -> Self {
         Self { detect_races: false, reorder_relaxed: false, ..Self::default() }
@@ -129,7 +129,7 @@ pub struct Emulator {
 }
 
 impl Emulator {
-    /// A device with these settings.
+    /// Makes a device with these settings.
     ///
     /// # Panics
     /// If [`SEED_VARIABLE`] is set to something that is not a number.
@@ -142,13 +142,13 @@ impl Emulator {
         Self { config, memory, launches: AtomicU64::new(0), accesses: Mutex::new(order::Accesses::new()) }
     }
 
-    /// The settings, with the seed that is in use.
+    /// Returns the settings, with the seed that is in use.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// `bytes` of device memory, aligned to 256 bytes, filled with [`POISON`].
+    /// Allocates `bytes` of device memory, aligned to 256 bytes, filled with [`POISON`].
     ///
     /// # Errors
     /// If the device has not enough free memory.
@@ -186,13 +186,13 @@ impl Emulator {
         self.memory.unregister(pointer)
     }
 
-    /// Bytes of device memory that are free, and all there are.
+    /// Returns the bytes of device memory that are free, and all there are.
     #[must_use]
     pub fn memory_info(&self) -> (usize, usize) {
         self.memory.info()
     }
 
-    /// A buffer of `len` poisoned elements, for tests.
+    /// Makes a buffer of `len` poisoned elements, for tests.
     ///
     /// # Panics
     /// If there is not enough device memory.
@@ -201,7 +201,7 @@ impl Emulator {
         Buffer::new(self.memory.clone(), len).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// A buffer that holds `values`, for tests.
+    /// Makes a buffer that holds `values`, for tests.
     ///
     /// # Panics
     /// If there is not enough device memory.

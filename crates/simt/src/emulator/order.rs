@@ -110,13 +110,13 @@ impl Accesses {
     }
 }
 
-/// Place of accesses that no kernel made.
+/// Returns the place of accesses that no kernel made.
 fn no_place() -> CallSite {
     static PLACE: &Location<'static> = Location::caller();
     PLACE
 }
 
-/// The fault of an operation that is no launch.
+/// Makes the fault of an operation that is no launch.
 pub(super) fn fault(operation: &Operation, seed: u64, launch: u64, kind: FaultKind) -> Fault {
     Fault { kernel: operation.name, block: None, thread: None, location: None, seed, launch, kind }
 }

@@ -17,7 +17,7 @@ pub struct Who {
     pub thread: u32,
 }
 
-/// What an atomic write passes on to threads that read it and acquire.
+/// Knowledge that an atomic write passes on to threads that read it and acquire.
 #[derive(Clone, Debug, Default)]
 pub struct Released {
     device: Known,
@@ -28,12 +28,12 @@ pub struct Released {
 
 #[derive(Clone, Debug, Default)]
 struct ThreadClock {
-    /// What it has acquired.
+    /// Knowledge it has acquired.
     known: Known,
-    /// What it has read from atomics and will know after a fence, at device and at block scope.
+    /// Knowledge it has read from atomics and acquires at a fence, at device and at block scope.
     pending: Known,
     pending_block: Known,
-    /// What it knew at its last fence, at device and at any scope.
+    /// Knowledge at its last fence, at device and at any scope.
     fenced: Known,
     fenced_block: Known,
     /// Up to when it knows the lanes of its warp, where warp barriers had partial masks.
@@ -95,7 +95,7 @@ impl Races {
         }
     }
 
-    /// Time stays below 2³¹: after that, everything counts as ordered.
+    /// Advances the time, which stays below 2³¹: after that, all accesses count as ordered.
     fn tick(&mut self) {
         self.now = (self.now + 1).min(Time::MAX >> 1);
     }
@@ -194,7 +194,7 @@ impl Races {
         })
     }
 
-    /// All threads of a block have met.
+    /// Orders all threads of a block, which have met.
     pub fn barrier(&mut self, slot: u32) {
         let now = self.now;
         let slot = &mut self.slots[slot as usize];
@@ -211,7 +211,7 @@ impl Races {
         self.tick();
     }
 
-    /// The lanes of `mask` in the warp that begins at `first` have met.
+    /// Orders the lanes of `mask` in the warp that begins at `first`, which have met.
     pub fn warp_barrier(&mut self, slot: u32, first: u32, mask: u32) {
         let now = self.now;
         let slot = &mut self.slots[slot as usize];
@@ -249,7 +249,7 @@ impl Races {
         self.tick();
     }
 
-    /// Everything that `who` knows now, itself included.
+    /// Returns the knowledge of `who`, itself included.
     fn snapshot(&self, who: Who) -> Known {
         let me = self.number(who);
         let slot = &self.slots[who.slot as usize];
@@ -272,7 +272,7 @@ impl Races {
         Some(Rc::new(clock))
     }
 
-    /// A fence by `who`: what it has read becomes known, and what it knows can be passed on.
+    /// Performs a fence by `who`: knowledge that it has read becomes its own, and its own can be passed on.
     pub fn fence(&mut self, who: Who, scope: Scope) {
         let own = &mut self.slots[who.slot as usize].threads[who.thread as usize];
         let block = own.pending_block.take();
@@ -290,7 +290,8 @@ impl Races {
         self.tick();
     }
 
-    /// What an atomic write by `who` passes on: all it knows if it releases, else what it knew at its last fence.
+    /// Returns the knowledge that an atomic write by `who` passes on: all of it if the write releases, else that at its
+    /// last fence.
     pub fn what_is_released(&mut self, who: Who, releases: bool) -> Released {
         let writer_block = self.slots[who.slot as usize].block;
         if releases {
@@ -309,8 +310,8 @@ impl Races {
         }
     }
 
-    /// The word at `address` (of the shared memory of `slot`, or global) has been stored
-    /// to, or modified, in which case it still passes on what it did before.
+    /// Notes a store to the word at `address` (of the shared memory of `slot`, or global), or its modification, after
+    /// which it still passes on the earlier knowledge.
     pub fn release(&mut self, slot: Option<u32>, address: usize, released: Released, modifies: bool) {
         let map = self.released_at(slot);
         if released.device.is_none() && released.block.is_none() {
@@ -335,12 +336,12 @@ impl Races {
         }
     }
 
-    /// What the word passes on now.
+    /// Returns the knowledge that the word passes on.
     pub fn passed_on(&mut self, slot: Option<u32>, address: usize) -> Option<Released> {
         self.released_at(slot).get(&address).cloned()
     }
 
-    /// `who` has read an atomic word that passes on `released`.
+    /// Notes that `who` has read an atomic word that passes on `released`.
     pub fn observe(&mut self, who: Who, released: &Released, acquires: bool) {
         let slot = &mut self.slots[who.slot as usize];
         let own = &mut slot.threads[who.thread as usize];

@@ -15,13 +15,13 @@ impl Random {
         (wide >> 64) as u64 ^ wide as u64
     }
 
-    /// A number below `bound`, which is positive and below 2³².
+    /// Draws a number below `bound`, which is positive and below 2³².
     #[inline]
     pub fn below(&mut self, bound: usize) -> usize {
         (((self.next() >> 32) * bound as u64) >> 32) as usize
     }
 
-    /// True once in `n` draws on average; never for 0.
+    /// Draws `true` once in `n` draws on average; never for 0.
     #[inline]
     pub fn one_in(&mut self, n: u32) -> bool {
         n != 0 && self.below(n as usize) == 0

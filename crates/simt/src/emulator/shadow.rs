@@ -1,7 +1,7 @@
 //! The last accesses of every word that a launch touches.
 //!
-//! A cell stands for four bytes, or for one byte on pages that have seen narrower
-//! accesses. It holds the last write and the reads since.
+//! A cell describes four bytes, or one byte on pages that have seen narrower accesses. It holds the last write and the
+//! reads since.
 use super::clock::Time;
 use super::fault::CallSite;
 use std::collections::HashMap;
@@ -56,7 +56,7 @@ impl Record {
 
 static ANCHOR: u8 = 0;
 
-/// A source location in four bytes: the distance of its data from one of our statics.
+/// Encodes a source location in four bytes: the distance of its data from one of our statics.
 fn encode(place: CallSite) -> i32 {
     let address = (&raw const *place).expose_provenance();
     i32::try_from(address.wrapping_sub((&raw const ANCHOR).addr()) as isize).unwrap_or(0)

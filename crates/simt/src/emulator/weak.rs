@@ -49,7 +49,7 @@ struct Change {
     address: usize,
     size: usize,
     old: u64,
-    /// What the old value passed on.
+    /// Knowledge that the old value passed on.
     released: Option<Released>,
 }
 
@@ -101,7 +101,7 @@ impl Weak {
         self.take(|w| w.owner == owner && w.address == address)
     }
 
-    /// `by` has changed the word from `old`.
+    /// Notes that `by` has changed the word from `old`.
     pub fn changed(&mut self, by: ThreadRef, address: usize, size: usize, old: u64, released: Option<Released>) {
         self.now += 1;
         if self.changes.len() == REMEMBERED {
@@ -119,14 +119,15 @@ impl Weak {
         self.seen.insert((who, address), at);
     }
 
-    /// `who` has seen the word's newest value.
+    /// Notes that `who` has seen the word's newest value.
     pub fn saw_newest(&mut self, who: ThreadRef, address: usize) {
         if self.changes.iter().any(|change| change.address == address) {
             self.saw(who, address, self.now);
         }
     }
 
-    /// An older value that `who` may still see, and what it passes on. `pick` draws a number below its argument.
+    /// Returns an older value that `who` may still see, with the knowledge it passes on. `pick` draws a number below
+    /// its argument.
     pub fn stale(
         &mut self,
         who: ThreadRef,
@@ -150,12 +151,12 @@ impl Weak {
         Some((value, released))
     }
 
-    /// From now on `who` sees everything that has been committed.
+    /// Lets `who` see everything that has been committed.
     pub fn catch_up(&mut self, who: ThreadRef) {
         self.floors[who.slot as usize][who.thread as usize] = self.now;
     }
 
-    /// [`catch_up`](Self::catch_up) for all threads of a block.
+    /// Does the work of [`catch_up`](Self::catch_up) for all threads of a block.
     pub fn catch_up_block(&mut self, slot: u32) {
         self.floors[slot as usize].fill(self.now);
     }

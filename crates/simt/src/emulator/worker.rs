@@ -24,7 +24,7 @@ const KEPT: usize = 2048;
 /// thousands of memory mappings per process, and a stack with its guard page takes two.
 const MANY: usize = 8192;
 
-/// How long to wait for stacks that other host threads' launches give back.
+/// Time to wait for stacks that other host threads' launches give back.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 static STACKS: AtomicUsize = AtomicUsize::new(0);
@@ -66,7 +66,7 @@ thread_local! {
 }
 
 impl Worker {
-    /// An idle worker of this host thread, or a new one.
+    /// Takes an idle worker of this host thread, or makes a new one.
     pub fn take() -> std::io::Result<Self> {
         if let Some(worker) = IDLE.with_borrow_mut(Vec::pop) {
             return Ok(worker);
@@ -92,7 +92,7 @@ impl Worker {
     }
 }
 
-/// A new stack; if the system refuses, one after other launches have given some back.
+/// Allocates a stack; if the system refuses, waits for other launches to give some back.
 fn new_stack() -> std::io::Result<DefaultStack> {
     let start = Instant::now();
     loop {

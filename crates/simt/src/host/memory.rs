@@ -44,7 +44,7 @@ pub fn cast<T, U>(raw: Raw<T>) -> Raw<U> {
     Raw { pointer: raw.pointer.cast(), len: (raw.len * size_of::<T>()).checked_div(size_of::<U>()).unwrap_or(0) }
 }
 
-/// The checked address of `count` elements from `i` on, as one access of `align` bytes' alignment.
+/// Checks and returns the address of `count` elements from `i` on, as one access with an alignment of `align` bytes.
 #[track_caller]
 #[inline]
 fn check<T>(raw: Raw<T>, i: usize, count: usize, align: usize, access: Access) -> *mut T {
@@ -53,8 +53,10 @@ fn check<T>(raw: Raw<T>, i: usize, count: usize, align: usize, access: Access) -
     pointer
 }
 
+/// Reads element `i`.
+///
 /// # Safety
-/// As for the public function.
+/// The contract of [`Global::read`](crate::Global::read).
 #[track_caller]
 pub unsafe fn read<T: Copy>(raw: Raw<T>, i: usize) -> T {
     let pointer = check(raw, i, 1, align_of::<T>(), Access::Read);
@@ -62,16 +64,20 @@ pub unsafe fn read<T: Copy>(raw: Raw<T>, i: usize) -> T {
     unsafe { pointer.read_volatile() }
 }
 
+/// Reads element `i`, which no thread writes.
+///
 /// # Safety
-/// As for the public function.
+/// The contract of [`Global::read_nc`](crate::Global::read_nc).
 #[track_caller]
 pub unsafe fn read_nc<T: Word>(raw: Raw<T>, i: usize) -> T {
-    // SAFETY: the caller's promise is stronger than that of `read`.
+    // SAFETY: `i` is below the length and no thread writes the element, which is more than `read` asks.
     unsafe { read(raw, i) }
 }
 
+/// Sets element `i`.
+///
 /// # Safety
-/// As for the public function.
+/// The contract of [`GlobalMut::write`](crate::GlobalMut::write).
 #[track_caller]
 pub unsafe fn write<T: Copy>(raw: Raw<T>, i: usize, value: T) {
     let pointer = check(raw, i, 1, align_of::<T>(), Access::Write);
@@ -79,14 +85,16 @@ pub unsafe fn write<T: Copy>(raw: Raw<T>, i: usize, value: T) {
     unsafe { pointer.write_volatile(value) };
 }
 
+/// Does nothing.
+///
 /// # Safety
-/// As for the public function.
+/// The contract of [`Global::prefetch_l2`](crate::Global::prefetch_l2).
 pub unsafe fn prefetch_l2<T>(_raw: Raw<T>, _i: usize) {}
 
 macro_rules! vector {
     ($ty:ty, $n:literal, $load:ident, $nc:ident, $store:ident) => {
         /// # Safety
-        /// As for the public function.
+        /// The contract of the public function of this name.
         #[track_caller]
         pub unsafe fn $load(raw: Raw<$ty>, i: usize) -> [$ty; $n] {
             let pointer = check(raw, i, $n, 16, Access::Read);
@@ -95,15 +103,15 @@ macro_rules! vector {
         }
 
         /// # Safety
-        /// As for the public function.
+        /// The contract of the public function of this name.
         #[track_caller]
         pub unsafe fn $nc(raw: Raw<$ty>, i: usize) -> [$ty; $n] {
-            // SAFETY: the caller's promise is stronger than that of the plain load.
+            // SAFETY: the elements are valid, aligned and not written, which is more than the plain load asks.
             unsafe { $load(raw, i) }
         }
 
         /// # Safety
-        /// As for the public function.
+        /// The contract of the public function of this name.
         #[track_caller]
         pub unsafe fn $store(raw: Raw<$ty>, i: usize, values: [$ty; $n]) {
             let pointer = check(raw, i, $n, 16, Access::Write);
@@ -116,10 +124,12 @@ macro_rules! vector {
 vector!(u32, 4, read4, read4_nc, write4);
 vector!(u64, 2, read2, read2_nc, write2);
 
+/// Reads two elements.
+///
 /// # Safety
-/// As for the public function.
+/// The contract of [`Global::read2_nc_once`](crate::Global::read2_nc_once).
 #[track_caller]
 pub unsafe fn read2_nc_once(raw: Raw<u64>, i: usize) -> [u64; 2] {
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the callee has this function's contract.
     unsafe { read2_nc(raw, i) }
 }

@@ -1,5 +1,5 @@
-//! Vocabulary of kernels on the host: each item asks the engine of the launch that runs on this host thread. Without the
-//! emulator no kernel runs on the host, and each item panics.
+//! Vocabulary of kernels on the host: each item calls the engine of the launch that runs on this host thread. Without
+//! the emulator no kernel runs on the host, and each item panics.
 pub mod atomic;
 pub mod fence;
 pub mod memory;

@@ -33,14 +33,14 @@ pub enum Order {
     Ordered,
 }
 
-/// How far a fence reaches.
+/// Reach of a fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     Block,
     Device,
 }
 
-/// What a barrier computes from the predicates.
+/// Result that a barrier computes from the predicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BarrierOp {
     Plain,
@@ -49,7 +49,7 @@ pub enum BarrierOp {
     Or,
 }
 
-/// What a warp collective computes.
+/// Result that a warp collective computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Collective {
     Sync,
@@ -69,7 +69,7 @@ pub enum Collective {
     Xor,
 }
 
-/// What the running thread is told about itself.
+/// Position of the running thread and shape of its launch.
 pub struct Shape {
     pub thread_idx: Dim3,
     pub block_idx: Dim3,

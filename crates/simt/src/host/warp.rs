@@ -23,13 +23,15 @@ pub fn lane_mask_eq() -> u32 {
     1 << lane_id()
 }
 
-/// The device promises no more than this lane, so neither do we.
+/// Returns this lane alone, because the device promises no more.
 pub fn active_mask() -> u32 {
     lane_mask_eq()
 }
 
+/// Meets the lanes of `mask`.
+///
 /// # Safety
-/// As for the public function.
+/// The contract of [`warp::sync_warp`](crate::warp::sync_warp).
 #[track_caller]
 pub unsafe fn sync_warp(mask: u32) {
     engine::collective(Collective::Sync, mask, 0, 0);
@@ -38,7 +40,7 @@ pub unsafe fn sync_warp(mask: u32) {
 macro_rules! shuffles {
     ($($name:ident = $op:ident;)*) => {$(
         /// # Safety
-        /// As for the public function.
+        /// The contract of the public function of this name.
         #[track_caller]
         pub unsafe fn $name<T: ShuffleWord>(mask: u32, value: T, x: u32) -> T {
             let [low, high] = value.to_halves();
@@ -57,36 +59,46 @@ shuffles! {
     shuffle_xor = ShuffleXor;
 }
 
+/// Returns the lanes with a true `predicate`.
+///
 /// # Safety
-/// As for the public function.
+/// The contract of [`warp::ballot`](crate::warp::ballot).
 #[track_caller]
 pub unsafe fn ballot(mask: u32, predicate: bool) -> u32 {
     engine::collective(Collective::Ballot, mask, u64::from(predicate), 0) as u32
 }
 
+/// Whether any lane's `predicate` is true.
+///
 /// # Safety
-/// As for the public function.
+/// The contract of [`warp::any`](crate::warp::any).
 #[track_caller]
 pub unsafe fn any(mask: u32, predicate: bool) -> bool {
     engine::collective(Collective::Any, mask, u64::from(predicate), 0) != 0
 }
 
+/// Whether all lanes' `predicate` is true.
+///
 /// # Safety
-/// As for the public function.
+/// The contract of [`warp::all`](crate::warp::all).
 #[track_caller]
 pub unsafe fn all(mask: u32, predicate: bool) -> bool {
     engine::collective(Collective::All, mask, u64::from(predicate), 0) != 0
 }
 
+/// Finds the lanes with the same value.
+///
 /// # Safety
-/// As for the public function.
+/// The contract of [`warp::match_any`](crate::warp::match_any).
 #[track_caller]
 pub unsafe fn match_any<T: MatchWord>(mask: u32, value: T) -> u32 {
     engine::collective(Collective::MatchAny, mask, value.to_bits(), 0) as u32
 }
 
+/// Finds the lanes with the same low byte.
+///
 /// # Safety
-/// As for the public function.
+/// The contract of [`warp::match_low_byte`](crate::warp::match_low_byte).
 #[track_caller]
 pub unsafe fn match_low_byte(mask: u32, value: u32) -> u32 {
     engine::collective(Collective::MatchAny, mask, u64::from(value & 0xff), 0) as u32
@@ -95,7 +107,7 @@ pub unsafe fn match_low_byte(mask: u32, value: u32) -> u32 {
 macro_rules! reductions {
     ($($name:ident = $op:ident;)*) => {$(
         /// # Safety
-        /// As for the public function.
+        /// The contract of the public function of this name.
         #[track_caller]
         pub unsafe fn $name(mask: u32, value: u32) -> u32 {
             engine::collective(Collective::$op, mask, u64::from(value), 0) as u32

@@ -50,7 +50,7 @@ impl Word for u128 {}
 
 /// A word that lanes exchange, 64 bits at a time.
 pub trait ShuffleWord: Word {
-    /// The low half, and the high one, which is 0 for words of at most 8 bytes.
+    /// Returns the low half, and the high one, which is 0 for words of at most 8 bytes.
     fn to_halves(self) -> [u64; 2];
     fn from_halves(halves: [u64; 2]) -> Self;
 }
@@ -98,7 +98,7 @@ pub enum Modify {
 }
 
 pub trait AtomicWord: Bits {
-    /// What the word holds after `op` with `operand`.
+    /// Returns the word after `op` with `operand`.
     fn modify(self, op: Modify, operand: Self) -> Self;
 }
 

@@ -6,7 +6,7 @@ use warpset_simt::{Dim3, Global, GlobalMut, LaunchConfig, atomic, kernel, thread
 use crate::{always, never};
 
 kernel! {
-    /// Thread 0 waits until the word is 1, which thread 1 makes it only if `kind`.
+    /// Lets thread 0 wait until the word is 1; thread 1 sets it only if `kind`.
     pub unsafe fn wait_for_flag(word: GlobalMut<u32>, kind: u32) {
         // SAFETY: the word is there, and only accessed atomically.
         unsafe {
@@ -36,7 +36,7 @@ fn deadlock() {
 }
 
 kernel! {
-    /// Two threads undo each other's work for ever, or for `rounds`.
+    /// Lets two threads undo each other's work for ever, or for `rounds`.
     pub unsafe fn undo_each_other(word: GlobalMut<u32>, rounds: u32) {
         // SAFETY: the word is there, and only accessed atomically.
         unsafe {
@@ -141,8 +141,7 @@ fn panic_in_a_thread() {
 }
 
 kernel! {
-    /// Thread 0 panics while the others wait at a barrier, each with a value whose
-    /// destructor synchronises.
+    /// Lets thread 0 panic while the others wait at a barrier, each with a value whose destructor synchronises.
     pub unsafe fn destructors(which: u32) {
         struct SyncsWhenDropped;
         impl Drop for SyncsWhenDropped {

@@ -70,7 +70,7 @@ fn races_on_shared_memory() {
 }
 
 kernel! {
-    /// All threads count in one word: plainly, or atomically.
+    /// Counts all threads in one word: plainly, or atomically.
     pub unsafe fn count(word: GlobalMut<u32>, atomically: u32) {
         // SAFETY: the word is there; a race unless `atomically`, which is the point.
         unsafe {

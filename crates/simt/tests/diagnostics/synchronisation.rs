@@ -6,7 +6,7 @@ use warpset_simt::{LaunchConfig, kernel, thread, warp};
 use crate::{always, never};
 
 kernel! {
-    /// A barrier that the threads from `limit` on do not reach.
+    /// Meets at a barrier that the threads from `limit` on do not reach.
     pub unsafe fn barrier_below(limit: u32) {
         if thread::thread_idx_x() < limit {
             thread::sync_threads();
@@ -29,7 +29,7 @@ fn a_barrier_that_some_threads_miss() {
 }
 
 kernel! {
-    /// Two barriers in two branches; `split` threads take the first.
+    /// Meets at two barriers in two branches; `split` threads take the first.
     pub unsafe fn barriers_in_branches(split: u32) {
         if thread::thread_idx_x() < split {
             thread::sync_threads();
@@ -50,7 +50,7 @@ fn two_barriers_at_once() {
 }
 
 kernel! {
-    /// A ballot over all lanes that the lanes from `limit` on leave out.
+    /// Takes a ballot over all lanes that the lanes from `limit` on leave out.
     pub unsafe fn ballot_below(limit: u32) {
         if warp::lane_id() < limit {
             // SAFETY: none if `limit < 32`, which is the point.
@@ -121,7 +121,7 @@ fn lanes_in_different_collectives() {
 }
 
 kernel! {
-    /// Lane 0 waits for 1, lane 1 for 2 and then for 0, lane 2 for 1, or (`ring`) for 0.
+    /// Lets lane 0 wait for 1, lane 1 for 2 and then for 0, lane 2 for 1, or (`ring`) for 0.
     pub unsafe fn chain_of_collectives(ring: u32) {
         // SAFETY: none if `ring`, which is the point.
         unsafe {
@@ -152,7 +152,7 @@ fn collectives_that_follow_each_other_and_one_in_a_ring() {
 }
 
 kernel! {
-    /// A warp barrier over `mask`, by the lanes below `lanes`.
+    /// Meets at a warp barrier over `mask`, with the lanes below `lanes`.
     pub unsafe fn sync_mask(mask: u32, lanes: u32) {
         if warp::lane_id() < lanes {
             // SAFETY: depends on the arguments, which is the point.

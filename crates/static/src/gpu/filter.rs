@@ -71,7 +71,7 @@ impl<K: StaticKey, V: Value, Q: DeviceKey> DeviceFilter<DeviceSlice<'_, Q>> for 
         others: &[&Device],
         answers: Answers,
     ) -> Result<(), Error> {
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract.
         unsafe { self.look_up_async(stream, keys, others, answers, Wanted::Nothing) }
     }
 }

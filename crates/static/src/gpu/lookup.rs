@@ -66,7 +66,7 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
             out,
         };
         let blocks = n.div_ceil(BLOCK as usize) as u32;
-        // SAFETY: the words are those of the layout; the rest is the caller's promise.
+        // SAFETY: the words are those of the layout; the rest is this function's contract.
         unsafe { kernel.launch(stream, LaunchConfig::new(blocks, BLOCK))? };
         Ok(())
     }
@@ -92,7 +92,7 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
         let lent = devices.iter().copied().chain([stream.device(), keys.device()]);
         self.device.expect_all_here(lent, "a lookup in a static set")?;
         let slice = Hashing::seeded(self.seed()).key_slice(Q::CLASS, keys.global());
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract.
         unsafe { self.queue(stream, slice, keys.len(), answers, wanted) }
     }
 
@@ -137,7 +137,7 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
         let out = Wanted::Numbers(numbers.global_mut());
         let there = [numbers.device(), found.device()];
         let answers = Answers::bits(found, keys.len())?;
-        // SAFETY: there is room; the rest is the caller's promise.
+        // SAFETY: there is room; the rest is this function's contract.
         unsafe { self.look_up_async(stream, keys, &there, answers, out) }
     }
 
@@ -226,7 +226,7 @@ impl<K: DeviceStaticKey, V: DeviceMapValue> StaticMap<K, V> {
         let out = GlobalMut::from_raw_parts(out.as_ptr().cast(), (out.len() * size_of::<V>()).div_ceil(8));
         let there = [values.device(), found.device()];
         let answers = Answers::bits(found, keys.len())?;
-        // SAFETY: there is room; the rest is the caller's promise.
+        // SAFETY: there is room; the rest is this function's contract.
         unsafe { self.look_up_async(stream, keys, &there, answers, Wanted::Values(V::WANTED, out)) }
     }
 

@@ -23,7 +23,7 @@ pub struct JoinSettings {
     /// side has a partner. Default: false.
     pub every_build: bool,
     /// Whether joins are screened by subqueries, where [`screen_by_subquery`](crate::screen_by_subquery) was called:
-    /// for engines whose plans leave the process. Default: false.
+    /// for engines with distributed plans. Default: false.
     pub subqueries: bool,
 }
 

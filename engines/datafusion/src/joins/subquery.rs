@@ -255,7 +255,7 @@ impl Screen {
     }
 }
 
-/// Returns a plan without the rows whose keys are missing in a chain.
+/// Returns a plan without the rows that have no key in a chain.
 fn filtered(
     plan: &LogicalPlan,
     keys: &[Column],

@@ -11,12 +11,12 @@ use super::{answer, answer_in_order, each};
 pub struct Parquet(Sbbf);
 
 impl Parquet {
-    /// An empty filter for `n` keys and a false-positive rate.
+    /// Makes an empty filter for `n` keys and a false-positive rate.
     pub fn for_capacity(n: usize, fpr: f64) -> anyhow::Result<Self> {
         Ok(Self(Sbbf::new_with_ndv_fpp(n as u64, fpr)?))
     }
 
-    /// An empty filter of `bytes`, a multiple of 32.
+    /// Makes an empty filter of `bytes`, a multiple of 32.
     pub fn of_size(bytes: usize) -> Self {
         Self(Sbbf::new(&vec![0; bytes]))
     }

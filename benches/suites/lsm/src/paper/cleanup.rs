@@ -7,7 +7,7 @@ use bench_frame::table::rate;
 use bench_record::Record;
 
 impl Bench<'_> {
-    /// Section V-D.
+    /// Measures Section V-D.
     pub(super) fn cleanups(&mut self, scale: Scale) -> anyhow::Result<()> {
         for &(log2_batch, levels, stale) in scale.cleaned {
             let n = ((1usize << levels) - 1) << log2_batch;

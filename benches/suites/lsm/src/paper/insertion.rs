@@ -48,7 +48,7 @@ impl Bench<'_> {
             of.clear()?;
             let mut events = Vec::with_capacity(len / batch);
             for first in (0..len).step_by(batch) {
-                // What batches replaced is freed once they are done.
+                // Memory that batches have replaced is freed once they are done.
                 if events.len() % QUEUED == QUEUED - 1 {
                     self.stream.synchronize()?;
                 }
@@ -87,7 +87,8 @@ impl Bench<'_> {
     }
 }
 
-/// Figure 4b: pairs of a number of elements and the rate until then, where the number of batches has one or two bits.
+/// Returns the points of Figure 4b: a number of elements and the rate until then, where the number of batches has one
+/// or two bits.
 fn effective(times: &[f64], batch: usize) -> Vec<Json> {
     let mut sum = 0.0;
     let mut pairs = Vec::new();

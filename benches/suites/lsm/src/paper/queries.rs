@@ -9,7 +9,7 @@ use super::{Bench, Rates, Scale, spread, states};
 
 /// Ranges that are asked, by their expected lengths.
 const RANGES: [(u64, usize); 2] = [(8, 1 << 20), (1024, 1 << 15)];
-/// How a tree is asked.
+/// Methods of lookups.
 const METHODS: [(&str, LookupMethod); 2] = [("halving", LookupMethod::Halving), ("prepared", LookupMethod::Auto)];
 
 /// Memory for answers.
@@ -19,7 +19,7 @@ struct Answers {
 }
 
 impl Bench<'_> {
-    /// Table III.
+    /// Measures Table III.
     pub(super) fn lookups(&mut self, scale: Scale) -> anyhow::Result<()> {
         let (log2_n, least) = scale.asked;
         let n = 1usize << log2_n;
@@ -91,7 +91,7 @@ impl Bench<'_> {
         })
     }
 
-    /// Table IV.
+    /// Measures Table IV.
     pub(super) fn ranges(&mut self, scale: Scale) -> anyhow::Result<()> {
         let n = 1usize << scale.asked.0;
         let few = self.device.is_emulator();

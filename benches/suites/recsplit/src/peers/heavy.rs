@@ -33,7 +33,7 @@ impl Peer {
     /// All of them.
     pub const ALL: [Peer; 5] = [Peer::PHastR, Peer::PHast, Peer::Fmph, Peer::PtrHash, Peer::PtrHashCompact];
 
-    /// Name and version.
+    /// Returns name and version.
     pub fn name(self) -> String {
         let name = |package: &str, function: &str| format!("{package} {}{function}", machine::version(package));
         match self {

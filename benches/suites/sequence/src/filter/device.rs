@@ -13,7 +13,7 @@ use bench_frame::clock::Effort;
 use bench_frame::gpu_limits::{self, GpuAccess};
 use bench_frame::suite::{Session, Step, Target, Threads, sizes_on};
 
-/// K-mers of filters in the L2 cache, and beyond it.
+/// Returns k-mers of filters in the L2 cache, and beyond it.
 fn sizes(device: &Device, effort: Effort) -> &'static [usize] {
     match effort {
         _ if device.is_emulator() => &[10_000],
@@ -26,7 +26,7 @@ fn sizes(device: &Device, effort: Effort) -> &'static [usize] {
 /// Sizes up to which ready k-mers are asked too.
 const MOST_READY: usize = 1 << 28;
 
-/// One step per size.
+/// Makes one step per size.
 pub fn steps(device: &Device, effort: Effort) -> Vec<Step> {
     sizes_on(device, sizes(device, effort), |n| format!("sequence filter: {n} k-mers"), measure)
 }
@@ -91,7 +91,7 @@ fn measure(session: &mut Session, device: &Device, n: usize) -> anyhow::Result<(
     if n <= MOST_READY { of_kmers(session, device, &own, &others) } else { Ok(()) }
 }
 
-/// Our split-block filter of k-mers that are there as numbers.
+/// Measures our split-block filter of ready k-mers.
 fn of_kmers(session: &mut Session, device: &Device, own: &[u8], others: &[u8]) -> anyhow::Result<()> {
     let (keys, asked): (Vec<u64>, Vec<u64>) = (canonical_kmers(own).collect(), canonical_kmers(others).collect());
     let (n, stream, target) = (keys.len(), device.new_stream()?, Target::Gpu(device.clone()));

@@ -13,7 +13,7 @@ use bench_frame::suite::{Session, Step, Target, Threads};
 /// K-mers that are asked for.
 const ASKED: usize = 1 << 22;
 
-/// One step per size.
+/// Makes one step per size.
 pub fn steps(effort: Effort) -> Vec<Step> {
     let sizes: &[usize] = match effort {
         Effort::Quick => &[1 << 21],

@@ -19,13 +19,13 @@ const BITS: f64 = 16.0;
 /// Letters of a read.
 const READ: usize = 150;
 
-/// A row of an operation on random sequences.
+/// Makes a row of an operation on random sequences.
 fn row(operation: &str, n: usize, seconds: f64, kmers: usize) -> Record {
     let row = Record::new("sequence-filter", operation, n).time(seconds).param("kmers", kmers);
     row.param("input", "generated").param("key", "k-mer of 31 bases")
 }
 
-/// Random letters with `kmers` k-mers.
+/// Generates random letters with `kmers` k-mers.
 fn letters(kmers: usize, seed: u64) -> Vec<u8> {
     random_letters(kmers + K - 1, seed)
 }

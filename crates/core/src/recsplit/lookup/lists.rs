@@ -1,4 +1,4 @@
-//! Lookups in the two interleaved Elias-Fano lists: where each bucket's keys and its tree begin.
+//! Lookups in the two interleaved Elias-Fano lists: the positions of each bucket's keys and tree.
 //!
 //! ```text
 //! lower bits   phi(0) chi(0) phi(1) chi(1) …            low_keys + low_bits bits per entry
@@ -10,22 +10,22 @@ use super::super::elias_fano::{JUMP_BLOCK, ListValues};
 use super::words::Words;
 use crate::bits::Select;
 
-/// What the lists say of one bucket.
+/// Entry of the lists for one bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
     /// Keys in buckets before this one.
     pub keys_before: u64,
     /// Keys in this bucket.
     pub keys: u64,
-    /// Where the tree begins.
+    /// First bit of the tree.
     pub bits_before: u64,
 }
 
-/// What entries are computed with, and where the parts of the lists begin within the words of a function.
+/// Parameters of the entries, and the positions of the lists' parts within the words of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Lists {
-    /// What entries are computed with.
+    /// Parameters of the entries.
     pub values: ListValues,
     /// First bit of the lower bits.
     pub lower: u64,
@@ -37,33 +37,33 @@ pub struct Lists {
     pub jumps: u64,
     /// Words of a full block of the jump array.
     pub block_words: u64,
-    /// Base-2 logarithm of the distance of positions in the jump array.
+    /// Base-2 logarithm of the distance between sampled positions in the jump array.
     pub log_stride: u32,
-    /// For whole words.
+    /// Padding to whole words.
     pub unused: u32,
 }
 
-/// Where a lookup searches in the upper bits: positions of ones of both lists that have `rank` ones between them and
-/// the bucket's own.
+/// Start of a lookup in the upper bits: positions of ones of both lists, with `rank` ones between them and the bucket's
+/// own.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Jump {
     /// In the upper bits of keys.
     pub phi: u64,
     /// In the upper bits of tree positions.
     pub chi: u64,
-    /// Ones between.
+    /// Number of ones between.
     pub rank: u32,
 }
 
 impl Lists {
-    /// Word and 16-bit pair of the jump array for an entry: first word of the block, index of the pair.
+    /// Returns an entry's place in the jump array: first word of the block, index of the 16-bit pair.
     #[inline(always)]
     pub fn jump_place(&self, index: u64) -> (u64, u64) {
         let block = self.jumps.wrapping_add((index / JUMP_BLOCK).wrapping_mul(self.block_words));
         (block, (index % JUMP_BLOCK) >> self.log_stride)
     }
 
-    /// What the jump array says of `bucket`.
+    /// Reads the jump array for `bucket`.
     #[inline(always)]
     pub fn jump_to(&self, words: impl Words, bucket: u64) -> Jump {
         let (block, pair) = self.jump_place(bucket);
@@ -75,7 +75,7 @@ impl Lists {
         }
     }
 
-    /// The entry of `bucket`, below the number of buckets.
+    /// Returns the entry of `bucket`, below the number of buckets.
     #[inline(always)]
     pub fn get(&self, words: impl Words, bucket: u64, jump: Jump, select: impl Select) -> Entry {
         let ListValues { least_keys, low_keys, low_bits, .. } = self.values;
@@ -107,14 +107,15 @@ impl Lists {
     }
 }
 
-/// Positions of the one with `rank` ones between it and position `from`, and of the one after it; some positions at the
-/// end if there are none. Ranks are below `1 << log_stride`.
+/// Returns the positions of the one with `rank` ones between it and position `from`, and of the next one; positions at
+/// the end if there are none. Ranks are below `1 << log_stride`.
 #[inline(always)]
 fn two_ones(words: impl Words, from: u64, rank: u32, log_stride: u32, select: impl Select) -> (u64, u64) {
     if log_stride <= 5 {
         let (mut bits, mut rank, mut from) = (words.bits_from(from), rank, from);
         if log_stride == 5 {
-            // The window of what is not in the lower half of the first, without a branch, which could not be predicted.
+            // Selects within the second half of the window if the one is not in the first, without an unpredictable
+            // branch.
             let before = (bits as u32).count_ones();
             let beyond = rank >= before;
             let further = words.bits_from(from.wrapping_add(32));
@@ -134,7 +135,7 @@ fn two_ones(words: impl Words, from: u64, rank: u32, log_stride: u32, select: im
     far_two_ones(words, from, rank, select)
 }
 
-/// [`two_ones`], however far they are.
+/// Computes [`two_ones`] at any distance.
 #[inline(always)]
 fn far_two_ones(words: impl Words, from: u64, rank: u32, select: impl Select) -> (u64, u64) {
     let first = words.scan::<6>(from, rank, select);

@@ -1,9 +1,9 @@
-//! What lookups need to know of nodes and of the shape (the table of section 4.4.3).
+//! Properties of nodes and of the shape that lookups need (the table of section 4.4.3).
 
 use super::super::hash::{self, RECIPROCALS};
 use super::super::{Level, Node, TreeShape};
 
-/// What a lookup needs to know of a node: a row of the table of section 4.4.3.
+/// Properties of a node: a row of the table of section 4.4.3.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(32))]
 pub struct Row {
@@ -19,7 +19,7 @@ pub struct Row {
     pub groups: u8,
     /// Rotations of one group; 0 if nothing is stored.
     pub radix: u8,
-    /// Bits of the fixed parts of a child's whole subtree, of any child but the last.
+    /// Bits of the fixed parts of the whole subtree of each child except the last.
     pub child_fixed_bits: u32,
     /// Values of a child; of a leaf: positions.
     pub values: u32,
@@ -27,14 +27,14 @@ pub struct Row {
     pub fixed_bits: u32,
     /// Keys in a child.
     pub unit: u16,
-    /// Unary parts of a child's subtree; in the higher levels those of its higher levels.
+    /// Unary parts of a child's subtree; in the higher levels only those of its higher levels.
     pub child_codes: u16,
 }
 
 const _: () = assert!(size_of::<Row>() == 32);
 
 impl Row {
-    /// The row of nodes with `keys` keys, from the table of nodes.
+    /// Makes the row of nodes with `keys` keys from the table of nodes.
     pub fn of(shape: &TreeShape, keys: u32, nodes: &[Node]) -> Self {
         let node = &nodes[keys as usize];
         if node.nodes == 0 {
@@ -59,7 +59,7 @@ impl Row {
         }
     }
 
-    /// Four words from which a device reads the row.
+    /// Returns the four words from which a device reads the row.
     pub const fn to_words(self) -> [u64; 4] {
         let small = [self.golomb, self.last, self.groups, self.radix];
         [
@@ -70,7 +70,7 @@ impl Row {
         ]
     }
 
-    /// What [`Row::to_words`] gave.
+    /// Makes the row of the words that [`Row::to_words`] returned.
     #[inline(always)]
     pub const fn from_words([reciprocal, first, second, third]: [u64; 4]) -> Self {
         let [golomb, last, groups, radix] = ((first >> 32) as u32).to_le_bytes();
@@ -89,32 +89,32 @@ impl Row {
         }
     }
 
-    /// The trial of a stored number: `stored / candidates`. Exact for numbers below 2^39, far above any that a search
-    /// gives.
+    /// Returns the trial of a stored number: `stored / candidates`. Exact for numbers below 2^39, far above any result
+    /// of a search.
     #[inline(always)]
     pub fn trial(&self, stored: u64) -> u64 {
         ((u128::from(stored << 1) * u128::from(self.reciprocal)) >> 64) as u64
     }
 
-    /// [`Row::trial`] in the higher levels: all numbers are bits.
+    /// Computes [`Row::trial`] for the higher levels, where the number of candidates is a power of two.
     #[inline(always)]
     pub fn halving_trial(&self, stored: u64) -> u64 {
         stored >> (u32::from(self.groups) - 1)
     }
 
-    /// All ones if a key's group is mirrored in a splitting of the higher levels, else 0.
+    /// Returns all ones if a key's group is mirrored in a splitting of the higher levels, else 0.
     #[inline(always)]
     pub fn mirror(&self, stored: u64, low: u64) -> u32 {
         0_u32.wrapping_sub((stored << 1 >> hash::group_of(low, u32::from(self.groups))) as u32 & 1)
     }
 
-    /// The child of a splitting in two, whose groups are mirrored or not.
+    /// Returns the child of a splitting in two, in which groups may be mirrored.
     #[inline(always)]
     pub fn half_of(hash: u32, scale: u32, rotation: u32) -> u32 {
         u32::from(hash ^ 0_u32.wrapping_sub(rotation) >= scale)
     }
 
-    /// The child of a splitting in more parts.
+    /// Returns the child of a splitting in more parts.
     #[inline(always)]
     pub fn part_of(hash: u32, scale: u32, rotation: u32, radix: u32) -> u32 {
         let child = hash::child_of(hash, scale);
@@ -123,8 +123,8 @@ impl Row {
         if child < radix { turned } else { child }
     }
 
-    /// The rotation of `group` that a stored number stands for: [`hash::rotation_of`] of the number's remainder. Whole
-    /// multiples of the candidates are whole multiples of the radix's powers too, so the remainder need not be taken.
+    /// Returns the rotation of `group` that a stored number encodes: [`hash::rotation_of`] of the number's remainder.
+    /// Multiples of the candidates are multiples of the radix's powers too, so the remainder need not be taken.
     #[inline(always)]
     pub fn rotation(&self, stored: u64, group: u32) -> u32 {
         let fraction = stored.wrapping_mul(POWERS[(usize::from(self.radix) * 8 + group as usize) % POWERS.len()]);
@@ -132,9 +132,9 @@ impl Row {
     }
 }
 
-/// `2^63 / divisor` and a little more, for divisors up to 2^23: its products with numbers below 2^39 have the quotients
-/// as their whole parts. It has at most 53 bits, so that it is also a float. The excess is at least 2^-46 of it, which
-/// is more than products of floats lose, and at most 2^-39.
+/// Returns slightly more than `2^63 / divisor`, for divisors up to 2^23. The whole part of its product with a number
+/// below 2^39 is the quotient. It has at most 53 bits, so it is also exact as a float. The relative excess is at least
+/// 2^-46, more than products of floats lose, and at most 2^-39.
 pub const fn reciprocal(divisor: u64) -> u64 {
     let exact = (1 << 63) / divisor;
     let more = exact + (exact >> 45) + 2;
@@ -142,7 +142,7 @@ pub const fn reciprocal(divisor: u64) -> u64 {
     more.div_ceil(1 << surplus) << surplus
 }
 
-/// [`RECIPROCALS`] in one row, with space after each radix.
+/// [`RECIPROCALS`] in one row, padded to eight entries per radix.
 static POWERS: [u64; 256] = {
     let mut table = [0; 256];
     let mut radix = 0;
@@ -157,7 +157,7 @@ static POWERS: [u64; 256] = {
     table
 };
 
-/// What lookups need to know of the shape.
+/// Properties of the shape.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Levels {
@@ -173,14 +173,14 @@ pub struct Levels {
     pub second: Child,
     /// Unary parts of a full node of the second level.
     pub second_codes: u32,
-    /// `2^32 / second_unit` and a little more.
+    /// Slightly more than `2^32 / second_unit`.
     pub second_reciprocal: u32,
-    /// Leaves by their number of keys. A word has four bytes, the lowest first: positions, bits of the fixed part,
+    /// Leaves by their number of keys. The four bytes of a word, lowest first: positions, bits of the fixed part,
     /// groups, radix.
     pub leaves: [u32; 32],
 }
 
-/// A whole subtree that all nodes of a level have as their children, but for the last one.
+/// Whole subtree of each child of a level's nodes, except the last child.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Child {
@@ -193,9 +193,9 @@ pub struct Child {
 }
 
 impl Levels {
-    /// What the table of nodes says.
+    /// Derives the properties from the table of nodes.
     pub fn of(shape: &TreeShape, nodes: &[Node]) -> Self {
-        // Without a node of that size nothing is above.
+        // If there is no node of that size, no larger node exists either.
         let child = |keys: u32| {
             let node = nodes.get(keys as usize).copied().unwrap_or_default();
             let values = keys / shape.leaf() * shape.positions();
@@ -219,8 +219,8 @@ impl Levels {
         }
     }
 
-    /// Nodes of the higher levels in a bucket of `keys` keys, that is `(keys - 1) / second_unit`: exact while the
-    /// product of the two is below 2^32.
+    /// Returns the number of nodes of the higher levels in a bucket of `keys` keys, `(keys - 1) / second_unit`: exact
+    /// while the product of the two is below 2^32.
     #[inline(always)]
     pub fn higher(&self, keys: u64) -> u64 {
         ((keys.saturating_sub(1) & 0xffff_ffff) * u64::from(self.second_reciprocal)) >> 32

@@ -11,7 +11,7 @@ use super::*;
 use crate::{EmulatorOptions, LaunchConfig};
 
 kernel! {
-    /// The hashes of `n` keys, and if `strings` is not zero their string hashes on top of them.
+    /// Hashes `n` keys, and adds their string hashes unless `strings` is zero.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size.
@@ -29,7 +29,7 @@ kernel! {
         }
     }
 
-    /// `to[i] = first + i`.
+    /// Sets `to[i] = first + i`.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size.
@@ -46,7 +46,7 @@ fn device() -> Device {
     Device::emulator(Default::default())
 }
 
-/// What [`hash_keys`] makes of a key.
+/// Returns the expected result of [`hash_keys`] for a key.
 fn expected<K: Key>(hashing: &Hashing, key: &K) -> u64 {
     hashing.of(key) ^ hashing.string_hash().map_or(0, |function| (key.string_hash(function) as u64) << 17)
 }
@@ -63,7 +63,7 @@ fn hash_chunk(chunk: &Chunk<'_>) -> Result<()> {
     }
 }
 
-/// The hashes of keys, by way of the device.
+/// Hashes keys on the device.
 fn hashed<K: Key>(staging: &Staging<'_>, keys: &[K]) -> Result<Vec<u64>> {
     let mut hashes = vec![0; keys.len()];
     staging.run(keys, Reply::Words, hash_chunk, |range, words| hashes[range].copy_from_slice(words))?;

@@ -1,6 +1,6 @@
 //! Vectors of eight lanes in two registers of AVX2.
 //!
-//! For the lists, ones are counted word by word; elsewhere, by halves of bytes.
+//! Ones are counted word by word for the lists, and by halves of bytes elsewhere.
 
 use super::{LANES, Lanes, Mask, VECTORS, Vector, Vectors, pairs_bmi2, products};
 use std::arch::x86_64::*;
@@ -14,15 +14,15 @@ pub(crate) struct Avx2(Pdep);
 
 impl Avx2 {
     /// # Safety
-    /// - The processor has what [`crate::processor::has_fast_pdep`] asks for.
+    /// - The processor has the instructions that [`crate::processor::has_fast_pdep`] tests.
     #[inline(always)]
     pub(crate) unsafe fn new() -> Self {
-        // SAFETY: the caller says that the processor has BMI2.
+        // SAFETY: the processor has BMI2, by this function's contract.
         Self(unsafe { Pdep::assume() })
     }
 }
 
-/// Two registers. There are none without an [`Avx2`], so the processor has the instructions.
+/// Two registers. They are made from an [`Avx2`] or other registers, so the processor has the instructions.
 #[derive(Clone, Copy)]
 pub(crate) struct Registers(__m256i, __m256i);
 
@@ -89,7 +89,7 @@ impl Mask for Whole {
 
 products!("avx2", __m256i, ymm_reg);
 
-/// The ones of each lane, counted by halves of bytes.
+/// Counts the ones of each lane by halves of bytes.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn ones(x: __m256i) -> __m256i {
@@ -100,10 +100,10 @@ fn ones(x: __m256i) -> __m256i {
     _mm256_sad_epu8(_mm256_add_epi8(low, high), _mm256_setzero_si256())
 }
 
-/// What makes the floats of numbers below 2^52: a float whose lowest bits are such a number is 2^52 more.
+/// Offset that makes floats of numbers below 2^52: a float with such a number as its lowest bits is 2^52 more.
 const FLOAT: u64 = 0x4330_0000_0000_0000;
 
-/// Numbers below 2^50 as floats.
+/// Converts numbers below 2^50 to floats.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn floats(x: __m256i) -> __m256d {
@@ -111,7 +111,7 @@ fn floats(x: __m256i) -> __m256d {
     _mm256_sub_pd(_mm256_castsi256_pd(_mm256_or_si256(x, float)), _mm256_castsi256_pd(float))
 }
 
-/// The whole parts of floats below 2^50.
+/// Returns the whole parts of floats below 2^50.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn wholes(x: __m256d) -> __m256i {
@@ -147,7 +147,8 @@ fn byte_pairs(x: __m256i) -> __m256i {
     _mm256_maddubs_epi16(x, _mm256_set1_epi8(1))
 }
 
-/// Eight bytes from each of the places on, which count `SCALE` bytes from the start of the words, zero if not `within`.
+/// Loads eight bytes from each of the places on, which count `SCALE` bytes from the start of the words; zero if not
+/// `within`.
 ///
 /// # Safety
 /// - Eight bytes from each place that is `within` are inside the words.
@@ -156,7 +157,7 @@ fn byte_pairs(x: __m256i) -> __m256i {
 #[inline]
 unsafe fn gather<const SCALE: i32>(words: &[u64], Registers(a, b): Registers, Whole(within): Whole) -> Registers {
     let (zero, words) = (_mm256_setzero_si256(), words.as_ptr().cast());
-    // SAFETY: the caller says so.
+    // SAFETY: this function's contract.
     unsafe {
         Registers(
             _mm256_mask_i64gather_epi64::<SCALE>(zero, words, a, within.0),
@@ -165,7 +166,7 @@ unsafe fn gather<const SCALE: i32>(words: &[u64], Registers(a, b): Registers, Wh
     }
 }
 
-/// The numbers of 32 bits at each index, zero if not `within`.
+/// Loads the numbers of 32 bits at each index; zero if not `within`.
 ///
 /// # Safety
 /// - The numbers at all indices that are `within` are readable, counted from `numbers`.
@@ -176,7 +177,7 @@ unsafe fn gather_halves(numbers: *const i32, Registers(a, b): Registers, Whole(w
     let low_halves = _mm256_setr_epi32(0, 2, 4, 6, 0, 0, 0, 0);
     let mask = |of| _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(of, low_halves));
     let (zero, mask_a, mask_b) = (_mm_setzero_si128(), mask(within.0), mask(within.1));
-    // SAFETY: the caller says so.
+    // SAFETY: this function's contract.
     unsafe {
         Registers(
             _mm256_cvtepu32_epi64(_mm256_mask_i64gather_epi32::<4>(zero, numbers, a, mask_a)),
@@ -185,7 +186,7 @@ unsafe fn gather_halves(numbers: *const i32, Registers(a, b): Registers, Whole(w
     }
 }
 
-/// Methods of some vectors, of which each half is found by one function.
+/// Methods of some vectors, with one function for each half.
 macro_rules! methods {
     ($($name:ident($($other:ident),*) $function:ident;)*) => {$(
         #[inline(always)]
@@ -197,10 +198,10 @@ macro_rules! methods {
 }
 
 impl Registers {
-    /// Needs AVX2, of which other registers are the proof.
+    /// Broadcasts `x`. Other registers exist, so the processor has AVX2.
     #[inline(always)]
     fn of(x: u64) -> Self {
-        // SAFETY: called where there are registers only.
+        // SAFETY: this is called only if registers exist.
         let half = unsafe { _mm256_set1_epi64x(x as i64) };
         Self(half, half)
     }
@@ -344,8 +345,8 @@ impl Vectors for Avx2 {
     }
 }
 
-/// [`Vectors::counts`] word by word. A call without AVX2, with which the compiler would count in registers, and put
-/// each of them together from four words.
+/// Counts like [`Vectors::counts`], word by word. A separate function without AVX2: with it the compiler would count in
+/// registers, and assemble each of them from four words.
 #[target_feature(enable = "popcnt")]
 #[inline(never)]
 fn counts(words: &[u64], firsts: &Lanes, masks: &Lanes, counts: &mut Lanes) {

@@ -12,15 +12,15 @@ pub(crate) struct Avx512(Pdep);
 
 impl Avx512 {
     /// # Safety
-    /// - The processor has BMI2 and what [`crate::processor::has_avx512`] asks for.
+    /// - The processor has BMI2 and the instructions that [`crate::processor::has_avx512`] tests.
     #[inline(always)]
     pub(crate) unsafe fn new() -> Self {
-        // SAFETY: the caller says that the processor has BMI2.
+        // SAFETY: the processor has BMI2, by this function's contract.
         Self(unsafe { Pdep::assume() })
     }
 }
 
-/// A register. There are none without an [`Avx512`], so the processor has the instructions.
+/// A register. It is made from an [`Avx512`] or another register, so the processor has the instructions.
 #[derive(Clone, Copy)]
 pub(crate) struct Register(__m512i);
 
@@ -47,7 +47,7 @@ operators! {
 
 products!("avx512f", __m512i, zmm_reg);
 
-/// Methods of one argument or of two vectors, each of them an instruction.
+/// Methods of one argument or of two vectors, one instruction each.
 macro_rules! methods {
     ($($name:ident($($other:ident)?) $instruction:ident;)*) => {$(
         #[inline(always)]

@@ -1,4 +1,4 @@
-//! Where keys come from, as often as they are asked for.
+//! Sources of keys that can be read repeatedly.
 
 use crate::{Error, Key};
 use std::fs::File;
@@ -14,10 +14,10 @@ use warpset_base::file::{FileError, at_path};
     note = "pass a closure that returns an iterator over the keys, each time the same, or a `KeyFile`"
 )]
 pub trait KeySource {
-    /// The type of the keys.
+    /// Type of the keys.
     type Key: Key + ?Sized;
 
-    /// Gives each key to `take`, the same keys in every pass. An error of `take` ends the pass and is returned.
+    /// Passes each key to `take`, the same keys in every pass. An error of `take` ends the pass and is returned.
     ///
     /// # Errors
     /// The errors of `take`, and of reading.
@@ -54,22 +54,22 @@ enum Form {
 const BUFFER: usize = 1 << 18;
 
 impl KeyFile {
-    /// Reads one key per line: any bytes but the line end, which is `\n` or `\r\n`. Empty lines are no keys.
+    /// Reads one key per line: any bytes except the line end, `\n` or `\r\n`. Empty lines are no keys.
     pub fn lines(path: impl AsRef<Path>) -> Self {
         Self { path: path.as_ref().to_owned(), form: Form::Lines }
     }
 
-    /// Keys of `width` bytes each, one after the other. They are the keys that `[u8; width]` would be.
+    /// Reads keys of `width` bytes each, one after the other. They equal keys of the type `[u8; width]`.
     pub fn bytes(path: impl AsRef<Path>, width: usize) -> Self {
         Self { path: path.as_ref().to_owned(), form: Form::Bytes(width) }
     }
 
-    /// Integers of 64 bits, little-endian. They are the keys that `u64` would be.
+    /// Reads integers of 64 bits, little-endian. They equal keys of the type `u64`.
     pub fn u64s(path: impl AsRef<Path>) -> impl KeySource<Key = u64> + Send {
         Integers { file: Self::bytes(path, 8), widen: |bytes| bytes.try_into().map(u64::from_le_bytes).unwrap_or(0) }
     }
 
-    /// Integers of 32 bits, little-endian. They are the keys that `u32` would be.
+    /// Reads integers of 32 bits, little-endian. They equal keys of the type `u32`.
     pub fn u32s(path: impl AsRef<Path>) -> impl KeySource<Key = u32> + Send {
         Integers { file: Self::bytes(path, 4), widen: |bytes| bytes.try_into().map(u32::from_le_bytes).unwrap_or(0) }
     }
@@ -95,7 +95,7 @@ impl KeySource for KeyFile {
         let mut refused = false;
         let mut take = |key: &[u8]| take(key).inspect_err(|_| refused = true);
         match self.read(&mut take) {
-            // The file's own, not one of what takes the keys.
+            // An error of the file, not one of `take`.
             Err(Error::Io(error)) if !refused => at_path(&self.path, "read", || Err(FileError::from(error).into())),
             read => read,
         }
@@ -120,7 +120,7 @@ fn fixed_width(
     width: usize,
     take: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    // What is left of a key at the end of the buffer. It grows as bytes come, whatever the width.
+    // Beginning of a key at the end of the buffer. It grows as bytes arrive, whatever the width.
     let mut begun: Vec<u8> = Vec::new();
     loop {
         let buffer = input.fill_buf();
@@ -169,7 +169,7 @@ impl<T: Key> KeySource for Integers<T> {
 mod tests {
     use super::*;
 
-    /// Keys that come over a buffer of any size.
+    /// Reads keys through a buffer of any size.
     fn read(bytes: &[u8], buffer: usize, width: Option<usize>) -> Result<Vec<Vec<u8>>, Error> {
         let mut keys = Vec::new();
         let mut take = |key: &[u8]| {

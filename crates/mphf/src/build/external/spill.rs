@@ -1,7 +1,7 @@
-//! Hashes on disk, spread over ranges of their high half.
+//! Hashes on disk, divided into ranges of their high half.
 //!
-//! One temporary file takes blocks of all ranges in the order in which they fill up; where each range's blocks are
-//! stays in memory. A file for each range would need as many open files. Few hashes stay in the buffers.
+//! One temporary file takes blocks of all ranges in the order in which they fill up; the positions of each range's
+//! blocks stay in memory. A file per range would need too many open files. Few hashes stay in the buffers.
 
 use crate::Error;
 use std::fs::File;
@@ -9,11 +9,11 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use warpset_base::key::Hash128;
 
-/// Most ranges: more would make the blocks of a usual buffer too small for a disk.
+/// The most ranges: more would make the blocks of a typical buffer too small for a disk.
 const MOST_RANGES: u64 = 1024;
-/// Hashes in a block, at least: 16 KiB.
+/// Least hashes in a block: 16 KiB.
 const LEAST_BLOCK: usize = 1 << 10;
-/// Hashes in a block, at most: 256 KiB.
+/// Most hashes in a block: 256 KiB.
 const LARGEST_BLOCK: usize = 1 << 14;
 
 /// Hashes, first in buffers, then in a file.
@@ -24,11 +24,11 @@ pub(super) struct Spill {
     /// Hashes in a block.
     block: usize,
     buffers: Vec<Range>,
-    /// The high half with which the first range begins.
+    /// The high half at which the first range begins.
     first: u64,
-    /// Bits of the high half that are free within a range.
+    /// Bits of the high half that vary within a range.
     shift: u32,
-    /// Bits of the high half that are free within all ranges together.
+    /// Bits of the high half that vary within all ranges together.
     bits: u32,
     len: u64,
 }
@@ -36,14 +36,14 @@ pub(super) struct Spill {
 #[derive(Default)]
 struct Range {
     buffer: Vec<[u64; 2]>,
-    /// Its full blocks in the file.
+    /// Full blocks in the file.
     blocks: Vec<u32>,
-    /// Hashes in a last block in the file that is not full, and the number of that block.
+    /// Hashes in a last block that is not full, and the number of that block.
     last: Option<(u32, usize)>,
 }
 
 impl Spill {
-    /// A spill for hashes with any high half; `bits` is 64. Half of `memory` goes to the buffers at most.
+    /// Makes a spill for hashes with any high half; `bits` is 64. The buffers use at most half of `memory`.
     pub(super) fn new(folder: &Path, memory: u64, bits: u32) -> Result<Self, Error> {
         Self::over(folder, memory, 0, bits)
     }
@@ -65,7 +65,7 @@ impl Spill {
         })
     }
 
-    /// A spill for the hashes of one range, to be filled with them.
+    /// Makes a spill for the hashes of one range.
     pub(super) fn finer(&self, folder: &Path, memory: u64, range: usize) -> Result<Self, Error> {
         Self::over(folder, memory, self.limits(range).0, self.shift)
     }
@@ -75,7 +75,7 @@ impl Spill {
         self.bits == 64
     }
 
-    /// Hashes in all ranges.
+    /// Returns the number of hashes in all ranges.
     pub(super) fn len(&self) -> u64 {
         self.len
     }
@@ -97,8 +97,7 @@ impl Spill {
         Ok(())
     }
 
-    /// Writes a range's buffer to the end of the file, as one block, and empties it. What is missing of a block is a
-    /// hole.
+    /// Appends a range's buffer to the file, as one block, and empties it. The missing part of a block is a hole.
     fn write(&mut self, index: usize) -> Result<u32, Error> {
         let block = u32::try_from(self.blocks).map_err(|_| std::io::Error::from(std::io::ErrorKind::FileTooLarge))?;
         let range = &mut self.buffers[index];
@@ -112,7 +111,7 @@ impl Spill {
         Ok(block)
     }
 
-    /// Writes what is left in the buffers and gives their memory back, unless they are to be kept.
+    /// Writes the rest of the buffers and frees their memory, unless they are to be kept.
     pub(super) fn finish(&mut self, keep: bool) -> Result<(), Error> {
         if keep {
             return Ok(());
@@ -128,25 +127,25 @@ impl Spill {
         Ok(())
     }
 
-    /// Number of ranges.
+    /// Returns the number of ranges.
     pub(super) fn ranges(&self) -> usize {
         self.buffers.len()
     }
 
-    /// The least and the largest high half of a range.
+    /// Returns the least and the largest high half of a range.
     pub(super) fn limits(&self, range: usize) -> (u64, u64) {
         let first = self.first + ((range as u64) << self.shift);
         (first, first + ((1 << self.shift) - 1))
     }
 
-    /// Hashes in a range, once finished.
+    /// Returns the number of hashes in a range, once finished.
     pub(super) fn count(&self, range: usize) -> u64 {
         let range = &self.buffers[range];
         let last = range.last.map_or(range.buffer.len(), |(_, count)| count);
         range.blocks.len() as u64 * self.block as u64 + last as u64
     }
 
-    /// Gives the hashes of a finished range, block by block.
+    /// Passes on the hashes of a finished range, block by block.
     pub(super) fn read(
         &mut self,
         range: usize,

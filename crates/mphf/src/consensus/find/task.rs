@@ -52,7 +52,7 @@ impl Levels {
 /// - The processor has the instructions of `V`.
 #[inline(always)]
 unsafe fn multipliers<V: U32Vector>(seeds: V, level: u32) -> V {
-    // SAFETY: the caller vouches for the instructions.
+    // SAFETY: the processor has the instructions, by this function's contract.
     unsafe {
         let x = seeds.xor(V::splat(level.wrapping_mul(LEVEL_FACTOR)));
         let x = x.xor(x.shr::<16>()).mul(V::splat(FACTORS[0]));

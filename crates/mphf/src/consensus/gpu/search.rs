@@ -190,7 +190,7 @@ impl EncodedBuckets for Found {
         least: &mut DeviceVec<u64>,
     ) -> Result<(), Error> {
         let (buckets, before) = (self.first_bit.len() - 1, bits_before.global_mut());
-        // SAFETY: there are words of `least` for all buckets; the rest is the caller's promise.
+        // SAFETY: there are words of `least` for all buckets; the rest is this function's contract.
         unsafe {
             consensus_bits {
                 bounds: self.bounds.global(),
@@ -213,7 +213,7 @@ impl EncodedBuckets for Found {
         words: GlobalMut<u64>,
     ) -> Result<(), Error> {
         let n = self.words.len();
-        // SAFETY: all bits of the codes have a place; the rest is the caller's promise.
+        // SAFETY: all bits of the codes have a place; the rest is this function's contract.
         unsafe {
             consensus_words { from: self.words.global(), n, base: bits_before.global(), origin, words }
                 .launch(stream, covering(stream.device(), n))?;

@@ -11,23 +11,23 @@ use warpset_core::consensus::lookup::{FULL_SEEDS, Function};
 use warpset_core::consensus::tree::{FRACTION, depth};
 use warpset_core::recsplit::hash::bucket_of;
 
-/// The walks of a batch, each field in lanes.
+/// Walks of a batch, each field in lanes.
 struct Walks {
     low: Lanes,
     keys_before: Lanes,
     start: Lanes,
     keys: Lanes,
-    /// Modulo 2^32, whatever is above.
+    /// Modulo 2^32; the upper bits are arbitrary.
     base: Lanes,
     index: Lanes,
     depth: Lanes,
 }
 
-/// Words that the nearer caches hold.
+/// Words that fit the nearer caches.
 const NEAR: usize = 1 << 16;
 
 impl Lookup<'_> {
-    /// The values of at most [`BATCH`] keys; there are keys.
+    /// Looks up at most [`BATCH`] keys; the function has keys.
     #[inline(always)]
     pub(super) fn get_batch_simd<T: Vectors>(self, hashes: &[Hash128], values: &mut [u64], vectors: T) {
         let mut filled;
@@ -48,7 +48,7 @@ impl Lookup<'_> {
         values.copy_from_slice(&numbers[..values.len()]);
     }
 
-    /// The roots of the keys' buckets, and the deepest level of their leaves.
+    /// Returns the roots of the keys' buckets, and the deepest level of their leaves.
     #[inline(always)]
     fn enter_simd<T: Vectors>(self, reader: Reader<T>, hashes: &[Hash128; BATCH]) -> (Walks, u32) {
         let (vectors, plan, lists) = (reader.vectors, self.plan(), &self.parameters.lists);
@@ -68,7 +68,7 @@ impl Lookup<'_> {
             let (high, low) = vectors.hashes(hashes);
             let by = vectors.splat(plan.buckets);
             walks.low.set(v, low);
-            // `bucket_of` of few buckets.
+            // `bucket_of` for fewer than 2^32 buckets.
             buckets.set(v, (high.shr::<32>().times(by) + high.times(by).shr::<32>()).shr::<32>());
         }
         if !small {
@@ -79,7 +79,7 @@ impl Lookup<'_> {
         let entries = lists.get_batch(reader, &buckets, small, far);
         let (rows, root) = (vectors.splat(plan.rows.into()), vectors.splat(u64::from(plan.root_bits) << FRACTION));
         for v in 0..VECTORS {
-            // A bucket larger than the largest exists in damaged words only.
+            // Only damaged words have a bucket that is larger than the largest.
             let keys = entries.keys.get(vectors, v);
             walks.keys.set(v, keys.only(keys.below(rows)));
             walks.start.set(v, entries.bits_before.get(vectors, v) + vectors.splat(plan.codes));
@@ -101,7 +101,7 @@ impl Lookup<'_> {
         (walks, deepest)
     }
 
-    /// The hashes of eight keys at their nodes, in low halves, with zeros above.
+    /// Returns the hashes of eight keys at their nodes, in low halves, with zeros above.
     #[inline(always)]
     fn hash_simd<T: Vectors>(
         self,
@@ -128,7 +128,7 @@ impl Lookup<'_> {
         (low.times(multiplier) + low.shr::<32>()) & low_half
     }
 
-    /// [`Function::split`] for all walks that are not at their leaves.
+    /// Runs [`Function::split`] for all walks that are not at their leaves.
     #[inline(always)]
     fn split_simd<T: Vectors>(self, reader: Reader<T>, walks: &mut Walks, level: u32) {
         let vectors = reader.vectors;
@@ -154,7 +154,7 @@ impl Lookup<'_> {
         }
     }
 
-    /// [`Function::finish`] for all walks.
+    /// Runs [`Function::finish`] for all walks.
     #[inline(always)]
     fn finish_simd<T: Vectors>(self, reader: Reader<T>, walks: &Walks) -> Lanes {
         let (vectors, plan) = (reader.vectors, self.plan());
@@ -171,7 +171,7 @@ impl Lookup<'_> {
             let hash = self.hash_simd(reader, (walks, v), (row, end), (salt, true));
             let position = begin + hash.shr::<16>().times(end - begin).shr::<16>();
             let number = walks.keys_before.get(vectors, v) + position;
-            // Only damaged words that were made to pass the checks make it too large.
+            // Only damaged words that pass the checks make it too large.
             numbers.set(v, number.or_else(number.below(most), most));
         }
         numbers

@@ -60,7 +60,7 @@ impl Unions {
     #[inline(always)]
     unsafe fn extend<V: U32Vector, const M: usize>(&mut self, from: &Self, group: u32, weight: u32) {
         self.len = 0;
-        // SAFETY: the caller vouches for the instructions. A union of k groups arises at most M^(k-1) times, k is at
+        // SAFETY: the processor has the instructions, by this function's contract. A union of k groups arises at most M^(k-1) times, k is at
         // most 3 and M at most 24, so `len` stays at most 576, and there is room for the 16 words after them.
         unsafe {
             let turned = Rotations::<V>::of::<M>(group);
@@ -90,7 +90,7 @@ impl<V: U32Vector> Rotations<V> {
     /// - The conditions of [`U32Vector`].
     #[inline(always)]
     unsafe fn of<const M: usize>(group: u32) -> Self {
-        // SAFETY: the caller vouches for the instructions.
+        // SAFETY: the processor has the instructions, by this function's contract.
         unsafe {
             let word = V::splat(group);
             let mask = V::splat(u32::MAX >> (32 - M));
@@ -120,7 +120,7 @@ impl<V: U32Vector> Rotations<V> {
     unsafe fn find<const M: usize>(&self, word: u32) -> Option<u32> {
         let mut by = 0;
         for vector in self.vectors(M) {
-            // SAFETY: the caller vouches for the instructions.
+            // SAFETY: the processor has the instructions, by this function's contract.
             let equal = unsafe { vector.eq(V::splat(word)) } & lanes_below(M - by);
             if equal != 0 {
                 return Some(by as u32 + equal.trailing_zeros());
@@ -137,7 +137,7 @@ impl<V: U32Vector> Rotations<V> {
 /// - The conditions of [`U32Vector`].
 #[inline(always)]
 unsafe fn signature<V: U32Vector, const M: usize>(word: V) -> V {
-    // SAFETY: the caller vouches for the instructions.
+    // SAFETY: the processor has the instructions, by this function's contract.
     unsafe {
         let mut signature = V::splat(0);
         for distance in 1..=4 {
@@ -158,7 +158,7 @@ unsafe fn signature<V: U32Vector, const M: usize>(word: V) -> V {
 pub(super) unsafe fn matching_rotations<V: U32Vector, const M: usize>(groups: &[u32]) -> Option<u32> {
     let full = u32::MAX >> (32 - M);
     debug_assert!(groups.len() as u32 <= MAX_GROUPS && M <= 24);
-    // SAFETY: the caller vouches for the instructions; at most three groups a half keep `extended` within its capacity;
+    // SAFETY: the processor has the instructions, by this function's contract; at most three groups a half keep `extended` within its capacity;
     // loads of signatures stay within arrays that are a vector longer than the unions.
     unsafe {
         if groups.len() == 2 {

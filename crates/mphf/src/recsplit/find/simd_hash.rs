@@ -21,7 +21,7 @@ impl<V: U32Vector> Hasher<V> {
     /// - The conditions of [`U32Vector`].
     #[inline(always)]
     pub(super) unsafe fn new(start: u32) -> Self {
-        // SAFETY: the caller vouches for the instructions.
+        // SAFETY: the processor has the instructions, by this function's contract.
         unsafe {
             Self { start: V::splat(start), multiplier_1: V::splat(MULTIPLIER_1), multiplier_2: V::splat(MULTIPLIER_2) }
         }
@@ -34,7 +34,7 @@ impl<V: U32Vector> Hasher<V> {
     /// - Without `CARRY`, no lane of `trial` carries beyond 32 bits when it is added to the key's low half.
     #[inline(always)]
     pub(super) unsafe fn hash<const CARRY: bool>(self, key: u64, trial: V, trial_high: u32) -> V {
-        // SAFETY: the caller vouches for the instructions.
+        // SAFETY: the processor has the instructions, by this function's contract.
         unsafe {
             let low = V::splat(key as u32).add(trial);
             let mut high = V::splat((key >> 32) as u32);
@@ -51,7 +51,7 @@ impl<V: U32Vector> Hasher<V> {
     /// - The conditions of [`U32Vector`].
     #[inline(always)]
     pub(super) unsafe fn mix(self, low: V, high: V) -> V {
-        // SAFETY: the caller vouches for the instructions.
+        // SAFETY: the processor has the instructions, by this function's contract.
         unsafe {
             let mixed = low.xor3(high, self.start).mul(self.multiplier_1);
             mixed.xor(mixed.shr::<15>()).mul(self.multiplier_2)

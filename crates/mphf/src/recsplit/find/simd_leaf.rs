@@ -21,7 +21,7 @@ pub(super) unsafe fn leaf<V: U32Vector, const M: usize>(task: &Task) -> Result<u
         return one_by_one::leaf_from(task, 0);
     }
     let without = carry_from(task.keys).min(task.budget);
-    // SAFETY: the caller vouches for the instructions and the number of keys; below `without` nothing carries.
+    // SAFETY: the processor has the instructions, by this function's contract and the number of keys; below `without` nothing carries.
     unsafe {
         if task.node.groups > 1 {
             // Few trials are expected, so that one with a carry is a rarity.
@@ -45,7 +45,7 @@ pub(super) unsafe fn leaf<V: U32Vector, const M: usize>(task: &Task) -> Result<u
 /// - The conditions of [`U32Vector`].
 #[inline(always)]
 unsafe fn position_bit<V: U32Vector, const M: usize>(hash: V) -> V {
-    // SAFETY: the caller vouches for the instructions.
+    // SAFETY: the processor has the instructions, by this function's contract.
     unsafe { V::splat(1).shlv(hash.mul_high_halves(V::splat((M as u32) << 16)).shr::<16>()) }
 }
 
@@ -57,7 +57,7 @@ unsafe fn position_bit<V: U32Vector, const M: usize>(hash: V) -> V {
 #[inline(always)]
 unsafe fn plain<V: U32Vector, const M: usize, const CARRY: bool>(task: &Task, from: u64, to: u64) -> Option<u64> {
     let keys: &[u64; M] = task.keys.first_chunk()?;
-    // SAFETY: as the caller says.
+    // SAFETY: this function's contract.
     unsafe {
         let hasher = Hasher::<V>::new(task.start);
         let full = V::splat(u32::MAX >> (32 - M));
@@ -92,7 +92,7 @@ unsafe fn midstop<V: U32Vector, const M: usize, const CARRY: bool>(task: &Task, 
     let keys: &[u64; M] = task.keys.first_chunk()?;
     let stop = ((2.6 * (M as f64).sqrt()).ceil() as usize).min(M);
     let (before, after) = keys.split_at(stop);
-    // SAFETY: as the caller says; the backlog holds fewer than `N` entries before a vector is added, so `2 N <= 32`
+    // SAFETY: this function's contract; the backlog holds fewer than `N` entries before a vector is added, so `2 N <= 32`
     // entries are the most, and writes and reads of whole vectors stay inside it.
     unsafe {
         let hasher = Hasher::<V>::new(task.start);
@@ -149,7 +149,7 @@ unsafe fn grouped<V: U32Vector, const M: usize>(task: &Task, to: u64) -> Option<
     for (i, &key) in task.keys.iter().enumerate().take(M) {
         (lows[i], highs[i]) = (key as u32, (key >> 32) as u32);
     }
-    // SAFETY: as the caller says; loads and stores of vectors stay within their arrays: the keys' arrays have
+    // SAFETY: this function's contract; loads and stores of vectors stay within their arrays: the keys' arrays have
     // room for a vector after the last key.
     unsafe {
         let hasher = Hasher::<V>::new(task.start);

@@ -17,7 +17,7 @@ use warpset_core::recsplit::shape::field_bits;
 #[inline(always)]
 pub(super) unsafe fn splitting<V: U32Vector>(task: &Task) -> Result<u64, NoSolution> {
     let without = carry_from(task.keys).min(task.budget);
-    // SAFETY: the caller vouches for the instructions; below `without` nothing carries.
+    // SAFETY: the processor has the instructions, by this function's contract; below `without` nothing carries.
     unsafe {
         if task.node.fanout > 2 && task.node.groups == 1 {
             let found = parts::<V, false>(task, 0, without).or_else(|| parts::<V, true>(task, without, task.budget));
@@ -45,7 +45,7 @@ pub(super) unsafe fn splitting<V: U32Vector>(task: &Task) -> Result<u64, NoSolut
 unsafe fn binary_splitting<V: U32Vector>(task: &Task, to: u64) -> Option<u64> {
     let bounds = task.group_bounds();
     let groups = usize::from(task.node.groups);
-    // SAFETY: as the caller says.
+    // SAFETY: this function's contract.
     unsafe {
         let hasher = Hasher::<V>::new(task.start);
         let threshold = V::splat(task.node.scale);
@@ -101,7 +101,7 @@ unsafe fn binary_splitting<V: U32Vector>(task: &Task, to: u64) -> Option<u64> {
 /// - The conditions of [`U32Vector`].
 #[inline(always)]
 unsafe fn child_index<V: U32Vector>(hash: V, scale: V) -> V {
-    // SAFETY: the caller vouches for the instructions.
+    // SAFETY: the processor has the instructions, by this function's contract.
     unsafe { hash.mul_high_halves(scale).shr::<28>() }
 }
 
@@ -120,7 +120,7 @@ unsafe fn parts<V: U32Vector, const CARRY: bool>(task: &Task, from: u64, to: u64
         table[child] = 1 << (8 * (child % 4));
         *sum += u32::from(task.node.unit) << (8 * (child % 4));
     }
-    // SAFETY: as the caller says.
+    // SAFETY: this function's contract.
     unsafe {
         let hasher = Hasher::<V>::new(task.start);
         let scale = V::splat(task.node.scale << 16);
@@ -180,7 +180,7 @@ unsafe fn grouped_parts<V: U32Vector>(task: &Task, to: u64) -> Option<u64> {
         target += u32::from(node.unit) << (field * child as u32);
     }
     let outer_candidates = node.candidates / radix as u32;
-    // SAFETY: as the caller says.
+    // SAFETY: this function's contract.
     unsafe {
         let hasher = Hasher::<V>::new(task.start);
         let scale = V::splat(node.scale << 16);

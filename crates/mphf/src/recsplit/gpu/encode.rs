@@ -115,7 +115,7 @@ impl EncodedBuckets for Found {
                 .launch(stream, self.config())?
             };
         }
-        // SAFETY: there are rows for all buckets, numbers for all nodes; the rest is the caller's promise.
+        // SAFETY: there are rows for all buckets, numbers for all nodes; the rest is this function's contract.
         unsafe {
             match self.lanes {
                 Lanes::Few => launch!(recsplit_encode_few),

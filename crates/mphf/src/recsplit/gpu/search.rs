@@ -197,7 +197,7 @@ unsafe fn all_buckets<M: SearchMix>(
     if plan.items == 0 {
         return Ok(());
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: this function's contract.
     let mut work = unsafe { Work::new(stream, trees, all, plan.items)? };
     stream.upload(&mut work.cursors, &plan.firsts)?;
     work.roots(bounds.as_slice(), first_number.as_slice())?;

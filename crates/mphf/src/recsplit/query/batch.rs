@@ -46,7 +46,7 @@ impl Lookup<'_> {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 unsafe fn batch_pdep(words: &[u64], parameters: &Parameters, hashes: &[Hash128], numbers: &mut [u64]) {
-    // SAFETY: the caller says so.
+    // SAFETY: this function's contract.
     Lookup { words, parameters }.get_batch_with(hashes, numbers, unsafe { warpset_base::processor::Pdep::assume() });
 }
 
@@ -57,7 +57,7 @@ unsafe fn batch_pdep(words: &[u64], parameters: &Parameters, hashes: &[Hash128],
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 pub(super) unsafe fn batch_avx2(words: &[u64], parameters: &Parameters, hashes: &[Hash128], numbers: &mut [u64]) {
-    // SAFETY: the caller says so.
+    // SAFETY: this function's contract.
     Lookup { words, parameters }.get_batch_simd(hashes, numbers, unsafe { Avx2::new() });
 }
 
@@ -69,6 +69,6 @@ pub(super) unsafe fn batch_avx2(words: &[u64], parameters: &Parameters, hashes: 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq")]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 unsafe fn batch_avx512(words: &[u64], parameters: &Parameters, hashes: &[Hash128], numbers: &mut [u64]) {
-    // SAFETY: the caller says so.
+    // SAFETY: this function's contract.
     Lookup { words, parameters }.get_batch_simd(hashes, numbers, unsafe { Avx512::new() });
 }

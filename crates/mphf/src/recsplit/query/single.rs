@@ -35,7 +35,7 @@ impl Lookup<'_> {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
 unsafe fn get_pdep(words: &[u64], parameters: &Parameters, hash: Hash128) -> u64 {
-    // SAFETY: the caller says so.
+    // SAFETY: this function's contract.
     Lookup { words, parameters }.get_with(hash, unsafe { warpset_base::processor::Pdep::assume() })
 }
 

@@ -13,7 +13,7 @@ use super::operands::{Input, Operands, Output};
 use super::tree::Tree;
 use crate::check::tiles;
 use crate::merge::{self, Run};
-use crate::sort::{Payload, SortKey, Widths, by_widths};
+use crate::sort::{Payload, SortKey, Widths, by_key_width, by_widths};
 use crate::{KeyMask, LookBack, Result};
 
 /// Fewest tiles for which another launch saves more than it costs.
@@ -126,6 +126,7 @@ pub(super) unsafe fn merge<K: SortKey, V: Payload>(
     let out_keys = output.keys.global_mut();
     // The kernels without values read none, and those without status bits neither.
     let out_values = output.values.as_mut().map_or(out_keys.cast(), |values| values.global_mut());
+    let out = (out_keys.cast(), out_values.cast());
     let out_status = output.status.as_mut().map(|status| status.global_mut());
     let Some(mut count) = output.count else {
         if operands.total == 0 {
@@ -138,7 +139,7 @@ pub(super) unsafe fn merge<K: SortKey, V: Payload>(
             };
         }
         // SAFETY: as above.
-        return unsafe { merge_all(stream, widths, &operands, mask, (out_keys, out_values), out_status) };
+        return unsafe { merge_all(stream, widths, &operands, mask.bits(), out, out_status) };
     };
     if operands.total == 0 {
         return Ok(stream.fill_bytes(count, 0)?);
@@ -147,22 +148,23 @@ pub(super) unsafe fn merge<K: SortKey, V: Payload>(
         stream.fill_bytes(status.slice_mut(..operands.total.div_ceil(32)), 0)?;
     }
     let count = count.global_mut();
-    // SAFETY: as above; kept bits have been cleared.
-    unsafe { merge_newest(stream, widths, &operands, mask, (out_keys, out_values), out_status, count) }
+    // SAFETY: as above; bits that are kept have been cleared.
+    unsafe { merge_newest(stream, widths, &operands, mask.bits(), out, out_status, count) }
 }
 
-/// Queues the merge of all items.
+/// Queues the merge of all items. Not generic, so that it is compiled here and not in each program.
 ///
 /// # Safety
-/// The contract of [`merge`], with checked arguments; there is at least one item.
-unsafe fn merge_all<K: SortKey, V: Payload>(
+/// The contract of [`merge`], checked; there is at least one item, and keys and values have the types of `widths`.
+unsafe fn merge_all(
     stream: &Stream,
     widths: Widths,
     operands: &Operands,
-    mask: KeyMask<K>,
-    out: (GlobalMut<K>, GlobalMut<V>),
+    mask: u128,
+    out: (GlobalMut<u8>, GlobalMut<u8>),
     out_status: Option<GlobalMut<u32>>,
 ) -> Result<()> {
+    let prepare = by_key_width!(widths, prepare);
     // SAFETY: the types have the sizes of the kernel's; lengths were checked; scratch belongs to this call and is freed
     // in stream order; the rest is the contract of this function.
     unsafe {
@@ -173,7 +175,7 @@ unsafe fn merge_all<K: SortKey, V: Payload>(
                 merge_many_u64_u64, merge_many_u128, merge_many_u128_u32, merge_many_u128_u64
             },
             |kernel| {
-                let prepared = prepare::<K>(stream, operands, mask.bits(), kernel::SHAPE)?;
+                let prepared = prepare(stream, operands, mask, kernel::SHAPE)?;
                 let more_bytes = if out_status.is_some() { kernel::STATUS_BYTES } else { 0 };
                 kernel {
                     table: prepared.table(),
@@ -181,7 +183,7 @@ unsafe fn merge_all<K: SortKey, V: Payload>(
                     group: prepared.group,
                     odd: prepared.tree.odd,
                     rounds: prepared.tree.rounds,
-                    mask: mask.bits() as _,
+                    mask: mask as _,
                     out_keys: out.0.cast(),
                     out_values: out.1.cast(),
                     out_status: out_status.unwrap_or(out.0.cast()),
@@ -194,20 +196,21 @@ unsafe fn merge_all<K: SortKey, V: Payload>(
     Ok(())
 }
 
-/// Queues the merge of the newest items.
+/// Queues the merge of the newest items. Not generic, for the same reason.
 ///
 /// # Safety
-/// The contract of [`merge_all`]; the bits of `out_status` are clear.
-unsafe fn merge_newest<K: SortKey, V: Payload>(
+/// The contract of [`merge_all`]; bits of `out_status` are clear.
+unsafe fn merge_newest(
     stream: &Stream,
     widths: Widths,
     operands: &Operands,
-    mask: KeyMask<K>,
-    out: (GlobalMut<K>, GlobalMut<V>),
+    mask: u128,
+    out: (GlobalMut<u8>, GlobalMut<u8>),
     out_status: Option<GlobalMut<u32>>,
     count: GlobalMut<u64>,
 ) -> Result<()> {
     let status = if operands.marked { MARKED } else { 0 } | if out_status.is_some() { KEEP_MARKED } else { 0 };
+    let prepare = by_key_width!(widths, prepare);
     // SAFETY: as in `merge_all`.
     unsafe {
         by_widths!(
@@ -217,7 +220,7 @@ unsafe fn merge_newest<K: SortKey, V: Payload>(
                 merge_newest_u64_u64, merge_newest_u128, merge_newest_u128_u32, merge_newest_u128_u64
             },
             |kernel| {
-                let prepared = prepare::<K>(stream, operands, mask.bits(), kernel::SHAPE)?;
+                let prepared = prepare(stream, operands, mask, kernel::SHAPE)?;
                 let mut look_back = LookBack::new(stream, prepared.tiles as usize)?;
                 let more_bytes = if operands.marked { kernel::STATUS_BYTES } else { 0 };
                 kernel {
@@ -226,7 +229,7 @@ unsafe fn merge_newest<K: SortKey, V: Payload>(
                     group: prepared.group,
                     odd: prepared.tree.odd,
                     rounds: prepared.tree.rounds,
-                    mask: mask.bits() as _,
+                    mask: mask as _,
                     tiles: prepared.tiles,
                     look_back: look_back.words(),
                     ticket: look_back.ticket(),
