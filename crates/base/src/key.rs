@@ -35,7 +35,7 @@
 //! the same key as something else.
 //!
 //! An array of integers counts by its values too: `[1i32, -1]` and `[1i64, -1]` are one key. It is the same key as the
-//! string of the values' 8 bytes, which is how a device takes it. An array of `u8` is a byte string, as it stands.
+//! string of the values' 8 bytes, the form that a device takes. An array of `u8` is a byte string, unchanged.
 //!
 //! `mix` is a bijection for each seed, and so is the low half of an integer's 128-bit hash: different integers of one
 //! type of up to 64 bits have different seeded hashes.
@@ -58,8 +58,8 @@ pub use ready_made::{Hashed, as_hashed};
 /// A key: integers of 8 to 128 bits, `usize`, `isize`, `char`, byte strings, strings, arrays of integers, tuples of 2
 /// to 8 keys, references to keys, [`Hashed`] and [`Hash128`], and [`Bytes`] around anything else that is `AsRef<[u8]>`.
 ///
-/// Sealed: what a structure holds depends on how its keys are hashed, on every backend. A type of one's own is a key as
-/// the tuple of its fields, as its bytes, or as [`Hashed`] around a hash of one's own.
+/// Sealed: the contents of a structure depend on the hashes of its keys, on every backend. A type of your own can serve
+/// as a key in the form of the tuple of its fields, of its bytes, or of [`Hashed`] around a hash of your own.
 ///
 /// ```
 /// use warpset_base::key::{Bytes, Hash128, Hashed, Key};

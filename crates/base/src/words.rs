@@ -100,7 +100,7 @@ pub fn advise_huge_pages<T: Pod>(memory: &mut [T]) {
         }
         /// `MADV_HUGEPAGE` of these architectures.
         const HUGE_PAGES: c_int = 14;
-        /// The largest page that an address has to be a multiple of.
+        /// Largest page size that an address may have to be a multiple of.
         const PAGE: usize = 1 << 16;
 
         let before = memory.as_ptr().align_offset(PAGE).min(memory.len());

@@ -165,11 +165,11 @@ impl Builder {
         Ok(Ptx { path, text })
     }
 
-    /// Compiles without looking at what is checked in, without lint and assembler, and writes no PTX file: the text,
-    /// with launch bounds and stamp, the same on every machine.
+    /// Compiles from the sources, without lint and assembler, and writes no PTX file. Returns the text with launch
+    /// bounds and stamp, which is the same on every machine.
     ///
     /// # Errors
-    /// [`Error::DoesNotCompile`] and what the file system says.
+    /// [`Error::DoesNotCompile`] and the errors of the file system.
     pub fn compile(&self, toolchain: &DeviceToolchain) -> Result<String, Error> {
         Ok(self.compiled(toolchain, &Manifest::read(&self.folder)?)?.0)
     }

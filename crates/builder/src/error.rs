@@ -99,7 +99,7 @@ pub enum Error {
         /// Places where no compiler was found, and how to install one.
         missing: NoDeviceToolchain,
     },
-    /// An environment variable has a value that means nothing.
+    /// An environment variable has a meaningless value.
     #[error("{variable} is `{value}`; {allowed}")]
     InvalidSetting {
         /// The variable.

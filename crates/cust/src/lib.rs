@@ -82,7 +82,8 @@ pub fn lend_context(device: &Device) -> Result<Context, Error> {
 /// # Safety
 /// `stream` outlives every clone of the result.
 pub unsafe fn adopt_stream(device: &Device, stream: &CustStream) -> Result<Stream, Error> {
-    // SAFETY: a live stream of `cust`, which makes no legacy default streams; the caller keeps it alive.
+    // SAFETY: a live stream of `cust`, which makes no legacy default streams; it outlives the result, by this
+    // function's contract.
     Ok(unsafe { Stream::adopt(device, stream.as_inner().cast())? })
 }
 

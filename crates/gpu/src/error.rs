@@ -23,7 +23,7 @@ pub enum GpuError {
         /// Message of the dynamic loader or of the driver's stub.
         reason: String,
     },
-    /// The driver is there and sees no device.
+    /// The driver is loaded and sees no device.
     #[error("the CUDA driver sees no device: check `nvidia-smi`, CUDA_VISIBLE_DEVICES and the container's GPU access")]
     NoDevice,
     /// There are devices, but not this one.
@@ -60,7 +60,7 @@ pub enum GpuError {
         /// Its value.
         value: String,
     },
-    /// An environment variable holds a value that means nothing to us.
+    /// An environment variable has a meaningless value.
     #[error("{variable}={value} is not understood: {allowed}")]
     InvalidSetting {
         /// The environment variable.
@@ -79,8 +79,8 @@ pub enum GpuError {
         place: String,
         /// Bytes asked for.
         asked: usize,
-        /// Bytes that could be had at that moment, in one piece or in several: of a CUDA device what its pool has
-        /// unused, and what the driver gives it in whole steps.
+        /// Bytes available at that moment, in one piece or in several. On a CUDA device: the unused bytes of the pool,
+        /// and those that the driver gives the pool in whole steps.
         free: usize,
     },
     /// No PTX is known under this name.

@@ -16,7 +16,7 @@ thread_local! {
 }
 
 /// Lets `operations` more allocations and launches of this thread pass, and fails the next, as if memory were short or
-/// the driver had refused it; `None` takes that back. Returns how many were left, if the one has not come.
+/// the driver had refused it; `None` cancels that. Returns the number that were left, if no failure has occurred.
 #[cfg(feature = "emulator")]
 pub(crate) fn fail_after(operations: Option<usize>) -> Option<usize> {
     let before = LEFT.replace(operations.map(|left| Arc::new(AtomicUsize::new(left))));

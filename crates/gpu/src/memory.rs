@@ -13,7 +13,7 @@ const NOTHING: usize = 256;
 
 pub(crate) struct Memory {
     pub(crate) device: Device,
-    /// The stream in whose order it was allocated and is freed, if it is not usable everywhere at once.
+    /// The stream that orders its allocation and its freeing; `None` if every stream may use the memory at once.
     home: Option<Stream>,
     /// Whether another stream than `home` has used it, through a call that we saw.
     foreign: AtomicBool,
@@ -156,7 +156,7 @@ impl Memory {
         }
     }
 
-    /// Slices check their ranges when they are made; this is what the `unsafe` blocks above rest on.
+    /// Slices check their ranges when they are made. The `unsafe` blocks above rely on this check.
     fn check(&self, address: usize, bytes: usize) {
         assert!(
             address >= self.address && bytes <= self.bytes && address - self.address <= self.bytes - bytes,
@@ -203,7 +203,7 @@ impl Budget {
         self.limit.load(Ordering::Relaxed).saturating_sub(self.used.load(Ordering::Relaxed))
     }
 
-    /// Counts an allocation, unless it is past the limit; then says how much is left.
+    /// Counts an allocation within the limit; otherwise returns the bytes left.
     fn take(&self, bytes: usize) -> Result<(), usize> {
         let limit = self.limit.load(Ordering::Relaxed);
         let more = |used: usize| used.checked_add(bytes).filter(|&sum| sum <= limit);

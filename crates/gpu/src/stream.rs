@@ -149,7 +149,7 @@ impl Stream {
         event.record(self)
     }
 
-    /// Makes what is queued here from now on wait for `event`. Events of other devices will do.
+    /// Makes later work on this stream wait for `event`, which may be of another device.
     ///
     /// # Errors
     /// [`GpuError::Driver`] with the driver's code.
@@ -157,7 +157,7 @@ impl Stream {
         event.make_wait(self)
     }
 
-    /// Makes what is queued here from now on wait for what `other` holds now.
+    /// Makes later work on this stream wait for the work that `other` holds now.
     ///
     /// # Errors
     /// [`GpuError::Driver`] with the driver's code.
@@ -320,7 +320,7 @@ impl Stream {
     /// [`GpuError::Driver`] with the driver's code.
     ///
     /// # Safety
-    /// Until the stream has passed this copy, `to` stays allocated, and no one reads or writes it.
+    /// Until the stream has passed this copy, `to` stays allocated, and nothing else reads or writes it.
     pub unsafe fn download_async<'a, T: Pod>(&self, from: impl Into<DeviceSlice<'a, T>>, to: &mut [T]) -> Result<()> {
         let from = from.into();
         same_len(from.len(), to.len())?;

@@ -137,7 +137,7 @@ pub fn fail_each<S, T, E: std::fmt::Debug>(
     unreachable!("operations end")
 }
 
-/// Says once what is skipped, past the test runner, which shows nothing of tests that pass.
+/// Prints once what is skipped, past the test runner, which shows no output of passing tests.
 pub fn skipped(what: &str) {
     static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     if SAID.lock().unwrap_or_else(PoisonError::into_inner).insert(what.to_owned()) {

@@ -18,13 +18,13 @@ pub struct MappedWords<T> {
 }
 
 impl<T: Pod> MappedWords<T> {
-    /// Maps a file, the first word of which is that of the file.
+    /// Maps a file; the first word is that of the file.
     ///
     /// # Errors
     /// [`FileError::Io`].
     ///
     /// # Safety
-    /// No process changes or cuts the file as long as the words live.
+    /// No process changes or truncates the file while the words are in use.
     pub unsafe fn open(path: &Path) -> Result<MappedWords<T>, FileError> {
         // Asked before the file is opened, because opening a pipe waits for its other end.
         if !fs::metadata(path)?.is_file() {
@@ -61,10 +61,10 @@ pub type InMap<S> = (<S as Saved>::Layout, MappedWords<<S as Saved>::Word>);
 /// [`FileError::At`].
 ///
 /// # Safety
-/// No process changes or cuts the file as long as the words live.
+/// No process changes or truncates the file while the words are in use.
 pub unsafe fn map<S: Saved>(path: &Path, verified: bool) -> Result<InMap<S>, S::Error> {
     at_path(path, "map", || {
-        // SAFETY: no process changes the file while the words live, by this function's contract.
+        // SAFETY: no process changes the file while the words are in use, by this function's contract.
         let map = unsafe { MappedWords::open(path)? };
         let (layout, _) = if verified { view::<S>(map.bytes())? } else { view_unverified::<S>(map.bytes())? };
         Ok((layout, MappedWords { begin: HEADER_BYTES, ..map }))
@@ -111,7 +111,7 @@ macro_rules! mapped {
             $(#[$map_doc])*
             ///
             /// # Errors
-            /// [`FileError::At`](crate::FileError::At) with the path and what is wrong.
+            /// [`FileError::At`](crate::FileError::At) with the path and the cause.
             ///
             /// # Safety
             /// - Until the returned value is dropped, no process changes or truncates the file. Replacing it, as `save`
@@ -125,7 +125,7 @@ macro_rules! mapped {
             /// checks of [`map`](Self::map). Damaged words give wrong answers, nothing worse.
             ///
             /// # Errors
-            /// [`FileError::At`](crate::FileError::At) with the path and what is wrong.
+            /// [`FileError::At`](crate::FileError::At) with the path and the cause.
             ///
             /// # Safety
             /// - The contract of [`map`](Self::map).

@@ -1,7 +1,7 @@
 //! Walks over many words: ranks, selection, the next and the previous one.
 //!
-//! Words are asked for by number, so that those of a structure need not lie side by side, and may be the complement of
-//! what is stored: `|i| !words[i]` searches zeros. No word is asked for that holds no bit of the range.
+//! Words are requested by number, so that those of a structure need not be contiguous, and may be the complement of the
+//! stored ones: `|i| !words[i]` searches zeros. No word without a bit of the range is requested.
 
 use super::{Select, lowest};
 

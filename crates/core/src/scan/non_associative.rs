@@ -1,8 +1,8 @@
-//! Scans by an operator that is not associative, but whose chain of dependencies breaks.
+//! Scans by an operator that is not associative, but with a chain of dependencies that breaks.
 //!
-//! `y[i] = step(y[i - 1], x[i])`, and where a step [breaks](Recurrence::breaks) the chain, nothing before matters.
-//! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018,
-//! section IV-C, whose operator is [`NextSlot`].
+//! `y[i] = step(y[i - 1], x[i])`, and if a step [breaks](Recurrence::breaks) the chain, all items before are
+//! irrelevant. Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS
+//! 2018, section IV-C, whose operator is [`NextSlot`].
 
 use super::Lift;
 
@@ -32,7 +32,7 @@ pub trait Recurrence: 'static {
     }
 }
 
-/// A [`Recurrence`] whose steps add, an associative operation, wherever they do not break the chain.
+/// A [`Recurrence`] with steps that add, an associative operation, unless they break the chain.
 ///
 /// `step(before, item) == before + added(item)` unless `breaks(before, item)`. Distances are `i64`: every value, every
 /// sum of additions over a part of the input, and their differences must stay within it.

@@ -54,8 +54,8 @@ impl Hashing {
         Hashing { function: Function::Wide(seed), strings: None }
     }
 
-    /// Takes integers by their value in 64 bits and other keys by XXH64 with seed 0, for structures whose kernels hash
-    /// that word again.
+    /// Converts integers to their value in 64 bits and other keys by XXH64 with seed 0, for structures with kernels
+    /// that hash that word again.
     pub const fn word() -> Hashing {
         Hashing { function: Function::Word, strings: None }
     }
@@ -89,13 +89,13 @@ impl Hashing {
             Function::Xxh64 | Function::Word => (HashFunction::Xxh64, 0, 0),
             Function::Int32 => (HashFunction::Int32, 0, 0),
             Function::Seeded(seed) => (HashFunction::Seeded, seed.spread(), 0),
-            // The host hashes under the seed what it hands over as hashes of 128 bits.
+            // The host applies the seed to the hashes of 128 bits that it passes on.
             Function::Wide(seed) => (HashFunction::Wide, 0, if class == KeyClass::Hashes128 { 0 } else { seed }),
         };
         KeySlice { spread, seed, ..KeySlice::new(keys, KeyKind::new(class, function)) }
     }
 
-    /// Whether the kernels that group keys by their hashes know this function.
+    /// Whether the kernels that group keys by hash support this function.
     pub const fn can_group(&self) -> bool {
         !matches!(self.function, Function::Int32 | Function::Wide(_) | Function::Word)
     }
@@ -154,7 +154,7 @@ pub(super) fn each<K: Key, T: Send>(keys: &[K], to: &mut [T], of: impl Fn(&K) ->
     }
 }
 
-/// Copies between slices of the same length on as many threads as it takes to keep up with the bus.
+/// Copies between slices of the same length, on enough threads to keep up with the bus.
 ///
 /// # Panics
 /// If they differ in length.

@@ -3,8 +3,8 @@
 //! A lane is a stream with memory of its own, on both sides of the bus. While the kernels of one lane run, the host
 //! fills the pinned memory of the other, and the copy engines move its data, in both directions at once.
 //!
-//! Each call makes its lanes and ends them; what they are made of, the device keeps: streams, device memory, and pinned
-//! memory, which is slow to allocate. So calls of any number of threads and structures share it.
+//! Each call makes its lanes and drops them. The device keeps their parts: streams, device memory, and pinned memory,
+//! which is slow to allocate. Calls of all threads and structures share them.
 
 use std::ops::Range;
 
@@ -122,7 +122,7 @@ impl<'d> Staging<'d> {
     /// 128 bits, and waits.
     ///
     /// # Errors
-    /// What the driver says of an allocation or a copy.
+    /// The driver's error of an allocation or a copy.
     pub fn gather<K: Key>(&self, keys: &[K], to: &mut DeviceVec<u64>) -> Result<KeySlice> {
         let class = self.hashing.class_of(keys);
         let chunk = self.chunk_of(keys.len());
@@ -148,7 +148,7 @@ impl<'d> Staging<'d> {
     /// integers are computed on the device, those of other keys on the host. `to` has room for one per key.
     ///
     /// # Errors
-    /// What the driver says of a copy or a launch.
+    /// The driver's error of a copy or a launch.
     ///
     /// # Safety
     /// - `gathered` is what `gather` returned for these keys.
@@ -208,7 +208,7 @@ impl Parts {
     }
 }
 
-/// A lane, and what is under way on it.
+/// A lane, and the copy in progress on it.
 struct Lane {
     lane: lane::Lane,
     /// Whose replies are under way.

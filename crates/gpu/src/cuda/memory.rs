@@ -11,7 +11,7 @@ use crate::error::{DriverCode, GpuError, Result};
 use crate::host;
 use crate::properties::MemoryInfo;
 
-/// Bytes that a memory pool takes from the driver at a time: what a pool holds after a first allocation of 4 bytes.
+/// Bytes that a memory pool takes from the driver at a time: the size of a pool after a first allocation of 4 bytes.
 const POOL_STEP: usize = 32 << 20;
 
 impl CudaDevice {

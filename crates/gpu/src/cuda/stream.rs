@@ -201,7 +201,7 @@ impl StreamRegistry {
         }
     }
 
-    /// Keeps a stream that its owner gives up; says whether there was room.
+    /// Keeps a stream that its owner drops; returns whether there was room.
     fn keep(&self, stream: Handle) -> bool {
         let streams = &mut *self.streams();
         let has_room = streams.kept.len() < MOST_KEPT;
@@ -236,7 +236,7 @@ impl StreamRegistry {
         }
     }
 
-    /// Makes `target` wait for what every live stream holds now.
+    /// Makes `target` wait for all work that the live streams hold now.
     pub(super) fn join_into(&self, target: Handle) -> Result<(), Failure> {
         let streams = self.streams();
         streams.live.iter().filter(|one| !one.is_idle).try_for_each(|one| join(one.stream, one.event, target))

@@ -65,7 +65,7 @@ pub struct DLTensor {
     pub byte_offset: u64,
 }
 
-/// A tensor, and how to give it back: the form without a version, which older libraries exchange.
+/// A tensor and its deleter: the form without a version, which older libraries exchange.
 #[repr(C)]
 #[derive(Debug)]
 pub struct DLManagedTensor {
@@ -87,7 +87,7 @@ pub struct DLPackVersion {
     pub minor: u32,
 }
 
-/// A tensor, and how to give it back.
+/// A tensor and its deleter.
 #[repr(C)]
 #[derive(Debug)]
 pub struct DLManagedTensorVersioned {

@@ -105,7 +105,7 @@ impl EmulatedStream {
     pub(crate) unsafe fn copy(&self, to: usize, source: &EmulatedDevice, from: usize, bytes: usize) -> Result<()> {
         let is_local = std::ptr::eq(&*self.device, source);
         self.queue(Work::Copy { to, from, bytes, is_local })?;
-        // The source's streams do not know of this copy, so its memory may be freed once this returns.
+        // The source's streams have no order with this copy, so its memory may be freed once this returns.
         if is_local { Ok(()) } else { self.synchronize() }
     }
 

@@ -158,7 +158,7 @@ impl fmt::Display for Whereabouts {
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FaultKind {
-    /// An access to elements that the handle or its buffer does not have.
+    /// An access to elements outside of the handle or its buffer.
     #[error("global memory out of bounds: {count} element(s) of {size} bytes at index {index} of {len}")]
     GlobalOutOfBounds {
         /// The first element's index.
@@ -263,7 +263,7 @@ pub enum FaultKind {
         /// Polls since the last write.
         polls: u64,
     },
-    /// Threads run, but none has made progress for as many steps as the configuration allows.
+    /// Threads run, but none has made progress for the number of steps that the configuration allows.
     #[error("livelock: {steps} steps without a thread that ended or a barrier that was passed")]
     Livelock {
         /// Scheduling steps taken.

@@ -36,7 +36,7 @@ struct ThreadClock {
     /// Knowledge at its last fence, at device and at any scope.
     fenced: Known,
     fenced_block: Known,
-    /// Up to when it knows the lanes of its warp, where warp barriers had partial masks.
+    /// Time up to which it knows the lanes of its warp, after warp barriers with partial masks.
     lanes: Option<Box<[Time; 32]>>,
 }
 
