@@ -60,16 +60,16 @@ pub mod batch {
 /// Bloom filters.
 #[cfg(any(feature = "bloom", warpset_folder = "bloom", feature = "filters"))]
 pub mod bloom {
+    pub mod batch_partition;
+    pub mod claims;
     #[cfg(any(
         not(target_arch = "nvptx64"),
         warpset_module = "bloom_blocked",
         warpset_module = "bloom_split_block",
         feature = "filters"
     ))]
-    pub mod ask;
-    pub mod claims;
-    pub mod parts;
-    pub mod recent;
+    pub mod device_query;
+    pub mod recent_hashes;
     pub mod sectors;
 
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "bloom_blocked"))]
@@ -176,7 +176,7 @@ pub mod quotient {
     /// Kernels for the slots of the rank-and-select quotient filter.
     pub mod rank_select {
         #[cfg(any(not(target_arch = "nvptx64"), feature = "filters"))]
-        pub mod ask;
+        pub mod device_query;
         pub mod extract_tile;
         pub mod form;
         #[cfg(feature = "bodies")]

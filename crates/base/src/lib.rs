@@ -30,6 +30,8 @@ pub mod parallel;
 pub mod processor;
 pub mod sort;
 pub mod stencil;
+#[doc(hidden)]
+pub mod testing;
 pub mod words;
 
 #[cfg(target_endian = "big")]

@@ -11,8 +11,8 @@
 
 #![cfg_attr(target_arch = "nvptx64", no_std, feature(abi_ptx))]
 
-use warpset_kernels::bloom::ask::{BlockedQuery, SplitBlockQuery};
-use warpset_kernels::quotient::rank_select::ask::RankSelectQuery;
+use warpset_kernels::bloom::device_query::{BlockedQuery, SplitBlockQuery};
+use warpset_kernels::quotient::rank_select::device_query::RankSelectQuery;
 use warpset_kernels::{by_key_kernels, operators::Operator, reduce_kernels};
 use warpset_simt::{Global, GlobalMut, atomic, kernel, thread};
 

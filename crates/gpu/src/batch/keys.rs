@@ -119,7 +119,7 @@ pub(super) mod sealed {
         ///
         /// # Safety
         /// That of [`DeviceKeys::kernel_keys`].
-        unsafe fn for_each_part<E: From<GpuError>>(
+        unsafe fn for_each_chunk<E: From<GpuError>>(
             &self,
             hashing: &Hashing,
             stream: &Stream,

@@ -57,7 +57,7 @@ pub(super) mod sealed {
         ///
         /// # Safety
         /// That of [`DeviceKeys128::kernel_keys`].
-        unsafe fn for_each_part<E: From<GpuError>>(
+        unsafe fn for_each_chunk<E: From<GpuError>>(
             &self,
             seed: u64,
             stream: &Stream,

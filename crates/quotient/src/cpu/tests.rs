@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use warpset_base::testing::tier;
 use warpset_core::hash::mix;
 use warpset_core::quotient::rank_select::counters;
 use warpset_core::quotient::slots::Container;
@@ -326,7 +327,7 @@ fn wide() -> impl Strategy<Value = (Layout, Vec<Op>)> {
 
 proptest! {
     // The environment may ask for fewer cases.
-    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.min(200), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.min(tier(64, 200)), ..ProptestConfig::default() })]
 
     #[test]
     fn tiny_filters_behave_like_multisets((layout, ops) in tiny()) {

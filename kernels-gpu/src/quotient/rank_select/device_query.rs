@@ -1,5 +1,5 @@
 //! What one thread of a kernel asks of a rank-and-select quotient filter in device memory, for kernels of others
-//! (feature `filters`): as [`bloom::ask`](crate::bloom::ask) does of Bloom filters, with the functions that the kernels
+//! (feature `filters`): as [`bloom::device_query`](crate::bloom::device_query) does of Bloom filters, with the functions that the kernels
 //! here use.
 
 use warpset_core::bits::lowest;
