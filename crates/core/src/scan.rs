@@ -179,7 +179,7 @@ impl<O: Operator> Operator for ByRun<O> {
 /// The function `y -> max(floor, y + add)` of a number `y` that is not negative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lift<T> {
-    /// The least that it gives.
+    /// Lower bound of the result.
     pub floor: T,
     /// Amount that is added.
     pub add: T,
