@@ -115,9 +115,9 @@ next_slot! { u32 u64 }
 /// shifts.
 pub struct SaturatingSum;
 
-/// `w[i] = max(0, w[i - 1] + service[i] - gap[i])`: waiting times of customers in a queue with one server (Lindley, "The
-/// theory of queues with a single server", 1952). An item is `[service, gap]`: the service time of the customer before,
-/// and the time between the arrivals of both.
+/// `w[i] = max(0, w[i - 1] + service[i] - gap[i])`: waiting times of customers in a queue with one server (Lindley,
+/// "The theory of queues with a single server", 1952). An item is `[service, gap]`: the service time of the customer
+/// before, and the time between the arrivals of both.
 pub struct Lindley;
 
 macro_rules! sums {

@@ -1,8 +1,8 @@
 //! The race detector: happens-before by barriers, warp barriers, release and acquire.
 //!
-//! Two accesses to a word by different threads, at least one a write and not both atomic, are a race unless one happened
-//! before the other. The order in which this run executed them does not matter: the detector finds a missing barrier
-//! even if the schedule hid it.
+//! Two accesses to a word by different threads, at least one a write and not both atomic, are a race unless one
+//! happened before the other. The order in which this run executed them does not matter: the detector finds a missing
+//! barrier even if the schedule hid it.
 use super::clock::{Known, Subject, Time, join};
 use super::fault::CallSite;
 use super::shadow::{Record, Shadow};

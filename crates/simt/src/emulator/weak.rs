@@ -1,9 +1,9 @@
 //! Weak memory: relaxed stores that arrive late, and relaxed loads of old values.
 //!
-//! A relaxed store or reduction may wait in a buffer until its thread fences or passes a barrier, until the launch ends,
-//! or until the scheduler commits it. Stores to different words may be committed in any order. A relaxed load may return
-//! the value before one of the last few changes, if its thread has not fenced since and has seen no newer value of that
-//! word.
+//! A relaxed store or reduction may wait in a buffer until its thread fences or passes a barrier, until the launch
+//! ends, or until the scheduler commits it. Stores to different words may be committed in any order. A relaxed load may
+//! return the value before one of the last few changes, if its thread has not fenced since and has seen no newer value
+//! of that word.
 use super::engine::ThreadRef;
 use super::memory::Region;
 use super::races::Released;
