@@ -56,7 +56,7 @@ const CHECKSUM_AT: usize = 120;
 /// Reading from a stream grows the memory from this size on, so that a header alone cannot make it large.
 const FIRST_READ_BYTES: u64 = 1 << 20;
 
-/// Words from this many bytes on are asked for at random, so that they belong into huge pages.
+/// Size in bytes from which on words use huge pages, because they are accessed at random.
 const HUGE_BYTES: u64 = 1 << 25;
 
 /// A structure that can be saved: words, and parameters that determine their number and meaning.
@@ -461,7 +461,7 @@ mod tests {
         assert!(old.to_string().contains("version 1") && old.to_string().contains("version 2"), "{old}");
         assert_eq!(Header::parse(&header.to_bytes(next), next).unwrap(), header);
         assert_eq!(Header::parse(&header.to_bytes(second), second).unwrap(), header);
-        // A version says nothing about other structures.
+        // A version belongs to one structure.
         let other = Header::parse(&header.to_bytes(next), second).unwrap_err();
         let FileError::WrongStructure { expected, found } = other else { panic!("{other}") };
         assert_eq!([expected.number, found.number], [8, 7]);

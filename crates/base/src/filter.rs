@@ -233,14 +233,14 @@ pub trait Insert: Filter {
     /// The errors of the backend.
     fn clear(&mut self) -> Result<(), Self::Error>;
 
-    /// Adds what another filter with the same parameters holds.
+    /// Adds the contents of another filter with equal parameters.
     ///
     /// # Errors
     /// Filters that differ in a parameter, and the errors of the backend.
     fn merge(&mut self, other: &Self) -> Result<(), Self::Error>;
 }
 
-/// A filter that can say, while it inserts, which keys it did not hold.
+/// A filter that reports, during an insertion, which keys it did not contain.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot say, while it inserts, which keys are new",
     note = "use `SplitBlockBloom`, `BlockedBloom`, `RaoBloom`, `StandardQuotientFilter` or `RankSelectQuotientFilter`"

@@ -114,8 +114,8 @@ pub fn map<T: Send, R: Send>(parts: impl IntoIterator<Item = T>, task: impl Fn(T
     results
 }
 
-/// Runs `task` with each part, in no order, and returns the error of the first part in their order that failed, if any
-/// did. The others run all the same.
+/// Runs `task` with each part, in no order, and returns the error of the first part, in order, that failed. All parts
+/// run, also after an error.
 ///
 /// # Errors
 /// The errors of `task`.

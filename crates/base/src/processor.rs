@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use warpset_core::bits::Select;
 
-/// Whether counting, scanning and shifting bits take one instruction each: BMI1, BMI2, LZCNT and POPCNT. One load, as
-/// lookups of single keys ask too.
+/// Whether counting, scanning and shifting bits take one instruction each: BMI1, BMI2, LZCNT and POPCNT. Costs one
+/// load, so that lookups of single keys can call it.
 #[inline]
 pub fn has_bit_instructions() -> bool {
     #[cfg(target_arch = "x86_64")]

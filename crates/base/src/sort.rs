@@ -135,7 +135,7 @@ fn counts<T: Copy, R: Rank>(items: &[T], shift: u32, rank: &impl Fn(T) -> R) -> 
     counts
 }
 
-/// Writes the items in the order of the digit at `shift`; says where each digit ends.
+/// Writes the items in the order of the digit at `shift`; returns the end of each digit's items.
 fn split<T, R, F>(items: &[T], into: &mut [T], shift: u32, rank: &F) -> Vec<usize>
 where
     T: Copy + Send + Sync,
@@ -168,7 +168,7 @@ where
     ends
 }
 
-/// Sorts by the lowest `bits`, on this thread; says where the result is.
+/// Sorts by the lowest `bits`, on this thread; returns the place of the result.
 fn by_digits<T: Copy, R: Rank>(here: &mut [T], there: &mut [T], bits: u32, rank: &impl Fn(T) -> R) -> Home {
     if here.len() < FEW {
         return few(here, there, rank);

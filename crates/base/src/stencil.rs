@@ -97,7 +97,7 @@ fn tasks(len: usize) -> impl Iterator<Item = Range<usize>> {
 /// Gathers the keys that `stencil` selects, at 8 bytes of memory each.
 ///
 /// # Errors
-/// Unless it says something for each key.
+/// If the stencil covers another number of keys.
 pub(crate) fn select<'k, K: Sync>(
     keys: &'k [K],
     stencil: &(impl Stencil + ?Sized),

@@ -82,7 +82,7 @@ impl Assembler {
     /// Assembles `ptx` for `architecture` (`sm_90`). `name` is for messages.
     ///
     /// # Errors
-    /// [`Error::DoesNotAssemble`] with what `ptxas` says; [`Error::Io`] if it does not run.
+    /// [`Error::DoesNotAssemble`] with the message of `ptxas`; [`Error::Io`] if it does not run.
     pub fn assemble(&self, name: &str, ptx: &str, architecture: &str) -> Result<Assembled, Error> {
         tools::in_scratch(|folder| {
             let (input, output) = (folder.join(format!("{name}.ptx")), folder.join("out.cubin"));

@@ -19,8 +19,8 @@ use crate::{
     toolchain::{DeviceToolchain, NoDeviceToolchain},
 };
 
-/// The environment variable by which whoever builds asks for a new build: `compile`. Unset or `auto`: PTX that is
-/// checked in and matches its sources is taken as it is.
+/// Environment variable that requests a new build: `compile`. Unset or `auto`: PTX that is checked in and matches its
+/// sources is used unchanged.
 pub const PTX_VARIABLE: &str = "WARPSET_PTX";
 
 /// Compiles a crate of kernels to PTX. See the [crate's documentation](crate) for a build script.

@@ -96,7 +96,7 @@ pub(crate) fn remedies(findings: &[Finding]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Finds every slip in `ptx` that its kernel does not ask for.
+/// Finds every slip in `ptx` that its kernel does not permit.
 pub fn lint(ptx: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (kernel, lines) in by_kernel(ptx) {
@@ -114,7 +114,7 @@ pub fn lint(ptx: &str) -> Vec<Finding> {
     findings
 }
 
-/// Whether `kernel` asks in `ptx` for what `rule` forbids.
+/// Whether `kernel` permits in `ptx` what `rule` forbids.
 pub fn allows(ptx: &str, kernel: &str, rule: &str) -> bool {
     by_kernel(ptx)
         .iter()

@@ -40,7 +40,7 @@ pub enum Stale {
     /// The file cannot be read.
     #[error("it cannot be read: {0}")]
     Unreadable(io::Error),
-    /// The environment asks for a new build.
+    /// The environment requests a new build.
     #[error("the environment asks for a new build")]
     Asked,
 }

@@ -132,7 +132,8 @@ impl CudaArrayInterface {
     /// [`GpuError::ForeignArray`] names the field that does not fit. Those of [`AdoptedMemory::new`].
     ///
     /// # Safety
-    /// - What [`AdoptedMemory::new`] asks: the array lives as long as `'a`, and other accesses are ordered with ours.
+    /// - The conditions of [`AdoptedMemory::new`]: the array stays allocated during `'a`, and other accesses are
+    ///   ordered with ours.
     /// - If `data.1` is set, nothing is written through [`AdoptedMemory::as_mut_slice`].
     pub unsafe fn adopt<'a, T: ArrayItem>(&self, device: &Device) -> Result<AdoptedMemory<'a, T>> {
         let expected = typestr_of::<T>();

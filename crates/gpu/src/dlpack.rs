@@ -407,7 +407,7 @@ impl<T: ArrayItem> DeviceVec<T> {
     }
 }
 
-/// A vector in device memory that other libraries use too, by DLPack or the CUDA array interface. Clones are the same
+/// A vector in device memory that other libraries use too, by DLPack or the CUDA array interface. Clones share the
 /// vector; its memory is freed when the last clone and the last tensor are gone, after all work on the device.
 ///
 /// ```

@@ -1,4 +1,4 @@
-//! Operations that fail because a test wants them to.
+//! Operations that fail on a test's request.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(crate) fn fail_after(operations: Option<usize>) -> Option<usize> {
     before.map(|left| left.load(Ordering::Relaxed)).filter(|&left| left != NONE)
 }
 
-/// Whether the operation that asks is the one.
+/// Whether the calling operation is the one to fail.
 pub(crate) fn strikes() -> bool {
     let less = |left: usize| (left != NONE).then(|| left.checked_sub(1).unwrap_or(NONE));
     let take = |left: &Left| left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less) == Ok(0);

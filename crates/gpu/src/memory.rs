@@ -93,7 +93,7 @@ impl Memory {
         self.address
     }
 
-    /// Lets `stream` use this memory: it must be of the same device, and comes after the allocation.
+    /// Lets `stream` use this memory: checks that it is of this device, and orders it after the allocation.
     pub(crate) fn prepare_for(&self, stream: &Stream, operation: &'static str) -> Result<()> {
         stream.device().expect_same(&self.device, operation)?;
         self.order_behind_home(stream)
@@ -111,7 +111,7 @@ impl Memory {
         }
     }
 
-    /// Whether it is freed in the order of `stream`, which alone has used it as far as we saw.
+    /// Whether the memory is freed in the order of `stream`, and no other stream has used it by a call of this crate.
     pub(crate) fn follows(&self, stream: &Stream) -> bool {
         let whole = self.whole();
         whole.home.as_ref() == Some(stream) && !whole.foreign.load(Ordering::Relaxed)

@@ -128,8 +128,8 @@ impl Stream {
         }
     }
 
-    /// Whether the stream runs beside the legacy default stream, as asked of the driver. Always so for streams of this
-    /// crate; one that was adopted is as its owner made it.
+    /// Whether the stream runs beside the legacy default stream, according to the driver. Always true for streams of
+    /// this crate; an adopted one keeps its owner's setting.
     ///
     /// # Errors
     /// [`GpuError::Driver`] with the driver's code.
@@ -141,7 +141,7 @@ impl Stream {
         }
     }
 
-    /// Moves `event` to the end of what this stream holds now.
+    /// Moves `event` to the end of the work that this stream holds now.
     ///
     /// # Errors
     /// [`GpuError::OtherDevice`] if the event is another device's; [`GpuError::Driver`] with the driver's code.
@@ -404,7 +404,7 @@ impl Stream {
     }
 
     /// Queues a copy between device slices of the same length. The source may be on another device of the same kind;
-    /// then this stream waits for nothing there: synchronise first, or [`wait`](Self::wait).
+    /// then this stream does not wait for that device: synchronise first, or [`wait`](Self::wait).
     ///
     /// # Errors
     /// [`GpuError::LengthMismatch`]; [`GpuError::OtherDevice`] if the target lies on another device than the stream;

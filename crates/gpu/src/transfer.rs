@@ -91,8 +91,7 @@ pub(crate) fn upload_large<T: Pod>(stream: &Stream, from: &[T], to: DeviceSliceM
     upload_parts(stream, vec![vec![(from, to)]], |_| Ok(()))
 }
 
-/// Copies at least [`LARGE`] bytes to the host, to a slice of the same length, after what `stream` holds now, and
-/// waits.
+/// Copies at least [`LARGE`] bytes to the host, to a slice of that length, after the work of `stream`, and waits.
 ///
 /// # Errors
 /// A failed copy or allocation; then a part of `to` may have been written.
@@ -158,7 +157,8 @@ fn download_in_chunks<T: Pod>(
         let mut places = [None, None];
         for (i, to) in to.chunks_mut(chunk).enumerate() {
             hand_over(&mut lanes[i % 2], &mut places[i % 2])?;
-            // SAFETY: the memory is there when `ready` has passed, and borrowed until all lanes have been waited for.
+            // SAFETY: the memory is allocated when `ready` has passed, and borrowed until all lanes have been waited
+            // for.
             unsafe { lanes[i % 2].fetch_from(from.slice(at..at + to.len()))? };
             at += to.len();
             places[i % 2] = Some(to);

@@ -69,9 +69,11 @@ struct Filling<'h> {
 /// The first byte of pinned memory.
 struct Memory(NonNull<u8>);
 
-// SAFETY: a slot is written by the one thread that has begun its piece, and read once that says so.
+// SAFETY: a slot is written by the one thread that has begun its piece, and read after that thread has set the piece's
+// flag.
 unsafe impl Send for Memory {}
-// SAFETY: threads access disjoint slots: each belongs to the thread that has begun its piece, until it says so.
+// SAFETY: threads access disjoint slots: a slot belongs to the thread that has begun its piece, until that thread sets
+// the piece's flag.
 unsafe impl Sync for Memory {}
 
 impl Filling<'_> {
@@ -81,7 +83,7 @@ impl Filling<'_> {
         let free = self.pieces.len().min(self.crossed.load(Ordering::Acquire) + self.slots);
         let begun = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |i| (i < free).then_some(i + 1));
         let Ok(i) = begun else { return false };
-        // SAFETY: the slot has room for any piece. What was there before has crossed the bus, and no other thread has
+        // SAFETY: the slot has room for any piece. Its earlier contents have crossed the bus, and no other thread has
         // begun this piece.
         unsafe { copy_past_caches(self.pieces[i].from, self.slot(memory, i)) };
         self.is_there[i].store(true, Ordering::Release);

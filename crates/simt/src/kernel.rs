@@ -52,7 +52,7 @@ impl core::fmt::Display for Dim3 {
 pub struct LaunchBounds {
     /// No block has more threads.
     pub max_threads: u32,
-    /// Blocks that shall fit on a multiprocessor at once; 0 where nothing is asked.
+    /// Blocks that have to fit on a multiprocessor at once; 0 if there is no such demand.
     pub min_blocks: u32,
 }
 
@@ -61,7 +61,7 @@ pub struct LaunchBounds {
 pub struct KernelInfo {
     /// The entry's name in the PTX.
     pub name: &'static str,
-    /// The module whose PTX has it.
+    /// The module that contains the kernel.
     pub module: &'static Module,
     /// The kernel's launch bounds, if it states any.
     pub launch_bounds: Option<LaunchBounds>,

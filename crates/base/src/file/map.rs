@@ -1,4 +1,4 @@
-//! Files that are mapped into memory, and asked where they lie.
+//! Files that are mapped into memory, and queried in place.
 
 use std::fs::{self, File};
 use std::io;
@@ -26,7 +26,7 @@ impl<T: Pod> MappedWords<T> {
     /// # Safety
     /// No process changes or truncates the file while the words are in use.
     pub unsafe fn open(path: &Path) -> Result<MappedWords<T>, FileError> {
-        // Asked before the file is opened, because opening a pipe waits for its other end.
+        // Checked before the file is opened, because opening a pipe waits for its other end.
         if !fs::metadata(path)?.is_file() {
             let why = "only regular files can be mapped: read it with `load` or `read_from`";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why).into());
@@ -74,7 +74,7 @@ pub unsafe fn map<S: Saved>(path: &Path, verified: bool) -> Result<InMap<S>, S::
 /// Defines the type of a [`Saved`] structure in a memory-mapped file, with its `view` and `layout`, and gives the
 /// structure the functions that open it.
 ///
-/// The documentation of `fn map` precedes what it says of every structure.
+/// The documentation of `fn map` precedes the text for all structures.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! mapped {

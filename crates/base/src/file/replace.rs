@@ -182,7 +182,7 @@ fn create_part(target: &Path) -> io::Result<(File, PathBuf)> {
     Err(ErrorKind::AlreadyExists.into())
 }
 
-/// Removes the parts of `path` that other processes have abandoned, but for the files that `keep` wants.
+/// Removes the parts of `path` that other processes have abandoned, except the files that `keep` selects.
 pub(super) fn remove_abandoned(path: &Path, keep: impl Fn(&Path) -> bool) -> io::Result<()> {
     let Some(target) = target(path)? else { return Ok(()) };
     let Some(name) = target.file_name() else { return Ok(()) };

@@ -102,7 +102,7 @@ mod tests {
             let has = |at: usize| words[at / 64] >> (at % 64) & 1 == 1;
             for from in (0..=BITS).step_by(step) {
                 for to in (0..=BITS).step_by(step) {
-                    // Panics if a word is asked for that holds no bit of the range.
+                    // Panics if a word without a bit of the range is requested.
                     let word = |index: u64| {
                         assert!(index * 64 < to as u64 && (index + 1) * 64 > from as u64);
                         words[index as usize]

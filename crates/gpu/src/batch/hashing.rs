@@ -85,7 +85,7 @@ impl Hashing {
     /// Describes keys of a class for the kernels that hash them.
     pub fn key_slice<T>(&self, class: KeyClass, keys: Global<T>) -> KeySlice {
         let (function, spread, seed) = match self.function {
-            // Kernels of structures that take words do not ask for the function.
+            // Kernels of structures that take words do not use the function.
             Function::Xxh64 | Function::Word => (HashFunction::Xxh64, 0, 0),
             Function::Int32 => (HashFunction::Int32, 0, 0),
             Function::Seeded(seed) => (HashFunction::Seeded, seed.spread(), 0),
@@ -145,7 +145,7 @@ fn word_of<K: Key + ?Sized>(key: &K) -> u64 {
     key.word().unwrap_or_else(|| key.xxh64())
 }
 
-/// Writes what `of` makes of each key. The calling thread alone takes few keys.
+/// Writes the result of `of` for each key. The calling thread alone handles few keys.
 pub(super) fn each<K: Key, T: Send>(keys: &[K], to: &mut [T], of: impl Fn(&K) -> T + Sync) {
     if keys.len() <= FEW {
         to.iter_mut().zip(keys).for_each(|(to, key)| *to = of(key));

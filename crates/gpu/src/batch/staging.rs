@@ -67,7 +67,7 @@ pub struct Chunk<'l> {
     pub range: Range<usize>,
     /// The keys as kernels take them.
     pub keys: KeySlice,
-    /// Their string hashes, if the structure wants some.
+    /// String hashes of the keys, if the structure uses them.
     pub string_hashes: Option<Global<u32>>,
     /// Destination of the replies; no other work uses this memory.
     pub replies: GlobalMut<u64>,
@@ -144,7 +144,7 @@ impl<'d> Staging<'d> {
         Ok(self.hashing.key_slice(class, to.slice(..first_word).global()))
     }
 
-    /// Brings the string hashes of keys that [`Staging::gather`] has brought, if the structure wants them: those of
+    /// Writes the string hashes of keys that [`Staging::gather`] has brought, if the structure uses them: those of
     /// integers are computed on the device, those of other keys on the host. `to` has room for one per key.
     ///
     /// # Errors
@@ -190,7 +190,7 @@ impl<'d> Staging<'d> {
     }
 }
 
-/// The parts of a lane's memory: keys, then string hashes, then replies. The same on both sides of the bus.
+/// Parts of a lane's memory: keys, then string hashes, then replies. The layout is equal on both sides of the bus.
 struct Parts {
     class: KeyClass,
     has_strings: bool,
@@ -211,7 +211,7 @@ impl Parts {
 /// A lane, and the copy in progress on it.
 struct Lane {
     lane: lane::Lane,
-    /// Whose replies are under way.
+    /// Range of the keys with replies under way.
     waiting: Option<Range<usize>>,
 }
 

@@ -21,7 +21,7 @@ const NO_DRIVER: c_uint = 100;
 /// Result code of a function that this driver lacks: `CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER`.
 const NO_FUNCTION: c_uint = 36;
 
-/// Declares driver functions: a table of their addresses, and a function of the same name for each.
+/// Declares driver functions: a table of their addresses, and one function of that name each.
 macro_rules! driver_functions {
     ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?);)*) => {
         /// The addresses; `None` where this driver is older than the function.

@@ -35,7 +35,7 @@ impl Library {
         if !is_whole(container) {
             return Err(Failure { call: "cuLibraryLoadData", code: DriverCode::INVALID_IMAGE });
         }
-        // SAFETY: a container that is as long as its header says.
+        // SAFETY: the container is whole: its length agrees with its header.
         unsafe { Self::load(container.as_ptr().cast()) }.map_err(|(failure, _)| failure)
     }
 
@@ -87,8 +87,8 @@ impl Library {
     }
 }
 
-/// Whether a container is as long as its header says: a magic number, version and header length, then the length of
-/// what follows.
+/// Whether the length of a container agrees with its header: a magic number, version and header length, then the length
+/// of the rest.
 fn is_whole(container: &[u8]) -> bool {
     const MAGIC: [u8; 4] = 0xba55_ed50u32.to_le_bytes();
     let Some((header, rest)) = container.split_first_chunk::<16>() else { return false };

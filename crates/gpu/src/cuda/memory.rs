@@ -186,8 +186,8 @@ impl CudaStream {
     pub(crate) fn free(&self, address: Address) {
         self.device.enter_to_drop();
         if self.device.pool.is_some() {
-            // SAFETY: the address came from the pool; only this stream has used it, or the caller says otherwise
-            // and frees through the device.
+            // SAFETY: the address came from the pool; only this stream has used it, because memory that others have
+            // used is freed through the device.
             unsafe { binding::cuMemFreeAsync(address, self.raw) };
         } else {
             self.device.free_behind_everything(address);

@@ -196,7 +196,7 @@ impl StreamRegistry {
         let live = &mut self.streams().live;
         if let Some(i) = live.iter().position(|one| one.stream == stream) {
             let Live { event, .. } = live.swap_remove(i);
-            // SAFETY: ours, and no one else knows it; waits already queued keep what they need.
+            // SAFETY: the stream is ours, and its handle has no other copy; waits already queued keep what they need.
             unsafe { binding::cuEventDestroy_v2(event) };
         }
     }

@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 
 /// The major version of the structures here.
 pub const DLPACK_MAJOR_VERSION: u32 = 1;
-/// The minor version of what this crate writes.
+/// Minor version that this crate writes.
 pub const DLPACK_MINOR_VERSION: u32 = 3;
 /// The flag of a tensor that must not be written.
 pub const DLPACK_FLAG_BITMASK_READ_ONLY: u64 = 1;

@@ -113,7 +113,7 @@ impl Deferred {
         number as u32
     }
 
-    /// Gives a stream up. What it holds is still executed.
+    /// Drops a stream. Its queued work is still executed.
     pub(super) fn close(&self, stream: u32) {
         self.state().queues[stream as usize].has_owner = false;
     }
@@ -138,12 +138,12 @@ impl Deferred {
         state.settle(device);
     }
 
-    /// Returns the end of what a stream holds.
+    /// Returns the end of the work of a stream.
     pub(super) fn end(&self, stream: u32) -> Point {
         self.state().end(stream)
     }
 
-    /// Makes what `stream` is given from now on wait for a point of the same device.
+    /// Makes later work on `stream` wait for a point of this device.
     pub(super) fn wait(&self, device: &EmulatedDevice, stream: u32, point: Point) {
         let state = &mut *self.state();
         state.wait(stream, point);
@@ -270,7 +270,7 @@ impl State {
             let operation = Operation { name: work.name(), stream, time, known };
             let perform = || device.perform(work, Some(&operation)).err();
             self.failed = if std::thread::panicking() {
-                // Kernels run on threads that do not panic; a test that fails waits here when it drops what it has.
+                // Kernels run on threads that do not panic; a failing test waits here for its queued work.
                 std::thread::scope(|scope| scope.spawn(perform).join()).unwrap_or_default()
             } else {
                 perform()

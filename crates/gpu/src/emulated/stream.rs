@@ -31,7 +31,7 @@ impl EmulatedStream {
         }
     }
 
-    /// Returns the end of what this stream holds; `None` if it never holds anything.
+    /// Returns the end of this stream's work; `None` if it never has any.
     pub(crate) fn end(&self) -> Option<Point> {
         Some(self.device.deferred.as_ref()?.end(self.number?))
     }

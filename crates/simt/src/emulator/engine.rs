@@ -79,7 +79,7 @@ pub struct Engine {
 /// Policy for drawing the next thread. Every ready thread has a chance in all of them.
 #[derive(Clone, Copy, Debug)]
 enum Policy {
-    /// Each with the same probability.
+    /// Each with equal probability.
     Uniform,
     /// Mostly the one that became ready last: threads run far ahead of each other.
     LatestFirst,

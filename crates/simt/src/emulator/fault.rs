@@ -191,7 +191,7 @@ pub enum FaultKind {
         offset: u32,
         /// Bytes accessed.
         size: usize,
-        /// Bytes of shared memory that the launch asked for.
+        /// Requested bytes of shared memory.
         shared_bytes: u32,
     },
     /// An address that is not a multiple of the access's size.
@@ -238,7 +238,7 @@ pub enum FaultKind {
         /// The lane.
         lane: u32,
     },
-    /// Two threads accessed the same word, one of them writing, with nothing that orders them.
+    /// Two threads accessed one word, one of them writing, with nothing that orders them.
     #[error("race on {space} memory, byte {byte}: {mine} here; unordered {theirs} by {other}")]
     Race {
         /// Memory of the access.
@@ -252,7 +252,7 @@ pub enum FaultKind {
         /// Who made it.
         other: Other,
     },
-    /// Two operations of different streams accessed the same byte, one of them writing, with nothing that orders them.
+    /// Two operations of different streams accessed one byte, one of them writing, with nothing that orders them.
     #[error("operations without order: {0}")]
     Unordered(Box<Unordered>),
     /// All threads wait, and nothing that they wait for can happen any more.

@@ -43,7 +43,7 @@ pub fn collective(op: Collective, mask: u32, value: u64, operand: u32) -> u64 {
     }
 }
 
-/// Whether two places are one; most often they are the same reference.
+/// Whether two places are equal; most often they are one reference.
 fn same_place(a: CallSite, b: CallSite) -> bool {
     std::ptr::eq(a, b) || a == b
 }

@@ -109,7 +109,7 @@ impl Config {
     }
 }
 
-/// Most bytes of shared memory a block may ask for: that of compute capability 9.0.
+/// Most bytes of shared memory per block: the limit of compute capability 9.0.
 pub const MAX_SHARED_BYTES: u32 = 227 << 10;
 
 /// Most threads of a block.
