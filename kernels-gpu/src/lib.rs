@@ -176,11 +176,11 @@ pub mod quotient {
     pub mod rank_select {
         #[cfg(any(not(target_arch = "nvptx64"), feature = "filters"))]
         pub mod ask;
+        pub mod extract_tile;
         pub mod form;
         #[cfg(feature = "bodies")]
         pub mod runs;
         pub mod search;
-        pub mod take_apart;
 
         #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_rank_select_build"))]
         pub mod build;
