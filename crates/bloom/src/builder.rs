@@ -1,4 +1,4 @@
-//! From what a user wants to a layout: capacity with a rate, bits per key, or a memory limit.
+//! From settings to a layout: capacity with a rate, bits per key, or a memory limit.
 
 use warpset_core::bloom::blocked;
 
@@ -83,7 +83,8 @@ impl Size {
 
 macro_rules! size_setters {
     () => {
-        /// Sets the rate of false positives once all keys are in. Default: 0.01, or what the memory limit allows.
+        /// Sets the rate of false positives with all keys inserted. Default: 0.01, or the rate that the memory limit
+        /// allows.
         pub fn fpr(mut self, fpr: f64) -> Self {
             self.size.fpr = Some(fpr);
             self
@@ -107,7 +108,7 @@ macro_rules! size_setters {
 mod rao;
 pub use rao::RaoBuilder;
 
-/// A builder of any Bloom filter whose parameters are known already; its layout `L` says which filter.
+/// A builder of any Bloom filter with known parameters; its layout `L` selects the filter.
 ///
 /// ```
 /// use warpset_bloom::{Builder, SplitBlockLayout};

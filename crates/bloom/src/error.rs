@@ -174,7 +174,7 @@ pub enum Error {
         /// Bytes of an integer that this filter hashes.
         bytes: u32,
     },
-    /// Words that are not as many as the parameters say.
+    /// Number of words that differs from the parameters'.
     #[error(
         "{found} words of 32 bits, where a filter with these parameters has {needed}: pass all of them, and no others"
     )]

@@ -77,7 +77,7 @@ pub(crate) mod engine {
 
     /// The inner loops of a layout on the CPU.
     pub trait Engine: Sized {
-        /// All that the loops need to know of a key.
+        /// Everything that the loops need of a key.
         type Probe: Copy + Default + Send + Sync;
 
         /// A word of 32 bits as queries read it.
@@ -118,7 +118,7 @@ pub(crate) mod engine {
         /// Merges `blocks` neighbouring blocks into one, for folding by `factor`: which old blocks make new block
         /// `new`.
         fn folded(&self, factor: u64) -> Result<Self, Error>;
-        /// Returns the old block that is the `part`-th of those that make `new` (`part < factor`) of the folded layout.
+        /// Returns the `part`-th of the old blocks that make block `new` of the folded layout; `part < factor`.
         fn folded_from(&self, new: u64, part: u64, factor: u64) -> u64;
         /// Returns the probability that a random key's bits in this block (one bucket) are all set.
         fn block_rate(&self, block: &[Self::Word]) -> f64;

@@ -227,7 +227,7 @@ pub fn rao_bucket_fpr(fpr: f64, choices: u32) -> f64 {
     -((-fpr).ln_1p() / choices as f64).exp_m1()
 }
 
-/// Returns the rate of a query of `choices` buckets, each of which answers wrongly with rate `bucket_fpr` (Table 2).
+/// Returns the rate of a query of `choices` buckets that each answer wrongly with rate `bucket_fpr` (Table 2).
 pub fn rao_query_fpr(bucket_fpr: f64, choices: u32) -> f64 {
     -((-bucket_fpr).ln_1p() * choices as f64).exp_m1()
 }

@@ -1,5 +1,5 @@
-//! Apache Spark's Bloom filter, whose bytes `bloom_filter_agg` gives and `might_contain` takes: read, asked and filled
-//! where they lie.
+//! Apache Spark's Bloom filter, in the bytes that `bloom_filter_agg` returns and `might_contain` takes: queried and
+//! filled in place.
 //!
 //! A classic filter: `k` bits per key anywhere in it, from two hashes by MurmurHash3 of 32 bits. All numbers are
 //! big-endian.
@@ -68,7 +68,7 @@ impl SparkVersion {
     }
 }
 
-/// The two hashes of 32 bits by which Spark's filters know a key: the first one in the upper half.
+/// The two hashes of 32 bits that Spark's filters use of a key: the first one in the upper half.
 ///
 /// ```
 /// use warpset_bloom::{SparkBloom, SparkVersion};
@@ -252,7 +252,7 @@ impl<'a> SparkBloomView<'a> {
         });
     }
 
-    /// Returns the rate of false positives of the filter as it is: the fraction of set bits to the power of `k`.
+    /// Returns the current rate of false positives: the fraction of set bits to the power of `k`.
     pub fn fpr(&self) -> f64 {
         let ones: u64 = self.words.iter().map(|word| u64::from(u64::from_be_bytes(*word).count_ones())).sum();
         (ones as f64 / self.parameters.bits.get() as f64).powi(self.parameters.hashes as i32)
@@ -387,8 +387,8 @@ impl SparkBuilder {
         self
     }
 
-    /// Bits of the filter, in place of a rate: the last argument of Spark's `bloom_filter_agg(x, keys, bits)`. Rounded
-    /// up to words of 64 bits, and to one of them. Default: what the rate takes.
+    /// Sets the bits of the filter in place of a rate: the last argument of Spark's `bloom_filter_agg(x, keys, bits)`.
+    /// Rounded up to words of 64 bits, at least one. Default: the bits that the rate requires.
     pub fn bits(mut self, bits: u64) -> Self {
         self.bits = Some(bits);
         self

@@ -22,9 +22,9 @@ pub mod hash;
 
 pub use graph::Graph;
 
-/// Slots of a shard at most: as many as a thread block has in shared memory, with what peeling needs.
+/// Most slots of a shard: its state fits in the shared memory of a thread block.
 pub const SHARD_SLOTS: u32 = 1 << 14;
 /// Rounds after which a shard is given up, under one seed: about three times what any has been seen to take.
 pub const SHARD_ROUNDS: u32 = 1 << 10;
-/// Seeds of a shard: what a byte can say.
+/// Seeds of a shard: the values of a byte.
 pub const SHARD_SEEDS: u32 = 1 << 8;

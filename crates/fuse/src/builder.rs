@@ -76,8 +76,8 @@ impl<F: Width> Builder<F> {
         }
     }
 
-    /// Returns the parameters that a filter of `keys` different keys has if the first seed does; any other has as many
-    /// words.
+    /// Returns the parameters of a filter of `keys` different keys if the first seed succeeds; the number of words is
+    /// the same for every seed.
     ///
     /// ```
     /// use warpset_fuse::BinaryFuse8;

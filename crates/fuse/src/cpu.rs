@@ -91,7 +91,7 @@ warpset_base::queries_of_view! {
         fn contains(&self, key: impl Key) -> bool;
         /// Returns the rate of false positives: `2^-bits`, and 0 for an empty filter.
         fn fpr(&self) -> f64;
-        /// Returns the rate of false positives to expect with `keys` keys: `2^-bits`, however many they are.
+        /// Returns the rate of false positives to expect with `keys` keys: `2^-bits`, for any number of keys.
         fn expected_fpr(&self, keys: u64) -> f64;
         /// Returns the fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain.
         fn measured_fpr(&self, samples: u64, seed: u64) -> f64;

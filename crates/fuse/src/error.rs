@@ -41,7 +41,7 @@ pub enum Error {
         /// The most that the form takes.
         most: u64,
     },
-    /// No seed worked: for keys whose hashes are random that does not happen.
+    /// No seed worked; this does not happen with random hashes.
     #[error(
         "no filter of these keys with any of {seeds} seeds: pass the keys themselves, or hashes that are random, or try \
          another `seed`"

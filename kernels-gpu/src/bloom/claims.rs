@@ -57,7 +57,7 @@ pub struct Claims {
 
 #[cfg(feature = "bodies")]
 impl Claims {
-    /// Returns a table of `1 << bits` words, more than twice as many as there will be claims, only accessed atomically.
+    /// Returns a table of `1 << bits` words, more than twice the number of claims, only accessed atomically.
     #[inline(always)]
     pub fn new(table: GlobalMut<u64>, bits: u32) -> Claims {
         Claims { table, bits }

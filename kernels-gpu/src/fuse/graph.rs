@@ -1,9 +1,9 @@
 //! Building a binary fuse filter of one graph: all blocks peel it in rounds over lists of slots that became free.
 //!
 //! A slot has a cell of 64 bits ([`warpset_core::fuse::cell`]), and at most one place of 32 bits in a list that grows
-//! round by round; the slots of a round stand together. A round takes two launches, as all keys of a round see the
-//! graph as it was at its start. Rounds come in batches, each with an array `ends`: round `r` of a batch has the places
-//! from `ends[r]` to before `ends[r + 1]`.
+//! round by round; the slots of a round are neighbours. A round takes two launches, because all keys of a round see the
+//! graph of its start. Rounds come in batches, each with an array `ends`: round `r` of a batch has the places from
+//! `ends[r]` to before `ends[r + 1]`.
 
 use warpset_core::fuse::Graph;
 use warpset_core::fuse::cell::{MOST_IN_GRAPH, in_graph, split_in_graph};
@@ -31,7 +31,7 @@ fn place_in_grid() -> (usize, usize) {
 #[inline(always)]
 #[track_caller]
 unsafe fn append(appends: bool, slot: u32, cursor: GlobalMut<u32>, free: GlobalMut<u32>) {
-    // SAFETY: the caller's promise; each lane that appends has a place of its own.
+    // SAFETY: this function's contract; each lane that appends has a place of its own.
     unsafe {
         let lanes = warp::ballot(warp::FULL_MASK, appends);
         if lanes == 0 {
@@ -97,14 +97,14 @@ impl Peeled {
         }
     }
 
-    /// Takes the key of `slot`, if there is one, out of its other slots, and appends those that became free.
+    /// Removes the key of `slot`, if it has one, from its other slots, and appends slots that became free.
     ///
     /// # Safety
     /// - As for [`append`].
     /// - Each slot that took a key of this round comes once.
     #[inline(always)]
     unsafe fn remove<const ARITY: usize>(self, slot: u32, cursor: GlobalMut<u32>, free: GlobalMut<u32>) {
-        // SAFETY: the caller's promise; the key's number and slots are in range.
+        // SAFETY: this function's contract; the key's number and slots are in range.
         unsafe {
             let mut positions = [slot; ARITY];
             let mut key = 0;
@@ -147,7 +147,7 @@ impl Peeled {
 /// Adds key `i` to its slots; whether one of them has more keys than can be counted.
 ///
 /// # Safety
-/// The key is there, and the graph's cells are accessed by atomics alone.
+/// - The key exists, and the graph's cells are accessed by atomics alone.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn add<const ARITY: usize>(hash: u64, i: u32, graph: Graph, cells: GlobalMut<u64>) -> bool {
@@ -306,8 +306,9 @@ kernel! {
     ) for [u8 => fuse_graph_assign_u8, u16 => fuse_graph_assign_u16, u32 => fuse_graph_assign_u32] {
         let peeled = Peeled { hashes, graph, cells };
         let (own, threads) = place_in_grid();
-        // SAFETY: `ends` has an entry for `round` and the one after, `free` as many as these say, and slots are below
-        // the graph's, by the contract. Each place of the list, and so each slot, belongs to one thread.
+        // SAFETY: by the contract, `ends` has an entry for `round` and for the next one, `free` has the number of
+        // places that these say, and slots are below the graph's. Each place of the list, and so each slot, belongs to
+        // one thread.
         unsafe {
             let (begin, end) = (ends.read(round as usize), ends.read(round as usize + 1));
             let mut i = begin as usize + own;

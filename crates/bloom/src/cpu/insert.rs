@@ -171,9 +171,9 @@ fn absent_by_stripe<L: OneBlock, K: Key>(
 
 /// Inserts what [`absent_by_stripe`] left for one stripe; the places of the new keys.
 ///
-/// A key that was not contained before and whose insertion changes a bit is new: an equal hash before it would have
-/// set all its bits. If it changes nothing, either an equal hash went before, or others happened to set its bits;
-/// only those few are looked up by hash.
+/// A key that was not contained and changes a bit is new: an equal hash before it would have set all its bits. If it
+/// changes nothing, either an equal hash precedes it, or other keys set its bits; only these few keys are looked up by
+/// hash.
 fn insert_absent<L: OneBlock>(
     layout: &L,
     words: &mut [u32],

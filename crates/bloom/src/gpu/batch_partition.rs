@@ -106,9 +106,9 @@ impl Division {
         }
     }
 
-    /// Queues the division of a batch of `n` keys, at most as many as there is memory for: of a lookup's `answers`
-    /// remain the marks of absent keys, without some that an equal one precedes. If a part overflows, `table` gets
-    /// emptied.
+    /// Queues the division of a batch of `n` keys, at most the number that the memory was allocated for. Of a lookup's
+    /// `answers` remain the marks of absent keys, without some that an equal key precedes. If a part overflows, `table`
+    /// is emptied.
     ///
     /// # Safety
     /// - `keys` are valid for `n` keys, of a kind that can be grouped; `answers` are bytes or bits, and the lookup of
@@ -132,7 +132,7 @@ impl Division {
         let (recent_bits, grouped) = (self.recent_bits, self.keys.global_mut());
         let recent = self.zeroed.slice_mut(..1 << recent_bits).global_mut();
         let counts = self.zeroed.slice_mut(1 << recent_bits..).global_mut().cast();
-        // SAFETY: there is room for the parts, whose counts are zero; the rest is the caller's promise.
+        // SAFETY: there is room for the parts, whose counts are zero; the rest is this function's contract.
         unsafe {
             partition::partition_absent {
                 keys,
@@ -162,7 +162,7 @@ mod tests {
     use warpset_gpu::Device;
     use warpset_kernels::bloom::claims;
 
-    /// Divides hashes, none of which the filter holds, and returns the number of keys in all parts, and whether one
+    /// Divides hashes that the filter does not hold; returns the number of keys in all parts, and whether one
     /// overflowed.
     fn counted(hashes: &[u64]) -> (usize, bool) {
         let device = Device::emulator(Default::default());
@@ -175,7 +175,7 @@ mod tests {
         let table = ClaimTable { words: table.global_mut(), bits: claims::table_bits(n) };
         let keys = KeySlice::hashes(keys.global());
         let to = Answers::bytes(answers.as_mut_slice(), n).unwrap();
-        // SAFETY: everything lives until the stream has been waited for; the lookup's answers are there.
+        // SAFETY: everything is allocated until the stream has been waited for; the lookup's answers are complete.
         unsafe { division.divide(&stream, keys, n, to, table).unwrap() };
         stream.synchronize().unwrap();
         let zeroed = division.zeroed.to_vec().unwrap();

@@ -12,12 +12,12 @@ use crate::{Error, Hashed, rates};
 
 /// Samples that one launch looks up.
 const SAMPLES: usize = 1 << 22;
-/// Blocks whose rates one warp sums; the sums of all warps are added on the host, in order.
+/// Blocks per warp; a warp sums their rates, and the host adds the sums of all warps in order.
 const PART: usize = 1 << 10;
 
 impl<L: DeviceLayout> Bloom<L> {
-    /// Returns the rate of false positives of the filter as it is now, from the number of ones in each block. Waits for
-    /// all work on the device.
+    /// Returns the current rate of false positives, from the number of ones in each block. Waits for all work on the
+    /// device.
     ///
     /// # Errors
     /// [`Error::Gpu`].

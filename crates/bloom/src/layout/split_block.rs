@@ -69,7 +69,7 @@ impl SplitBlockLayout {
         Hashed(self.probe(&key))
     }
 
-    /// Refuses a column whose integers hash in another way.
+    /// Refuses a column that hashes integers in another way.
     pub(crate) fn check_column(&self, column: PhysicalType) -> Result<(), Error> {
         match column {
             PhysicalType::Int32 if !self.int32 => Err(Error::ColumnMismatch { column, bytes: 8 }),

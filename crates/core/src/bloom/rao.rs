@@ -9,14 +9,14 @@
 //! - `h1` and `h2` are the halves of one 64-bit hash; they are brought below `m` by multiply-shift rather than by
 //!   division, and the step is never zero, so that the `k` positions of a key are distinct (`m` is prime).
 //! - The first level of hashed keys is a second mix of the same hash, seeded by the attempt, so that a restart after an
-//!   overflow changes the buckets and leaves `h1` and `h2` alone. The string hashes of Table 1 are there too.
+//!   overflow changes the buckets and leaves `h1` and `h2` alone. The string hashes of Table 1 are available too.
 //! - The load of a bucket is the number of its set bits, not of its keys: equal keys count once, loads need no memory
 //!   of their own and survive merging and saving, and they do not depend on the order of insertion. A bucket overflows
 //!   when clearly more than half of its bits are set ([`BucketShape::most_ones`]), which is where `m ln 2 / k` keys
 //!   bring it.
 //! - "The emptier of two buckets" would depend on the order in which threads arrive, so the assignment goes in rounds
-//!   ([`round_keys`], [`emptier`]): within a round all keys see the filter as it was at its start. Every backend cuts
-//!   bulk input in the same rounds, and so builds the same bits.
+//!   ([`round_keys`], [`emptier`]): within a round all keys see the filter of its start. Every backend cuts bulk input
+//!   in the same rounds, and so builds the same bits.
 //! - Paper: `unsigned char` filter on the host, one bucket of 5 KB; here 32-bit words and any bucket size.
 //!
 //! ```text

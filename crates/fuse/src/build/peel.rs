@@ -50,7 +50,7 @@ fn add<const ARITY: usize>(counts: &mut [u8], hashes: &mut [u64], graph: Graph, 
 }
 
 impl Part<'_> {
-    /// Adds keys all of whose slots are in this part; whether a count ran over.
+    /// Adds keys with all slots in this part; reports whether a count ran over.
     pub(crate) fn add<const ARITY: usize>(&mut self, graph: Graph, hashes: &[u64]) -> bool {
         let mut overflown = false;
         for &hash in hashes {
@@ -155,7 +155,7 @@ impl Peeler {
                 if is_far {
                     ahead::<ARITY, u8>(graph, &free[..count], i, hashes, counts);
                 }
-                // A slot without keys has the hash zero, whose slots exist too.
+                // A slot without keys has the hash zero, and the slots of that hash exist too.
                 let hash = hashes[slot as usize];
                 let start = graph.first(hash);
                 let is_free_before = |j| {
@@ -193,7 +193,7 @@ impl Peeler {
         taken as u64 == keys
     }
 
-    /// Writes the fingerprints of a graph that was peeled to `slots`, which are zero and as many as the graph's.
+    /// Writes the fingerprints of a peeled graph to `slots`, which are zero and have the graph's number.
     pub(crate) fn assign<const ARITY: usize, F: Width>(&self, graph: Graph, slots: &mut [F]) {
         let (order, is_far) = (&self.order[..self.taken], self.is_far());
         for (i, &slot) in order.iter().enumerate().rev() {

@@ -68,8 +68,8 @@ impl Partition {
         parallel::map(shares, |(i, keys)| self.assign_share(filter, keys, i * share, only_absent))
     }
 
-    /// Returns the keys of one share, whose first has the place `first`. With two choices they go to the emptier of
-    /// their buckets.
+    /// Assigns the keys of one share; its first key has the place `first`. With two choices a key goes to the emptier
+    /// of its buckets.
     fn assign_share<K: Key>(
         &self,
         filter: &RaoBloom,

@@ -38,9 +38,9 @@ pub(super) enum Task {
 impl RaoBloom {
     /// Inserts the keys of one round. Returns the places of the new ones if that was the task.
     ///
-    /// `undo` learns what the round is about to change, except where that cannot be wanted: in an operation's last
-    /// round the buckets that might overflow come first, and if one does the others are left alone. It is for the
-    /// caller to look for overflows afterwards.
+    /// `undo` saves the buckets that the round will change, unless no undo is possible: in an operation's last round,
+    /// buckets that might overflow come first, and if one does, the others are unchanged. The caller checks for
+    /// overflows afterwards.
     pub(super) fn insert_round<K: Key>(
         &mut self,
         keys: &[K],
@@ -60,8 +60,8 @@ impl RaoBloom {
         }
         let Undo { was_empty, saved, copies, .. } = undo;
         let partition = Partition::new(layout.blocks(), serial);
-        // A key that is there is not new, and with two choices it is not inserted again. In a larger filter with one
-        // choice it is cheaper to look keys up once they are sorted.
+        // A contained key is not new, and with two choices it is not inserted again. In a larger filter with one
+        // choice, lookups are cheaper after sorting.
         let is_cached = size_of_val(self.words.as_slice()) <= CACHED_BYTES;
         let only_absent = layout.choices() == 2 || task == Task::TestAndInsert && is_cached;
         let shares = partition.assign(self, keys, only_absent);
@@ -104,8 +104,8 @@ impl RaoBloom {
 
     /// Inserts many keys into a small filter, on one thread, as they come.
     ///
-    /// If the insertion may have to be undone, keys are first hashed and counted by bucket, until those that are left
-    /// cannot overfill a bucket wherever they go. Only if that takes all of them the filter is copied.
+    /// If the insertion may have to be undone, keys are first hashed and counted by bucket, until the remaining keys
+    /// cannot overfill any bucket. The filter is copied only if that takes all keys.
     fn insert_in_cache<K: Key>(&mut self, keys: &[K], is_last: bool, undo: &mut Undo) -> Result<(), Error> {
         let (layout, shape) = (self.layout, self.layout.shape());
         let bucket_words = shape.bucket_words as usize;
@@ -188,7 +188,7 @@ struct FilterPart<'a> {
     /// The places of the keys that were new.
     new: Vec<u32>,
     missing: Vec<u32>,
-    /// The bucket whose cache lines were asked for.
+    /// The bucket with prefetched cache lines.
     fetched: Option<usize>,
 }
 
@@ -221,7 +221,7 @@ impl FilterPart<'_> {
         self
     }
 
-    /// Builds the buckets of one kind. With `saves`, returns what they were.
+    /// Builds the buckets of one kind. With `saves`, returns their old contents.
     fn build(&mut self, kind: Group, task: Task, saves: bool) -> Result<Saved, Error> {
         let is_meant = |part: &FilterPart, bucket: usize| {
             part.counts[bucket] > 0 && (kind == Group::Any || (kind == Group::MayOverflow) == part.may_overflow(bucket))

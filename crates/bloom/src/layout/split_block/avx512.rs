@@ -73,8 +73,8 @@ fn contains<const HINT: i32>(words: &[Unaligned], blocks: u64, hashes: &[u64], n
         for (i, pair) in pairs.iter().enumerate() {
             let product = _mm512_mullo_epi32(_mm512_permutexvar_epi32(*pair, hashes), salt);
             let mask = _mm512_sllv_epi32(one, _mm512_srli_epi32::<27>(product));
-            // SAFETY: a number below 2^32, times `blocks`, over 2^32, is below `blocks`, and `words` has as many
-            // blocks, of 32 bytes; the loads take any alignment.
+            // SAFETY: a number below 2^32, times `blocks`, over 2^32, is below `blocks`, and `words` has `blocks`
+            // blocks of 32 bytes; the loads take any alignment.
             let (low, high) = unsafe {
                 let at = |block: u64| first.add(block as usize * WORDS_PER_BLOCK).cast();
                 (_mm256_loadu_si256(at(block[2 * i])), _mm256_loadu_si256(at(block[2 * i + 1])))

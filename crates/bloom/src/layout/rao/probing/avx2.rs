@@ -12,14 +12,14 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::*;
 
-/// Keys whose positions are computed at a time.
+/// Keys per computation of positions.
 const KEYS: usize = 32;
-/// Bits of a key whose positions are computed at a time.
+/// Bits of a key per computation of positions.
 const BITS: usize = 8;
 /// Keys of a register.
 const LANES: usize = 8;
 
-/// Whether the processor has what the functions here need. Asked once: single keys pay for each test.
+/// Whether the processor has the instructions that these functions need. Tested once: single keys pay for each test.
 #[inline(always)]
 pub(super) fn is_there() -> bool {
     static KNOWN: AtomicU8 = AtomicU8::new(0);
@@ -286,7 +286,7 @@ pub(super) fn insert<const COUNTS: bool, const FAR: bool, P: Placed>(
     }
 }
 
-/// Sets `N` bits of the [`KEYS`] keys from `first` on, or of as many as there are.
+/// Sets `N` bits of the [`KEYS`] keys from `first` on, or of the remaining ones.
 ///
 /// To count, words are stored in `found` as they were, and the bits among them are counted for eight keys at a time.
 #[inline]
