@@ -1,4 +1,5 @@
-//! Every device kernel of Warpset, one folder per structure: indexing and memory here, arithmetic in `warpset-core`.
+//! Device kernels of Warpset, one folder per structure: indexing and memory accesses here, arithmetic in
+//! `warpset-core`.
 //!
 //! The crate is compiled twice. For the host it is an ordinary library with all modules: the kernels run in the
 //! emulator, and carry their PTX and device code ([`MODULES`]). For `nvptx64-nvidia-cuda`, `cargo xtask ptx` compiles
@@ -10,11 +11,11 @@
 //! `code/` until the first build. Files of a folder without kernels of their own are compiled for all modules of the
 //! folder. Files of device code stay empty for modules that `cargo xtask ptx` names as such: a registry takes 10 MiB.
 //!
-//! Any release may change kernels, their arguments and their modules. What other crates re-export, what kernels ask
-//! filters with, and `operators` follow the promise of `warpset`.
+//! Any release may change kernels, their arguments and their modules. Items that other crates re-export, the types that
+//! kernels query filters with, and `operators` follow the promise of `warpset`.
 //!
-//! This file declares modules and holds nothing that reaches the PTX, so it is not part of what the PTX is stamped
-//! with: a new module leaves the PTX of the others valid.
+//! This file declares modules and contains nothing that reaches the PTX, so the stamps of the PTX do not cover it: a
+//! new module leaves the PTX of the others valid.
 
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
@@ -176,11 +177,11 @@ pub mod quotient {
     pub mod rank_select {
         #[cfg(any(not(target_arch = "nvptx64"), feature = "filters"))]
         pub mod device_query;
+        pub mod extract_tile;
         pub mod form;
         #[cfg(feature = "bodies")]
         pub mod runs;
         pub mod search;
-        pub mod take_apart;
 
         #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_rank_select_build"))]
         pub mod build;

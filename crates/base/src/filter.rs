@@ -1,9 +1,9 @@
 //! Traits of filters, on every backend: their operations on many keys, and code that works with any filter.
 //!
-//! Operations on host slices (`_bulk` in their names) are methods of these traits alone, on the host and on devices, and
-//! return `Result` on both: a program that moves a filter to a device changes its type and nothing else. In host memory
-//! only operations that can run out of space fail (insertions into Rao's Bloom filter and into quotient filters), and
-//! slices of different lengths.
+//! Operations on host slices (`_bulk` in their names) are methods of these traits alone, on the host and on devices,
+//! and return `Result` on both: a program that moves a filter to a device changes its type and nothing else. In host
+//! memory only operations that can run out of space fail (insertions into Rao's Bloom filter and into quotient
+//! filters), and slices of different lengths.
 //!
 //! Operations on single keys exist twice. Types in host memory have inherent methods with exact results
 //! (`contains(&key) -> bool`), which a program calls there; the traits have them as `Result` for generic code.
@@ -48,7 +48,7 @@ pub trait Filter {
     /// The errors of the backend.
     fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Self::Error>;
 
-    /// Bytes of memory that the filter's words take.
+    /// Returns the bytes of memory that the filter's words take.
     fn memory_bytes(&self) -> u64;
 
     /// Whether one key may be in the filter. On a device that is a batch of one key.

@@ -119,7 +119,7 @@ impl Select for Pdep {
 
     #[inline(always)]
     fn pair(self, word: u64, rank: u32) -> u64 {
-        // SAFETY: as above.
+        // SAFETY: `self` exists only where the processor has the instruction.
         unsafe { std::arch::x86_64::_pdep_u64(3u64.wrapping_shl(rank), word) }
     }
 }

@@ -1,5 +1,4 @@
-//! Programs that orchestrate their work with `cust` run Warpset's structures on their contexts, streams
-//! and buffers, and hand ours to `cust`.
+//! Exchange of contexts, streams and memory with the crate `cust`, in both directions and without copies.
 //!
 //! | of `cust` | used by ours | of ours | used by `cust` |
 //! | --- | --- | --- | --- |
@@ -128,7 +127,7 @@ pub unsafe fn adopt_memory<'a, T: Pod + DeviceCopy>(
     Ok(unsafe { AdoptedMemory::new(device, items.as_device_ptr().as_raw(), items.len())? })
 }
 
-/// Items of ours, for `cust` to read.
+/// Lends items of ours, for `cust` to read.
 ///
 /// # Safety
 /// Work of `cust` on these items, and work of ours that writes them, are ordered by a stream, an event or a wait.
@@ -138,7 +137,7 @@ pub unsafe fn lend_slice<'a, T: Pod + DeviceCopy>(items: DeviceSlice<'a, T>) -> 
     LentSlice { lent: unsafe { CustSlice::from_raw_parts(pointer, items.len()) }, owner: PhantomData }
 }
 
-/// Items of ours, for `cust` to write.
+/// Lends items of ours, for `cust` to write.
 ///
 /// # Safety
 /// Work of `cust` on these items, and work of ours, are ordered by a stream, an event or a wait.
@@ -198,6 +197,6 @@ pub unsafe fn launch(
     config: LaunchConfig,
     arguments: &mut [*mut c_void],
 ) -> Result<(), Error> {
-    // SAFETY: the caller's promise.
+    // SAFETY: `function` and `arguments` fit, by this function's contract.
     unsafe { stream.launch_function(function.to_raw().cast(), config, arguments) }.map_err(Error::from)
 }

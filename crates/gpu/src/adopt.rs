@@ -92,7 +92,7 @@ impl Stream {
     pub unsafe fn adopt(device: &Device, raw: *mut c_void) -> Result<Stream> {
         match &device.0 {
             #[cfg(feature = "cuda")]
-            // SAFETY: the caller's promise.
+            // SAFETY: `raw` is a stream that outlives the result, by this function's contract.
             Executor::Cuda(cuda) => unsafe { Stream::adopted(device, cuda, raw) },
             Executor::Emulator(_) => {
                 let _ = raw;
@@ -117,7 +117,7 @@ impl Stream {
     ) -> Result<()> {
         match &self.device().0 {
             #[cfg(feature = "cuda")]
-            // SAFETY: the caller's promise.
+            // SAFETY: `function` and `arguments` fit, by this function's contract.
             Executor::Cuda(_) => unsafe { self.cuda().launch_function(function, config, arguments) },
             Executor::Emulator(_) => {
                 let _ = (function, config, arguments);

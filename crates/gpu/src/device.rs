@@ -296,8 +296,8 @@ impl Device {
         }
     }
 
-    /// Blocks of the shape of `config` that can be resident on the whole device at once: how many blocks a grid
-    /// whose blocks wait for each other, or that walks its input by grid stride, should have.
+    /// Returns the blocks of the shape of `config` that can be resident on the whole device at once: how many blocks a
+    /// grid whose blocks wait for each other, or that walks its input by grid stride, should have.
     ///
     /// # Errors
     /// [`GpuError::InvalidLaunch`] if no block of this shape fits; what [`Device::kernel_attributes`] returns.

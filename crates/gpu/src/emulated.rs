@@ -44,13 +44,13 @@ impl Default for EmulatorOptions {
 }
 
 impl EmulatorOptions {
-    /// Settings of the emulator that runs the kernels.
+    /// Sets the options of the emulator that runs the kernels.
     #[must_use]
     pub fn config(self, config: Config) -> Self {
         Self { config, ..self }
     }
 
-    /// Bytes of device memory, past which allocations fail.
+    /// Sets the bytes of device memory, past which allocations fail.
     #[must_use]
     pub fn memory_bytes(mut self, memory_bytes: usize) -> Self {
         self.config.memory_bytes = memory_bytes;
@@ -69,7 +69,7 @@ impl EmulatorOptions {
         Self { deferred, ..self }
     }
 
-    /// Bytes of L2 cache, at most 2^40.
+    /// Sets the bytes of L2 cache, at most 2^40.
     #[must_use]
     pub fn l2_bytes(self, l2_bytes: usize) -> Self {
         Self { l2_bytes, ..self }
@@ -239,8 +239,8 @@ impl EmulatedDevice {
         Ok(())
     }
 
-    /// Blocks of this shape that fit on the device: by threads and shared memory alone, and no more than the emulator
-    /// runs at once.
+    /// Returns the blocks of this shape that fit on the device: by threads and shared memory alone, and no more than
+    /// the emulator runs at once.
     pub(crate) fn resident_blocks(&self, info: &'static KernelInfo, config: LaunchConfig) -> Result<u32> {
         let device = &self.properties;
         launch::check(info, config, device, None)?;

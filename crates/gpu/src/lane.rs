@@ -108,15 +108,16 @@ impl Lane {
     /// Queues the copy of some bytes elsewhere on the device to the first bytes on the host.
     ///
     /// # Safety
-    /// The bytes are allocated when the stream reaches this copy. Until the caller has waited for the lane, no other work
-    /// writes them.
+    /// The bytes are allocated when the stream reaches this copy. Until the caller has waited for the lane, no other
+    /// work writes them.
     ///
     /// # Errors
     /// What the driver says of the copy.
     pub(crate) unsafe fn fetch_from(&mut self, from: DeviceSlice<'_, u8>) -> Result<()> {
         self.is_busy = true;
         let to = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut self.host)[..from.len()];
-        // SAFETY: the pinned memory is the lane's, which waits before anyone reads it; the caller's promise.
+        // SAFETY: the pinned memory belongs to the lane, which waits before it is read; `from` is valid, by this
+        // function's contract.
         unsafe { self.stream.download_unordered(from, to) }
     }
 }

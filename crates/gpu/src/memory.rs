@@ -125,7 +125,7 @@ impl Memory {
             // SAFETY: `from` is valid for its length, and the target range is within this allocation.
             #[cfg(feature = "cuda")]
             Executor::Cuda(device) => unsafe { device.upload(address as u64, from.as_ptr().cast(), from.len()) },
-            // SAFETY: as above.
+            // SAFETY: `from` is valid for its length, and `check` found the target range within this allocation.
             Executor::Emulator(device) => unsafe { device.write(address, from.as_ptr(), from.len()) },
         }
     }
@@ -138,7 +138,7 @@ impl Memory {
             // SAFETY: `to` is valid for its length, and the source range is within this allocation.
             #[cfg(feature = "cuda")]
             Executor::Cuda(device) => unsafe { device.download(to.as_mut_ptr().cast(), address as u64, to.len()) },
-            // SAFETY: as above.
+            // SAFETY: `to` is valid for its length, and `check` found the source range within this allocation.
             Executor::Emulator(device) => unsafe { device.read(address, to.as_mut_ptr(), to.len()) },
         }
     }
@@ -151,7 +151,7 @@ impl Memory {
             // SAFETY: the range is within this allocation.
             #[cfg(feature = "cuda")]
             Executor::Cuda(device) => unsafe { device.set(address as u64, byte, bytes) },
-            // SAFETY: as above.
+            // SAFETY: `check` found the range within this allocation.
             Executor::Emulator(device) => unsafe { device.set(address, byte, bytes) },
         }
     }
@@ -198,7 +198,7 @@ impl Budget {
         self.limit.store(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes that may still be allocated.
+    /// Returns the bytes that may still be allocated.
     pub(crate) fn left(&self) -> usize {
         self.limit.load(Ordering::Relaxed).saturating_sub(self.used.load(Ordering::Relaxed))
     }

@@ -101,7 +101,7 @@ pub(crate) fn download_large<T: Pod>(stream: &Stream, from: DeviceSlice<'_, T>, 
     download_in_chunks(stream, from, to, chunk, threads())
 }
 
-/// Bytes of a chunk, so that each thread has several.
+/// Returns the bytes of a chunk, so that each thread has several.
 fn chunk_of(bytes: usize) -> usize {
     (bytes / (4 * threads())).next_power_of_two().clamp(CHUNK.start, CHUNK.end)
 }
@@ -110,8 +110,8 @@ fn threads() -> usize {
     rayon::current_num_threads().min(THREADS)
 }
 
-/// Threads for an upload of that many bytes. To wake up one takes a part of a short upload; a long one comes from
-/// memory, not from caches, at 5 GB/s per thread.
+/// Returns the threads for an upload of that many bytes. To wake up one takes a part of a short upload; a long one
+/// comes from memory, not from caches, at 5 GB/s per thread.
 fn uploading(bytes: usize) -> usize {
     let wanted = match bytes >> 20 {
         ..32 => 6,

@@ -72,7 +72,7 @@ struct Memory(NonNull<u8>);
 
 // SAFETY: a slot is written by the one thread that has begun its piece, and read once that says so.
 unsafe impl Send for Memory {}
-// SAFETY: as above.
+// SAFETY: threads access disjoint slots: each belongs to the thread that has begun its piece, until it says so.
 unsafe impl Sync for Memory {}
 
 impl Filling<'_> {
@@ -159,7 +159,8 @@ unsafe fn copy_past_caches(from: &[u8], to: NonNull<u8>) {
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let done = 0;
     let rest = &from[done..];
-    // SAFETY: the caller's promise.
+    // SAFETY: `to` is valid for the bytes of `from`, by this function's contract, and `rest` is the part from `done`
+    // on.
     unsafe { to.add(done).copy_from_nonoverlapping(NonNull::from(rest).cast(), rest.len()) };
 }
 

@@ -51,7 +51,7 @@ impl<T: Pod> DeviceVec<T> {
         self.len == 0
     }
 
-    /// Bytes that the items take.
+    /// Returns the bytes that the items take.
     pub fn byte_len(&self) -> usize {
         self.len * size_of::<T>()
     }

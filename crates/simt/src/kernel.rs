@@ -95,14 +95,14 @@ impl LaunchConfig {
         Self::new(blocks as u32, block)
     }
 
-    /// This launch with `bytes` of dynamic shared memory.
+    /// Returns this launch with `bytes` of dynamic shared memory.
     #[must_use]
     pub fn shared(self, bytes: u32) -> Self {
         Self { shared_bytes: bytes, ..self }
     }
 
-    /// This launch for blocks that wait for each other: it begins when all of them can run, and is refused if the
-    /// device never has room for that many.
+    /// Returns this launch for blocks that wait for each other: it begins when all of them can run, and is refused if
+    /// the device never has room for that many.
     #[must_use]
     pub fn cooperative(self) -> Self {
         Self { cooperative: true, ..self }
@@ -116,8 +116,8 @@ pub trait Launcher {
 
     /// Queues or runs one launch. Called by the `launch` functions that [`kernel!`](crate::kernel!) makes.
     ///
-    /// `args` has one pointer per argument, to the value in the form that the device takes. `thread` makes the code of an
-    /// emulated thread, including the arguments; without the feature `emulator` that code does nothing.
+    /// `args` has one pointer per argument, to the value in the form that the device takes. `thread` makes the code of
+    /// an emulated thread, including the arguments; without the feature `emulator` that code does nothing.
     ///
     /// # Safety
     /// `args` and `thread` belong to the kernel that `info` describes, and the kernel's own contract is kept until the

@@ -27,7 +27,7 @@ macro_rules! common {
         // SAFETY: a handle is an address; every access through it is unsafe, and the
         // kernel's contract says which accesses are free of races.
         unsafe impl<T: Send> Send for $name<T> {}
-        // SAFETY: as above.
+        // SAFETY: a handle is an address; every access through it is unsafe.
         unsafe impl<T: Send> Sync for $name<T> {}
 
         impl<T> $name<T> {
@@ -59,7 +59,7 @@ macro_rules! common {
             /// `i` is below the length.
             #[inline(always)]
             pub unsafe fn prefetch_l2(self, i: usize) {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { imp::prefetch_l2(self.0, i) }
             }
         }
@@ -100,20 +100,20 @@ macro_rules! common {
             #[inline(always)]
             #[track_caller]
             pub unsafe fn read(self, i: usize) -> T {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { imp::read(self.0, i) }
             }
         }
 
         impl $name<u32> {
-            /// Elements `i` to `i + 3` in one 128-bit load.
+            /// Returns the elements `i` to `i + 3` in one 128-bit load.
             ///
             /// # Safety
             /// As [`read`](Self::read), for all four; the address of element `i` is a multiple of 16.
             #[inline(always)]
             #[track_caller]
             pub unsafe fn read4(self, i: usize) -> [u32; 4] {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { imp::read4(self.0, i) }
             }
 
@@ -124,20 +124,20 @@ macro_rules! common {
             #[inline(always)]
             #[track_caller]
             pub unsafe fn read4_nc(self, i: usize) -> [u32; 4] {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { imp::read4_nc(self.0, i) }
             }
         }
 
         impl $name<u64> {
-            /// Elements `i` and `i + 1` in one 128-bit load.
+            /// Returns the elements `i` and `i + 1` in one 128-bit load.
             ///
             /// # Safety
             /// As [`read`](Self::read), for both; the address of element `i` is a multiple of 16.
             #[inline(always)]
             #[track_caller]
             pub unsafe fn read2(self, i: usize) -> [u64; 2] {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { imp::read2(self.0, i) }
             }
 
@@ -148,7 +148,7 @@ macro_rules! common {
             #[inline(always)]
             #[track_caller]
             pub unsafe fn read2_nc(self, i: usize) -> [u64; 2] {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { imp::read2_nc(self.0, i) }
             }
 
@@ -160,7 +160,7 @@ macro_rules! common {
             #[inline(always)]
             #[track_caller]
             pub unsafe fn read2_nc_once(self, i: usize) -> [u64; 2] {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { imp::read2_nc_once(self.0, i) }
             }
         }
@@ -173,7 +173,7 @@ macro_rules! common {
             #[inline(always)]
             #[track_caller]
             pub unsafe fn read_nc(self, i: usize) -> T {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { imp::read_nc(self.0, i) }
             }
         }
@@ -220,7 +220,7 @@ impl<T: Copy> GlobalMut<T> {
     #[inline(always)]
     #[track_caller]
     pub unsafe fn write(self, i: usize, value: T) {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the callee has this function's contract.
         unsafe { imp::write(self.0, i, value) }
     }
 }
@@ -233,7 +233,7 @@ impl GlobalMut<u32> {
     #[inline(always)]
     #[track_caller]
     pub unsafe fn write4(self, i: usize, values: [u32; 4]) {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the callee has this function's contract.
         unsafe { imp::write4(self.0, i, values) }
     }
 }
@@ -246,7 +246,7 @@ impl GlobalMut<u64> {
     #[inline(always)]
     #[track_caller]
     pub unsafe fn write2(self, i: usize, values: [u64; 2]) {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the callee has this function's contract.
         unsafe { imp::write2(self.0, i, values) }
     }
 }

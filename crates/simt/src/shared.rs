@@ -29,7 +29,7 @@ pub fn dynamic<T>(offset: u32) -> Shared<T> {
     Shared(imp::dynamic_base().wrapping_add(offset), PhantomData)
 }
 
-/// Bytes of dynamic shared memory that the launch asked for.
+/// Returns the bytes of dynamic shared memory that the launch asked for.
 #[inline(always)]
 #[must_use]
 pub fn dynamic_bytes() -> u32 {
@@ -63,7 +63,7 @@ macro_rules! accesses {
         #[inline(always)]
         #[track_caller]
         pub unsafe fn $name(self, i: u32 $(, $arg: $ty)*) $(-> $ret)? {
-            // SAFETY: the caller's promise is the same.
+            // SAFETY: the callee has this function's contract.
             unsafe { imp::$name(self.at(i).0 $(, $arg)*) }
         }
     )*};
@@ -79,7 +79,7 @@ macro_rules! atomics {
         #[inline(always)]
         #[track_caller]
         pub unsafe fn $name(self, i: u32 $(, $arg: $ty)*) $(-> $ret)? {
-            // SAFETY: the caller's promise is the same.
+            // SAFETY: the callee has this function's contract.
             unsafe { imp::$name(self.at(i).0 $(, $arg)*) }
         }
     )*};

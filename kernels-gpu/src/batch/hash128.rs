@@ -1,17 +1,17 @@
-//! How a kernel gets the 128-bit hash of its i-th key, for functions that number keys.
+//! 128-bit hash of the i-th key in a kernel, for functions that number keys.
 
 use super::keys::{KeyClass, KeyKind, word_at};
 use warpset_core::recsplit::Hash128;
 use warpset_simt::Global;
 
-/// The hash of key `i` under `seed`. Ready-made hashes ([`KeyClass::Hashes128`]) are taken as they are under seed 0.
+/// Returns the hash of key `i` under `seed`. Existing hashes ([`KeyClass::Hashes128`]) are used unchanged under seed 0.
 ///
 /// # Safety
 /// `keys` points to more than `i` keys of that kind, which no thread writes while the kernel runs; hashes of 128 bits
 /// begin at a multiple of 16 bytes.
 #[inline(always)]
 pub unsafe fn hash128_at(keys: Global<u64>, kind: KeyKind, seed: u64, i: usize) -> Hash128 {
-    // SAFETY: the caller says what `keys` points to.
+    // SAFETY: `keys` points to keys of this kind, by the contract of this function.
     unsafe {
         match kind.class {
             KeyClass::Hashes128 => {

@@ -1,12 +1,12 @@
-//! How a kernel gets the hash of its i-th key.
+//! Hash of the i-th key in a kernel.
 //!
-//! [`KeyKind`] is a launch argument and not a version of the kernel: the branch is the same for all threads and
-//! costs two or three instructions, while every further version costs code.
+//! [`KeyKind`] is a launch argument and not a version of the kernel: the branch is uniform and costs two or three
+//! instructions, while every further version costs code.
 
 use warpset_core::hash;
 use warpset_simt::Global;
 
-/// What a key is in memory. Integers of any width are hashed by their value in 64 bits.
+/// Type of a key in memory. Integers of any width are hashed by their value in 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum KeyClass {
@@ -23,7 +23,7 @@ pub enum KeyClass {
 }
 
 impl KeyClass {
-    /// Bytes of a key.
+    /// Returns the bytes of a key.
     pub const fn bytes(self) -> usize {
         match self {
             KeyClass::U32 | KeyClass::I32 => 4,
@@ -32,7 +32,7 @@ impl KeyClass {
         }
     }
 
-    /// Words of 64 bits that hold `keys` keys.
+    /// Returns the words of 64 bits that hold `keys` keys.
     pub const fn words(self, keys: usize) -> usize {
         (keys * self.bytes()).div_ceil(8)
     }
@@ -43,15 +43,15 @@ impl KeyClass {
         matches!(self, KeyClass::U32 | KeyClass::I32)
     }
 
-    /// What [`widened`] takes: all bits set for a class whose sign is carried to 64 bits, else none.
+    /// Returns the mask for [`widened`]: all bits set for a class whose sign is extended to 64 bits, otherwise zero.
     #[inline(always)]
     const fn sign(self) -> u32 {
         if matches!(self, KeyClass::I32) { !0 } else { 0 }
     }
 }
 
-/// The hash function of a structure. A new one is a variant here, and an arm of every `match` that the compiler then
-/// finds incomplete.
+/// Hash function of a structure. A new one requires a variant here, and an arm in every `match` that the compiler then
+/// rejects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum HashFunction {
@@ -63,47 +63,47 @@ pub enum HashFunction {
     Seeded,
     /// The hash of 128 bits; kernels take the seed. [`KeyClass::Hashes`] are hashed again, by their value.
     Wide,
-    /// The bijection of exact quotient filters; kernels take the spread of the bijections. Only integers have one.
+    /// The bijection of exact quotient filters; kernels take the spread of the bijections. Only for integers.
     Permutation,
 }
 
-/// How a kernel gets the hash of a key: from what, and by which function.
+/// Type of a key and its hash function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct KeyKind {
-    /// What the keys are.
+    /// Type of the keys.
     pub class: KeyClass,
-    /// The structure's function.
+    /// Hash function of the structure.
     pub function: HashFunction,
 }
 
 const _: () = assert!(size_of::<KeyKind>() == 8);
 
 impl KeyKind {
-    /// 64-bit hashes that are taken as they are.
+    /// 64-bit hashes that are used unchanged.
     pub const HASHES: KeyKind = KeyKind::new(KeyClass::Hashes, HashFunction::Seeded);
 
-    /// Keys of a class for a structure's function.
+    /// Returns keys of a class for a structure's function.
     pub const fn new(class: KeyClass, function: HashFunction) -> KeyKind {
         KeyKind { class, function }
     }
 }
 
-/// A 32-bit integer in 64 bits; `sign` has all bits set if its sign is carried, else none.
+/// Widens a 32-bit integer to 64 bits; `sign` has all bits set if its sign is extended, otherwise none.
 #[inline(always)]
 const fn widened(value: u32, sign: u32) -> u64 {
     let high = ((value as i32) >> 31) as u32 & sign;
     (high as u64) << 32 | value as u64
 }
 
-/// Key `i` in 64 bits: an integer's value, or a hash.
+/// Reads key `i` as 64 bits: an integer's value, or a hash.
 ///
 /// # Safety
 /// `keys` points to more than `i` keys of that class, which is not [`KeyClass::Hashes128`].
 #[cfg(feature = "bodies")]
 #[inline(always)]
 pub unsafe fn word_at(keys: Global<u64>, class: KeyClass, i: usize) -> u64 {
-    // SAFETY: the caller says what `keys` points to.
+    // SAFETY: `keys` points to keys of this class, by the contract of this function.
     unsafe {
         if class.is_narrow() {
             return widened(keys.cast::<u32>().read_nc(i), class.sign());
@@ -112,9 +112,9 @@ pub unsafe fn word_at(keys: Global<u64>, class: KeyClass, i: usize) -> u64 {
     }
 }
 
-/// A hash function known at compile time; `S` is the spread seed, for those that have one.
+/// Hash function that is known at compile time; `S` is the spread seed, if the function has one.
 pub trait Hasher: Copy {
-    /// The hash of key `i`.
+    /// Returns the hash of key `i`.
     ///
     /// # Safety
     /// `i` is below the number of keys.
@@ -131,7 +131,7 @@ macro_rules! hashers {
         impl Hasher for $name {
             #[inline(always)]
             unsafe fn hash(self, i: usize) -> u64 {
-                // SAFETY: the caller keeps `i` in range.
+                // SAFETY: `i` is in range, by the contract of this function.
                 let $value = unsafe { self.keys.read_nc(i) };
                 $(let $field = self.$field;)*
                 $hash
@@ -147,19 +147,18 @@ hashers! {
     MixNarrow(u32, sign: u32, spread: u64): |value| hash::mix_spread(widened(value, sign), spread);
 }
 
-/// What to do with a hash function, whichever it is.
+/// Work that is generic over the hash function.
 #[cfg(feature = "bodies")]
 pub trait WithHasher {
     /// Runs with `hasher`.
     ///
     /// # Safety
-    /// The contract that the caller of [`with_hasher`] arranged.
+    /// The contract that `work` had when it was passed to [`with_hasher`].
     unsafe fn run<H: Hasher>(self, hasher: H);
 }
 
-/// Branches once on the kind of key, so that loops inside `work` are free of the branch. Only for functions whose hosts
-/// say that they can group keys (`Hashing::can_group`): the kernels are short of registers, and two more functions
-/// would spill some.
+/// Branches once on the kind of key, so that loops inside `work` contain no branch. Only for functions whose hosts can
+/// group keys (`Hashing::can_group`): the kernels are short of registers, and two more functions would spill some.
 ///
 /// # Safety
 /// `keys` points to keys of that kind, as many as `work` reads; the class is not [`KeyClass::Hashes128`], and the
@@ -168,7 +167,7 @@ pub trait WithHasher {
 #[inline(always)]
 pub unsafe fn with_hasher(keys: Global<u64>, kind: KeyKind, spread: u64, work: impl WithHasher) {
     use {HashFunction::*, KeyClass::*};
-    // SAFETY: the caller says what `keys` points to.
+    // SAFETY: `keys` points to keys of this kind, by the contract of this function.
     unsafe {
         let sign = kind.class.sign();
         match (kind.class, kind.function) {
@@ -181,7 +180,7 @@ pub unsafe fn with_hasher(keys: Global<u64>, kind: KeyKind, spread: u64, work: i
     }
 }
 
-/// The hash of key `i` for Parquet's filter.
+/// Returns the hash of key `i` for Parquet's filter.
 ///
 /// # Safety
 /// `keys` points to more than `i` keys of that kind; the class is not [`KeyClass::Hashes128`], and the function is
@@ -190,7 +189,7 @@ pub unsafe fn with_hasher(keys: Global<u64>, kind: KeyKind, spread: u64, work: i
 #[inline(always)]
 pub unsafe fn xxh64_at(keys: Global<u64>, kind: KeyKind, i: usize) -> u64 {
     use {HashFunction::*, KeyClass::*};
-    // SAFETY: the caller says what `keys` points to.
+    // SAFETY: `keys` points to keys of this kind, by the contract of this function.
     let word = unsafe { word_at(keys, kind.class, i) };
     match (kind.class, kind.function) {
         (Hashes | Hashes128, _) => word,
@@ -199,7 +198,7 @@ pub unsafe fn xxh64_at(keys: Global<u64>, kind: KeyKind, i: usize) -> u64 {
     }
 }
 
-/// The hash of key `i` for the filters whose function is seeded.
+/// Returns the hash of key `i` for filters with a seeded function.
 ///
 /// # Safety
 /// `keys` points to more than `i` keys of that kind; the class is not [`KeyClass::Hashes128`], and the function is
@@ -208,7 +207,7 @@ pub unsafe fn xxh64_at(keys: Global<u64>, kind: KeyKind, i: usize) -> u64 {
 #[inline(always)]
 pub unsafe fn mix_at(keys: Global<u64>, kind: KeyKind, spread: u64, i: usize) -> u64 {
     use {HashFunction::*, KeyClass::*};
-    // SAFETY: the caller says what `keys` points to.
+    // SAFETY: `keys` points to keys of this kind, by the contract of this function.
     let word = unsafe { word_at(keys, kind.class, i) };
     match (kind.class, kind.function) {
         (Hashes | Hashes128, _) => word,
@@ -216,29 +215,30 @@ pub unsafe fn mix_at(keys: Global<u64>, kind: KeyKind, spread: u64, i: usize) ->
     }
 }
 
-/// Keys as the host hands them to a kernel.
+/// Keys as the host passes them to a kernel.
 #[cfg(not(target_arch = "nvptx64"))]
 #[derive(Clone, Copy)]
 pub struct KeySlice {
-    /// Where they are.
+    /// Memory of the keys.
     pub keys: Global<u64>,
-    /// What they are, and how they are hashed.
+    /// Type and hash function of the keys.
     pub kind: KeyKind,
     /// The spread seed of [`HashFunction::Seeded`] and [`HashFunction::Permutation`]; 0 for others.
     pub spread: u64,
-    /// The seed of [`HashFunction::Wide`]; 0 for others, and for hashes that were made under the seed.
+    /// The seed of [`HashFunction::Wide`]; 0 for others, and for hashes that already depend on the seed.
     pub seed: u64,
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
 impl KeySlice {
-    /// Keys of this kind, with a spread and a seed of 0; rounds the length up where two `u32` keys share a word.
+    /// Returns keys of this kind, with a spread and a seed of 0; rounds the length up where two `u32` keys share a
+    /// word.
     pub fn new<T>(keys: Global<T>, kind: KeyKind) -> KeySlice {
         let words = (keys.len() * size_of::<T>()).div_ceil(8);
         KeySlice { keys: Global::from_raw_parts(keys.as_ptr().cast(), words), kind, spread: 0, seed: 0 }
     }
 
-    /// 64-bit hashes that are taken as they are.
+    /// Returns 64-bit hashes that are used unchanged.
     pub fn hashes(hashes: Global<u64>) -> KeySlice {
         KeySlice::new(hashes, KeyKind::HASHES)
     }

@@ -1,4 +1,4 @@
-//! The forms in which a kernel writes one yes or no per key.
+//! Forms in which a kernel writes one yes or no per key.
 
 use warpset_simt::{GlobalMut, atomic, thread, warp};
 
@@ -6,10 +6,10 @@ use warpset_simt::{GlobalMut, atomic, thread, warp};
 pub const BYTES: u32 = 0;
 /// One bit per key, lowest first, in whole 64-bit words; bits past the last key are zero.
 pub const BITS: u32 = 1;
-/// The number of yeses, added to one 64-bit word.
+/// The number of positive answers, added to one 64-bit word.
 pub const COUNT: u32 = 2;
 
-/// Words of 64 bits that the results of `n` keys take in a form.
+/// Returns the words of 64 bits for the results of `n` keys in a form.
 pub const fn words(form: u32, n: usize) -> usize {
     match form {
         BYTES => n.div_ceil(8),
@@ -18,7 +18,7 @@ pub const fn words(form: u32, n: usize) -> usize {
     }
 }
 
-/// Puts the result of key `i` of `n`.
+/// Writes the result of key `i` of `n`.
 ///
 /// # Safety
 /// - All threads of a block arrive together, with `i` the global index of the thread in a 1-D grid whose blocks are a
@@ -28,7 +28,7 @@ pub const fn words(form: u32, n: usize) -> usize {
 #[inline(always)]
 pub unsafe fn put(form: u32, out: GlobalMut<u64>, i: usize, n: usize, yes: bool) {
     // SAFETY: bytes: `i < n`. Bits: a warp writes its own half of a word, and a word is written if its first key is
-    // below `n`. The form is the same for all threads, so all reach the vote or the barrier.
+    // below `n`. The form is uniform, so all threads reach the vote or the barrier.
     unsafe {
         if form == BYTES {
             if i < n {
@@ -48,14 +48,14 @@ pub unsafe fn put(form: u32, out: GlobalMut<u64>, i: usize, n: usize, yes: bool)
     }
 }
 
-/// What an earlier kernel put for key `i`, as bytes or bits.
+/// Reads the result that an earlier kernel wrote for key `i`, as bytes or bits.
 ///
 /// # Safety
 /// [`put`] has run for this key with this form.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 pub unsafe fn get(form: u32, out: GlobalMut<u64>, i: usize) -> bool {
-    // SAFETY: the caller says that the result is there.
+    // SAFETY: the result exists, by the contract of this function.
     unsafe {
         if form == BYTES { out.cast::<u8>().read(i) != 0 } else { out.cast::<u32>().read(i / 32) >> (i % 32) & 1 != 0 }
     }

@@ -1,4 +1,4 @@
-//! Answers under a stencil: those for keys that it does not mean become no.
+//! Masks of answers: a stencil clears the answers of keys that it does not select.
 //!
 //! Lookups answer for all keys; one of these kernels runs after them. A warp of a lookup waits for its slowest lane in
 //! any case, and the bits of a stencil are few beside the blocks of a filter.
@@ -6,11 +6,11 @@
 use crate::batch::results;
 use warpset_simt::{Global, GlobalMut, thread, warp};
 
-/// Threads of a block.
+/// Threads per block.
 pub const BLOCK: u32 = 256;
 
 kernel! {
-    /// Both are bits: word by word.
+    /// Masks bits by bits, word by word.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size, no shared memory.
@@ -23,7 +23,7 @@ kernel! {
         }
     }
 
-    /// Either form, of `n` keys, one thread per key.
+    /// Masks either form of `n` answers, one thread per key.
     ///
     /// # Safety
     /// - Launch: 1-D, blocks of [`BLOCK`] threads, one thread per key, no shared memory.
@@ -36,7 +36,7 @@ kernel! {
         answers: GlobalMut<u64>, form: u32, stencil: Global<u64>, stencil_form: u32, n: usize,
     ) {
         let i = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;
-        // SAFETY: `i < n` where something is read; all threads reach the barrier and `put`.
+        // SAFETY: `i < n` for every read; all threads reach the barrier and `put`.
         unsafe {
             let is_meant = i < n
                 && if stencil_form == results::BITS {

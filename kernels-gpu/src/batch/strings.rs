@@ -1,8 +1,8 @@
 //! Hashes of byte strings in device memory, one thread per string.
 //!
-//! Strings lie as in Apache Arrow: `n + 1` offsets into one buffer of bytes, string `i` from offset `i` to offset
-//! `i + 1`. Rao ("Implementation of the Bloom Filter on GPU using CUDA", 2010) hashes strings on the host and names the
-//! time that takes as the drawback of his filter; here they are hashed where the filter is.
+//! Strings have the layout of Apache Arrow: `n + 1` offsets into one buffer of bytes; string `i` ranges from offset `i`
+//! to offset `i + 1`. Rao ("Implementation of the Bloom Filter on GPU using CUDA", 2010) hashes strings on the host and
+//! names the time for that as the drawback of his filter; here the device hashes them.
 
 use crate::batch::keys::KeyKind;
 #[cfg(feature = "bodies")]
@@ -11,17 +11,17 @@ use warpset_core::hash::string::{self, StringHash};
 use warpset_core::hash::{ByteSource, xxh3_128, xxh64};
 use warpset_simt::{Global, GlobalMut, atomic, thread};
 
-/// Threads of a block.
+/// Threads per block.
 pub const BLOCK: u32 = 256;
-/// Instead of the number of a string hash: none is asked for.
+/// Number in place of that of a string hash: none is computed.
 pub const NO_FUNCTION: u32 = !0;
 
-/// A string in device memory.
+/// String in device memory.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct DeviceString {
     bytes: Global<u8>,
-    /// All that lies after the first `lead` bytes, which are too few to reach an aligned address.
+    /// Words after the first `lead` bytes, which precede the first aligned address.
     words: Global<u32>,
     lead: usize,
     /// Whole words in `words`.
@@ -32,15 +32,16 @@ struct DeviceString {
 
 #[cfg(feature = "bodies")]
 impl DeviceString {
-    /// Where `N + 1` whole words begin that hold the `4 N` bytes at `offset`, and how far into them the bytes are.
+    /// Returns the first of `N + 1` whole words that contain the `4 N` bytes at `offset`, and the position of the bytes
+    /// in them, in bits.
     #[inline(always)]
     fn place<const N: usize>(&self, offset: usize) -> Option<(usize, u32)> {
         let at = (self.start + offset).wrapping_sub(self.lead);
-        // Before the lead's end `at` wraps around, and is far beyond the last word.
+        // Inside the lead `at` wraps around, and is far beyond the last word.
         if at / 4 < self.whole && self.whole - at / 4 > N { Some((at / 4, (at % 4) as u32 * 8)) } else { None }
     }
 
-    /// Its bytes in order.
+    /// Iterates over the bytes in order.
     #[inline(always)]
     fn iter(self) -> impl Iterator<Item = u8> {
         (0..self.len).map(move |i| self.byte(i))
@@ -88,10 +89,10 @@ impl ByteSource for DeviceString {
     }
 }
 
-/// String `i`, cut to what there is.
+/// Returns string `i`, truncated to the available bytes.
 ///
 /// # Safety
-/// The strings are those of [`strings_hash`]; `i` is below their number.
+/// The strings satisfy the contract of [`strings_hash`]; `i` is below their number.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn string_at(
@@ -117,7 +118,7 @@ unsafe fn string_at(
     }
 }
 
-/// Offset `i`.
+/// Returns offset `i`.
 ///
 /// # Safety
 /// There are more than `i` offsets, of 32 bits if `narrow` is not zero.
@@ -128,7 +129,7 @@ unsafe fn offset_at(offsets: Global<u64>, narrow: u32, i: usize) -> u64 {
     unsafe { if narrow != 0 { offsets.cast::<u32>().read_nc(i) as u64 } else { offsets.read_nc(i) } }
 }
 
-/// A string hash of Table 1, by its number in [`StringHash`], of `len` bytes.
+/// Computes a string hash of Table 1, given by its number in [`StringHash`], of `len` bytes.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 fn string_hash(function: u32, len: usize, bytes: impl Iterator<Item = u8>) -> u32 {
@@ -157,24 +158,25 @@ fn string_hash(function: u32, len: usize, bytes: impl Iterator<Item = u8>) -> u3
 }
 
 kernel! {
-    /// XXH64 with `seed` of `n` strings, and of each the string hash `function` of Table 1 too unless it is
+    /// Computes XXH64 with `seed` of `n` strings, and also the string hash `function` of Table 1, unless it is
     /// [`NO_FUNCTION`].
     ///
-    /// Offsets that go backwards or beyond the bytes do no harm: such a string is cut to what there is.
+    /// Offsets that descend or exceed the bytes are safe: such a string is truncated to the available bytes.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size, no shared memory.
     /// - `offsets`: `n + 1`, of 32 bits if `narrow` is not zero, else of 64.
-    /// - `bytes`: valid for `len` reads; `lead`, at most `len` and below 4: how many come before the first address that
-    ///   is a multiple of 4.
-    /// - `hashes`: room for `n`, used by this launch alone; `string_hashes`: as many, if they are asked for.
+    /// - `bytes`: valid for `len` reads; `lead`, at most `len` and below 4: the number of bytes before the first
+    ///   address that is a multiple of 4.
+    /// - `hashes`: valid for `n` writes, used by this launch alone; `string_hashes` likewise, unless `function` is
+    ///   [`NO_FUNCTION`].
     /// - Offsets and bytes are not written while the kernel runs.
     pub unsafe fn strings_hash(
         offsets: Global<u64>, narrow: u32, bytes: Global<u8>, len: usize, lead: u32, n: usize, seed: u64,
         hashes: GlobalMut<u64>, function: u32, string_hashes: GlobalMut<u32>,
     ) {
         for i in thread::grid_stride(n) {
-            // SAFETY: `i < n`; place `i` is this thread's.
+            // SAFETY: `i < n`; place `i` belongs to this thread.
             unsafe {
                 let text = string_at(offsets, narrow, bytes, len, lead, i);
                 hashes.write(i, xxh64(&text, seed));
@@ -185,18 +187,18 @@ kernel! {
         }
     }
 
-    /// XXH3-128 with `seed` of `n` strings, two words each: the high half first.
+    /// Computes XXH3-128 with `seed` of `n` strings, two words each, the high half first.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size, no shared memory.
     /// - The strings as for [`strings_hash`].
-    /// - `hashes`: room for `2 * n` words from a multiple of 16 bytes on, used by this launch alone.
+    /// - `hashes`: valid for `2 * n` writes, at a multiple of 16 bytes, used by this launch alone.
     pub unsafe fn strings_hash128(
         offsets: Global<u64>, narrow: u32, bytes: Global<u8>, len: usize, lead: u32, n: usize, seed: u64,
         hashes: GlobalMut<u64>,
     ) {
         for i in thread::grid_stride(n) {
-            // SAFETY: `i < n`; the two places from `2 i` on are this thread's.
+            // SAFETY: `i < n`; the two places from `2 i` on belong to this thread.
             unsafe {
                 let hash = xxh3_128(&string_at(offsets, narrow, bytes, len, lead, i), seed);
                 hashes.write2(2 * i, [(hash >> 64) as u64, hash as u64]);
@@ -204,13 +206,13 @@ kernel! {
         }
     }
 
-    /// The string hash `function` of Table 1 of `n` integers, as strings of the eight little-endian bytes of their
-    /// value.
+    /// Computes the string hash `function` of Table 1 of `n` integers, each as the string of the eight little-endian
+    /// bytes of its value.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size, no shared memory.
     /// - `keys`: `n` keys of `kind`, not written while the kernel runs.
-    /// - `string_hashes`: room for `n`, used by this launch alone.
+    /// - `string_hashes`: valid for `n` writes, used by this launch alone.
     pub unsafe fn strings_hash_integers(
         keys: Global<u64>, kind: KeyKind, n: usize, function: u32, string_hashes: GlobalMut<u32>,
     ) {
@@ -224,7 +226,7 @@ kernel! {
         }
     }
 
-    /// Lowers `first_bad` to the index of the first of `n` strings whose offsets go backwards or beyond `len` bytes.
+    /// Lowers `first_bad` to the index of the first of `n` strings with offsets that descend or exceed `len` bytes.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size, no shared memory.

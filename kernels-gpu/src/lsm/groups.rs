@@ -60,7 +60,7 @@ impl Groups {
         lane_id() / self.lanes
     }
 
-    /// Returns the lane's level, or that of the last if there is none for the lane.
+    /// Returns the lane's level; numbers from `count` on are not levels.
     #[inline(always)]
     pub fn level(self) -> u32 {
         lane_id() % self.lanes

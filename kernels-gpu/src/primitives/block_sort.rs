@@ -1,22 +1,22 @@
-//! A block sorts what it holds in shared memory, digit by digit.
+//! Sort by one block of items in its shared memory, digit by digit.
 
 use crate::primitives::ranking::{self, DIGITS, SortKey};
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{thread, warp};
 
-/// The shared memory of a block of `WARPS` warps for up to `TILE` items: counters, sums, and twice the items, each a
-/// key and a number of 16 bits, its origin: where it stood before the first pass. Keys of 16 bytes stay where they are,
-/// and origins alone move: there is room for such keys once.
+/// Shared memory of a block of `WARPS` warps for up to `TILE` items: counters, sums, and two copies of the items. An
+/// item is a key and its *origin*, a number of 16 bits: its place before the first pass. Keys of 16 bytes do not move,
+/// only their origins; there is one copy of such keys.
 ///
-/// Items stay in shared memory and not in registers between passes: the loops over them are not unrolled, so that any
-/// number of items costs only itself.
+/// Between passes, items stay in shared memory and not in registers. The loops over them are not unrolled, so the cost
+/// is proportional to any number of items.
 #[derive(Clone, Copy)]
 pub struct BlockSort<K, const WARPS: u32, const TILE: u32> {
     counters: Shared<u32>,
     sums: Shared<u32>,
     keys: Shared<K>,
     origins: Shared<u16>,
-    /// Unless keys stay.
+    /// Second copy, unless keys do not move.
     other_keys: Shared<K>,
     other_origins: Shared<u16>,
 }
@@ -27,10 +27,10 @@ impl<K: SortKey, const WARPS: u32, const TILE: u32> BlockSort<K, WARPS, TILE> {
     /// Whether keys move with their origins.
     const KEYS_MOVE: bool = size_of::<K>() <= 8;
     const ORIGINS_AT: u32 = Self::KEYS_AT + if Self::KEYS_MOVE { 2 } else { 1 } * TILE * size_of::<K>() as u32;
-    /// Bytes that it takes, from the start of the dynamic shared memory.
+    /// Bytes from the start of the dynamic shared memory.
     pub const SHARED_BYTES: u32 = Self::ORIGINS_AT + 2 * TILE * 2;
 
-    /// In the dynamic shared memory, from its start.
+    /// Returns the block sort at the start of the dynamic shared memory.
     #[cfg(feature = "bodies")]
     #[inline(always)]
     pub fn in_shared_memory() -> Self {
@@ -45,7 +45,7 @@ impl<K: SortKey, const WARPS: u32, const TILE: u32> BlockSort<K, WARPS, TILE> {
         }
     }
 
-    /// The place of this thread's item `i`, if each thread has `rows`.
+    /// Returns the place of this thread's item `i`, if each thread has `rows`.
     #[inline(always)]
     fn place(rows: u32, i: u32) -> u32 {
         (thread::thread_idx_x() / 32 * rows + i) * 32 + warp::lane_id()
@@ -73,7 +73,7 @@ impl<K: SortKey, const WARPS: u32, const TILE: u32> BlockSort<K, WARPS, TILE> {
         }
     }
 
-    /// The item at a place: key and origin.
+    /// Returns key and origin of the item at a place.
     ///
     /// # Safety
     /// `place` is below `TILE`, and has been set.
@@ -87,14 +87,14 @@ impl<K: SortKey, const WARPS: u32, const TILE: u32> BlockSort<K, WARPS, TILE> {
         }
     }
 
-    /// Room for `TILE` payloads of up to 8 bytes where the keys are, for when those have been read.
+    /// Returns memory for `TILE` payloads of up to 8 bytes in place of the keys, once these have been read.
     #[inline(always)]
     pub fn staging<V>(self) -> Shared<V> {
         const { assert!(Self::KEYS_AT + TILE * size_of::<V>() as u32 <= Self::ORIGINS_AT) };
         shared::dynamic(Self::KEYS_AT)
     }
 
-    /// The item at a place; its origin, if it is needed.
+    /// Returns the item at a place, with its origin if `ORIGIN`.
     ///
     /// # Safety
     /// The contract of [`get`](Self::get).
@@ -105,8 +105,8 @@ impl<K: SortKey, const WARPS: u32, const TILE: u32> BlockSort<K, WARPS, TILE> {
         unsafe { if ORIGIN || !Self::KEYS_MOVE { self.get(place) } else { (self.keys.get(place), 0) } }
     }
 
-    /// One stable pass over a digit of the first `32 * WARPS * rows` items. Barriers stand before and after it. Returns
-    /// where the items are now.
+    /// Runs one stable pass over a digit of the first `32 * WARPS * rows` items, with barriers before and after.
+    /// Returns the sort with the new places of the items.
     ///
     /// # Safety
     /// - All threads of the block arrive with the same `rows`, at most `TILE / (32 * WARPS)`, all of whose items are
@@ -118,8 +118,8 @@ impl<K: SortKey, const WARPS: u32, const TILE: u32> BlockSort<K, WARPS, TILE> {
     #[must_use]
     pub unsafe fn pass<const ORIGINS: bool>(self, rows: u32, digit_of: impl Fn(K, u32) -> u32) -> Self {
         let row = self.counters.at(thread::thread_idx_x() / 32 * DIGITS);
-        // SAFETY: a row is its warp's own between the barriers around the sums; places are those of a sorted tile, so
-        // they are below `TILE` and differ.
+        // SAFETY: a row belongs to its warp between the barriers around the sums; places are those of a sorted tile, so
+        // they are below `TILE` and distinct.
         unsafe {
             ranking::clear_row(row);
             thread::sync_threads();

@@ -1,8 +1,8 @@
 //! Reduction by key and run-length encoding: each run of equal neighbouring keys becomes one key and one value, in a
 //! single pass.
 //!
-//! A scan by [`ByRun`] says how many runs began before an item, which is the place of its run's key, and what its run
-//! amounts to so far. Where a run begins, the value of the run before it is complete.
+//! A scan by [`ByRun`] gives each item the number of earlier runs, which is the place of its run's key, and the
+//! combined value of its run so far. Where a run begins, the value of the previous run is complete.
 
 use warpset_core::scan::{BitOr, ByRun, Max, Min, Operator, Runs, Sum};
 use warpset_simt::shared::{self, Shared};
@@ -15,23 +15,23 @@ use crate::block::{self, Value};
 use crate::look_back::{self, Published};
 use crate::primitives::warp_tile::{self, Item};
 
-/// Threads of a block.
+/// Threads per block.
 pub const BLOCK: u32 = WARPS * WARP_SIZE;
-/// Items of a tile.
+/// Items per tile.
 pub const TILE: usize = BLOCK as usize * ITEMS;
-/// In the kernels' `flags`: keys and values begin at multiples of 16 bytes.
+/// Flag: keys and values begin at multiples of 16 bytes.
 pub const VECTORS: u32 = 2;
 
 const WARPS: u32 = 8;
-/// Items of a thread.
+/// Items per thread.
 const ITEMS: usize = 8;
-/// How many groups of four words a thread loads, if an item has `words` words.
+/// Returns the number of groups of four words that a thread loads, if an item has `words` words.
 #[doc(hidden)]
 pub const fn quads(words: usize) -> usize {
     ITEMS * words / 4
 }
 
-// Rows for each warp; the ticket, padded; what stands before the tile; the warps' totals.
+// Rows for each warp; the ticket, padded; the prefix of the tile; the warps' totals.
 const fn row_bytes<K: Item>() -> u32 {
     warp_tile::warp_bytes(quads(if K::WORDS > 2 { K::WORDS } else { 2 }))
 }
@@ -44,23 +44,23 @@ const fn prefix_at<K: Item>() -> u32 {
 const fn scratch_at<K: Item>() -> u32 {
     prefix_at::<K>() + 32
 }
-/// Dynamic shared memory for keys of this type, in bytes.
+/// Returns the bytes of dynamic shared memory for keys of this type.
 pub const fn shared_bytes<K: Item>() -> u32 {
     scratch_at::<K>() + WARPS * 16
 }
 /// Words of look-back per tile.
 pub const LOOK_BACK_WORDS: usize = 2;
 
-/// Where a run's items get their values from.
+/// Source of the values of a run's items.
 pub trait Source<V>: Copy {
-    /// The values of a thread's items.
+    /// Loads the values of a thread's items.
     ///
     /// # Safety
     /// The contract of [`warp_tile::load`].
     unsafe fn load(self, first: usize, n: usize, vectors: bool, rows: Shared<u32>) -> [V; ITEMS];
 }
 
-/// An array of values, `QUADS` quads per thread.
+/// Array of values, `QUADS` quads per thread.
 #[derive(Clone, Copy)]
 #[doc(hidden)]
 pub struct Array<V, const QUADS: usize>(pub Global<V>);
@@ -74,7 +74,7 @@ impl<V: Item, const QUADS: usize> Source<V> for Array<V, QUADS> {
     }
 }
 
-/// A one for each item: runs amount to their lengths.
+/// A one per item: the value of a run is its length.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 #[doc(hidden)]
@@ -88,7 +88,7 @@ impl Source<u64> for Ones {
     }
 }
 
-/// One tile of a reduction by key.
+/// Processes one tile of a reduction by key.
 ///
 /// # Safety
 /// - Launch: 1-D, `n.div_ceil(TILE)` blocks of [`BLOCK`] threads, [`shared_bytes`] of dynamic shared memory; `n > 0`.
@@ -119,8 +119,8 @@ pub unsafe fn reduce_by_key<O, K, S, const KEY_QUADS: usize>(
     let rows: Shared<u32> = shared::dynamic(t / WARP_SIZE * const { row_bytes::<K>() });
     let vectors = flags & VECTORS != 0;
     // SAFETY: each warp has rows of its own, and is done with the keys' before it loads values; the other shared words
-    // are used as the functions that get them ask; the ticket makes `tile` unique. The place of a run is the number of
-    // runs that begin before it, so places differ and are below their number.
+    // satisfy the contracts of the called functions; the ticket makes `tile` unique. The place of a run is the number
+    // of earlier runs, so places are distinct and below the number of runs.
     unsafe {
         let tile = look_back::ticket(counter, shared::dynamic(const { ticket_at::<K>() }));
         let warp_first = tile * TILE + (t / WARP_SIZE) as usize * (WARP_SIZE as usize * ITEMS);
@@ -128,7 +128,7 @@ pub unsafe fn reduce_by_key<O, K, S, const KEY_QUADS: usize>(
         warp::sync_warp(FULL_MASK);
         let values = values.load(warp_first, n, vectors, rows);
         let first = warp_first + lane as usize * ITEMS;
-        // The key before a thread's first is its neighbour's last; before a warp's first it is read once more.
+        // The key before a thread's first is its neighbour's last; before a warp's first it is read again.
         let mut previous = own[ITEMS - 1].shuffle_up(1);
         if lane == 0 && first > 0 && first < n {
             previous = keys.read(first - 1);
@@ -169,7 +169,7 @@ pub unsafe fn reduce_by_key<O, K, S, const KEY_QUADS: usize>(
     }
 }
 
-/// An operator by which values can be reduced whose keys are of type `K`: see
+/// Operator with kernels of reductions by key for values with keys of type `K`: see
 /// [`by_key_kernels!`](crate::by_key_kernels).
 #[cfg(not(target_arch = "nvptx64"))]
 pub trait ByKeyKernels<K>: Operator {
@@ -193,7 +193,7 @@ pub trait ByKeyKernels<K>: Operator {
     ) -> Result<(), L::Error>;
 }
 
-/// Keys whose runs can be encoded by their lengths.
+/// Keys with kernels of run-length encoding.
 #[cfg(not(target_arch = "nvptx64"))]
 pub trait EncodeKernels: Item {
     /// Launches a run-length encoding.
@@ -259,7 +259,7 @@ macro_rules! by_key_kernels {
                 out_keys: $crate::simt::GlobalMut<$key>, out_values: $crate::simt::GlobalMut<Self::Value>,
                 runs: $crate::simt::GlobalMut<u64>,
             ) -> ::core::result::Result<(), L::Error> {
-                // SAFETY: the caller keeps the kernel's contract.
+                // SAFETY: the contract of this kernel.
                 unsafe {
                     $name { keys, values, n, flags, look_back, counter, out_keys, out_values, runs }
                         .launch(launcher, config)
@@ -336,7 +336,7 @@ macro_rules! encode_kernels {
                 look_back: GlobalMut<u64>, counter: GlobalMut<u32>, out_keys: GlobalMut<$key>,
                 lengths: GlobalMut<u64>, runs: GlobalMut<u64>,
             ) -> Result<(), L::Error> {
-                // SAFETY: the caller keeps the kernel's contract.
+                // SAFETY: the contract of this kernel.
                 unsafe {
                     $name { keys, n, flags, look_back, counter, out_keys, lengths, runs }.launch(launcher, config)
                 }

@@ -1,13 +1,13 @@
-//! Merging two sorted runs, stable: of equal keys those of the first run come first.
+//! Stable merge of two sorted runs: of equal keys those of the first run come first.
 //!
-//! A block merges one tile of the output, and in it every thread the same number of items: both find where their part
-//! begins and ends in the runs by merge path ([`crate::primitives::merge_path`]). The tile's items are loaded into
-//! shared memory, each thread merges its items into registers one by one, and they leave by way of shared memory, so
+//! A block merges one tile of the output, and in it every thread the same number of items. Both find the beginning and
+//! end of their parts of the runs by merge path ([`crate::primitives::merge_path`]). The tile's items are loaded into
+//! shared memory; each thread merges its items into registers one by one; they are written through shared memory, so
 //! that all accesses to global memory are to neighbouring places. Keys without values move 16 bytes at a time
 //! ([`vectors`]).
 //!
-//! Where the tiles begin is found by [`merge_splits`] before the merge, or, for short inputs, where
-//! one launch more would cost more than it saves, by the block's first two warps.
+//! The beginnings of the tiles are found by [`merge_splits`] before the merge, or, for short inputs, where another
+//! launch would cost more than it saves, by the block's first two warps.
 
 pub mod search;
 pub mod vectors;
@@ -21,7 +21,7 @@ use crate::primitives::merge_path::{Tile, crossing_by_thread, crossing_by_warp, 
 use crate::primitives::tile_shape::launch_shape;
 use vectors::{Part, Vectors};
 
-/// A sorted run: keys, and a value for each.
+/// Sorted run of keys, with one value per key.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Run<K, V> {
@@ -30,20 +30,22 @@ struct Run<K, V> {
     len: usize,
 }
 
-/// Threads of a block of the kernels that find splits.
+/// Threads per block of the kernels that find splits.
 pub const SPLIT_BLOCK: u32 = 128;
 
-/// In the kernels' `flags`: the splits have been found by a launch before.
+/// Flag: an earlier launch has found the splits.
 pub const SPLITS_KNOWN: u32 = 1;
-/// In the kernels' `flags`: the merged keys begin at a multiple of 16 bytes.
+/// Flag: the merged keys begin at a multiple of 16 bytes.
 pub const OUT_ALIGNED: u32 = 2;
-/// Where in the kernels' `flags` stands how many keys the first run begins after a multiple of 16 bytes: two bits.
+/// Shift of the two bits in the kernels' `flags` for the number of keys between the last multiple of 16 bytes and the
+/// first run.
 pub const A_SKEW_SHIFT: u32 = 4;
-/// Where in the kernels' `flags` stands how many keys the second run begins after a multiple of 16 bytes.
+/// Shift of the bits in the kernels' `flags` for the number of keys between the last multiple of 16 bytes and the
+/// second run.
 pub const B_SKEW_SHIFT: u32 = 6;
 
-/// Bytes of dynamic shared memory for tiles of `threads * items` items, which also has as many places after them as a
-/// thread may look at beyond the end of an incomplete tile.
+/// Returns the bytes of dynamic shared memory for tiles of `threads * items` items, and for the places that a thread
+/// may read beyond the end of an incomplete tile.
 #[cfg(not(target_arch = "nvptx64"))]
 const fn shared_bytes<K: Vectors, V>(threads: u32, items: u32, pairs: bool) -> u32 {
     if pairs {
@@ -53,17 +55,16 @@ const fn shared_bytes<K: Vectors, V>(threads: u32, items: u32, pairs: bool) -> u
     }
 }
 
-/// Where in shared memory the values begin.
+/// Returns the place of the values in shared memory.
 const fn values_at<K>(threads: u32, items: u32) -> u32 {
     ((threads * items + items + 1) * size_of::<K>() as u32).next_multiple_of(16)
 }
 
-/// Merges a tile of keys: parts of the runs to `out`, of which `aligned` says whether it begins at a multiple of 16
-/// bytes.
+/// Merges a tile of keys: parts of the runs to `out`, which begins at a multiple of 16 bytes if `aligned`.
 ///
 /// # Safety
 /// - The contracts of the methods that it calls, with [`shared_bytes`] of dynamic shared memory.
-/// - All threads come here together.
+/// - All threads call this together.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
@@ -76,13 +77,13 @@ unsafe fn merge_tile_of_keys<K: Vectors, const THREADS: u32, const ITEMS: usize>
     aligned: bool,
 ) {
     let keys: Shared<K> = shared::dynamic(0);
-    // SAFETY: barriers stand between writing the tile, reading it and writing it again; the rest is the contract of
-    // this function.
+    // SAFETY: barriers separate writing the tile, reading it and writing it again; the rest is the contract of this
+    // function.
     unsafe {
         let (a_at, b_at) = vectors::load(tile, a, b, keys);
         thread::sync_threads();
         let mut merged = [K::default(); ITEMS];
-        // There are no values, and none is looked at.
+        // There are no values, and none is read.
         let loaded = Loaded { keys, values: keys, mask };
         merge_part::<K, K, THREADS, ITEMS, false>(tile, loaded, a_at, b_at, &mut merged, &mut [K::default(); ITEMS]);
         thread::sync_threads();
@@ -94,11 +95,11 @@ unsafe fn merge_tile_of_keys<K: Vectors, const THREADS: u32, const ITEMS: usize>
     }
 }
 
-/// Merges a tile of keys with values: parts of the runs, as they stand in global memory, to the outputs.
+/// Merges a tile of keys with values: parts of the runs in global memory to the outputs.
 ///
 /// # Safety
 /// - The contracts of the methods that it calls, with [`shared_bytes`] of dynamic shared memory.
-/// - All threads come here together.
+/// - All threads call this together.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
@@ -118,8 +119,8 @@ unsafe fn merge_tile_of_pairs<
 ) {
     let keys: Shared<K> = shared::dynamic(0);
     let values: Shared<V> = shared::dynamic(values_at::<K>(THREADS, ITEMS as u32));
-    // SAFETY: barriers stand between writing the tile, reading it and writing it again; the rest is the contract of
-    // this function.
+    // SAFETY: barriers separate writing the tile, reading it and writing it again; the rest is the contract of this
+    // function.
     unsafe {
         let a_and_b = tile.load::<K, FULL>(a.keys, b.keys);
         let loaded_values = tile.load::<V, FULL>(a.values, b.values);
@@ -136,12 +137,12 @@ unsafe fn merge_tile_of_pairs<
     }
 }
 
-/// The thread's part of the tile, of which the runs' parts begin at `a_at` and `b_at`, merged.
+/// Merges the thread's part of the tile; the runs' parts begin at `a_at` and `b_at`.
 ///
 /// # Safety
-/// - The tile is in shared memory and nothing writes there meanwhile.
-/// - After it there are as many places as a thread merges and one more.
-/// - All lanes of the warp come here together.
+/// - The tile is in shared memory, and nothing writes it meanwhile.
+/// - After it there are `ITEMS + 1` more places.
+/// - All lanes of the warp call this together.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
@@ -156,8 +157,7 @@ unsafe fn merge_part<K: MergeKey, V: Word, const THREADS: u32, const ITEMS: usiz
     let (a_len, b_len) = (tile.a_len, tile.len - tile.a_len);
     let (a_end, b_end) = (a_at + a_len, b_at + b_len);
     let diagonal = (tile.t * ITEMS as u32).min(tile.len);
-    // SAFETY: a thread's first places are inside its tile, and it looks at most `ITEMS` places further, for which there
-    // is room.
+    // SAFETY: a thread's first places are inside its tile, and it reads at most `ITEMS` places further, which exist.
     unsafe {
         let runs = ((loaded.keys.at(a_at), a_len), (loaded.keys.at(b_at), b_len));
         let from_a = crossing_in_shared(runs.0, runs.1, diagonal, loaded.mask);
@@ -171,7 +171,7 @@ unsafe fn merge_part<K: MergeKey, V: Word, const THREADS: u32, const ITEMS: usiz
     }
 }
 
-/// A tile's keys and values in shared memory, and the bits by which keys are compared.
+/// Keys and values of a tile in shared memory, and the bits by which keys are compared.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Loaded<K, V> {
@@ -180,10 +180,10 @@ struct Loaded<K, V> {
     mask: K,
 }
 
-/// Merges as many items as `merged` takes, from `at_a` and `at_b` on. `BOUNDED` says that a run may end before.
+/// Merges `ITEMS` items from `at_a` and `at_b` on. With `BOUNDED`, a run may end before.
 ///
 /// # Safety
-/// The tile may be read up to as many places after the thread's as it merges.
+/// The tile may be read up to `ITEMS` places after the thread's first.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
@@ -194,11 +194,11 @@ unsafe fn serial<K: MergeKey, V: Word, const ITEMS: usize, const PAIRS: bool, co
     merged: &mut [K; ITEMS],
     merged_values: &mut [V; ITEMS],
 ) {
-    // SAFETY: the caller's promise: each round goes one place further in one of the runs.
+    // SAFETY: the contract of this function: each round advances by one place in one of the runs.
     unsafe {
         let (mut first, mut second) = (keys.get(at_a), keys.get(at_b));
         for u in 0..ITEMS {
-            // Without branches: neighbouring threads differ in what they take.
+            // Without branches: neighbouring threads take different sides.
             let mut from_a = goes_first(first, second, mask);
             if BOUNDED {
                 from_a = (at_b >= b_end) | ((at_a < a_end) & from_a);
@@ -242,9 +242,9 @@ unsafe fn merge<K: Vectors, V: Word + Default, const THREADS: u32, const ITEMS: 
     let tile = thread::block_idx_x() as usize;
     let start = tile * tile_items as usize;
     let len = (a.len + b.len - start).min(tile_items as usize) as u32;
-    // SAFETY: `start + len` is at most the sum of the lengths, so crossings are inside the runs and the parts between
-    // two neighbouring ones add up to `len`; two barriers separate the uses of shared memory here from what follows,
-    // and all threads reach them.
+    // SAFETY: `start + len` is at most the sum of the lengths, so crossings are inside the runs, and the parts between
+    // two consecutive ones have `len` items in all. Two barriers separate the uses of shared memory here from later
+    // ones, and all threads reach them.
     unsafe {
         let (a_start, a_end);
         if flags & SPLITS_KNOWN != 0 {
@@ -292,14 +292,13 @@ macro_rules! merge_kernels {
                 stringify!($items), " items; with values (`", stringify!($value), "`): ", stringify!($pairs), ".")]
             ///
             /// # Safety
-            /// - Launch: 1-D, one block per tile, shaped as its `SHAPE` says; there
-            ///   is at least one item.
+            /// - Launch: 1-D, one block per tile, shaped as its `SHAPE` says; there is at least one item.
             /// - `a_keys` and `b_keys`: valid for `a_len` and `b_len` reads, sorted by the bits of `mask`, not written
-            ///   meanwhile; so `a_values` and `b_values` if there are values.
-            /// - `splits`: if `flags` say that they are known, how many items of the first run stand before each tile
-            ///   and before the end.
-            /// - `flags` say nothing that is not true; where there are no values, also how far the runs begin after
-            ///   multiples of 16 bytes.
+            ///   meanwhile; `a_values` and `b_values` likewise, if there are values.
+            /// - `splits`: if `flags` has [`SPLITS_KNOWN`], the number of items of the first run before each tile and
+            ///   before the end.
+            /// - `flags` are true; without values, they also contain the distances of the runs from multiples of 16
+            ///   bytes.
             /// - `out_keys` and, if there are values, `out_values`: valid for `a_len + b_len` writes, overlap nothing
             ///   else, nothing else accesses them.
             #[launch_bounds($threads, $blocks)]
@@ -343,7 +342,7 @@ merge_kernels! {
 }
 
 kernel! {
-    /// How many `K` of the first run stand before each tile, and before the end.
+    /// Finds the number of `K` of the first run before each tile, and before the end.
     ///
     /// # Safety
     /// - Launch: 1-D, blocks of [`SPLIT_BLOCK`] threads, a thread for each of `tiles + 1` splits.

@@ -1,10 +1,10 @@
-//! Merging up to 32 sorted runs in one pass over memory, stable: of equal keys those of earlier runs come first.
+//! Stable merge of up to 32 sorted runs in one pass over memory: of equal keys those of earlier runs come first.
 //!
-//! A block merges one tile of the output. What each run contributes is found beforehand, by a group of lanes per tile
-//! ([`split`]); the block loads these parts side by side into shared memory and merges neighbours there (`tile`),
-//! until one is left: each item passes through global memory once, whatever the number of runs.
+//! A block merges one tile of the output. The part of each run in it is found beforehand, by a group of lanes per tile
+//! ([`split`]). The block loads these parts side by side into shared memory and merges neighbours there (`tile`) until
+//! one is left: each item passes through global memory once, whatever the number of runs.
 //!
-//! [`newest`] keeps of equal keys the first alone, in the same pass.
+//! [`newest`] keeps only the first of equal keys, in the same pass.
 
 pub mod newest;
 pub mod runs;
@@ -24,18 +24,18 @@ use tile::layout;
 #[cfg(feature = "bodies")]
 use tile::merge_tile;
 
-/// Tiles from one split to the next that is found at first, where there are many tiles.
+/// Tiles between consecutive splits that are found first, for many tiles.
 pub const SPLIT_STEP: u32 = 16;
-/// Threads of a block of the kernel that finds splits.
+/// Threads per block of the kernel that finds splits.
 pub const SPLIT_BLOCK: u32 = 128;
 
-/// Bytes of dynamic shared memory without status bits.
+/// Returns the bytes of dynamic shared memory without status bits.
 #[cfg(not(target_arch = "nvptx64"))]
 const fn shared_bytes<K, V>(threads: u32, items: u32, pairs: bool) -> u32 {
     layout::<K, V>(threads, items, pairs).shared_bytes(0)
 }
 
-/// The part of a tile that the run of the lane's number has.
+/// Returns the part of a tile in the run numbered as the lane.
 ///
 /// # Safety
 /// `splits` has `group` words for each tile and for the end, written by a launch before.
@@ -77,8 +77,8 @@ unsafe fn merge_many<
     let start = tile * (THREADS as usize * ITEMS);
     let t = thread::thread_idx_x();
     let marks_at = layout::<K, V>(THREADS, ITEMS as u32, PAIRS).rest;
-    // SAFETY: the contract of this function; places of a tile in the outputs are those after the tiles before, which
-    // are complete; each word of status bits is one warp's, and all threads come to each vote.
+    // SAFETY: the contract of this function; places of a tile in the outputs follow those of earlier tiles, which are
+    // complete; each word of status bits belongs to one warp, and all threads reach each vote.
     unsafe {
         let lane_run = || (Entry::read(table, warp::lane_id()), part_of_lane(splits, tile, group));
         let marked = with_status != 0;
@@ -115,14 +115,14 @@ macro_rules! merge_many_kernels {
             /// # Safety
             /// - Launch: 1-D, one block per tile, shaped as its `SHAPE` says, with `STATUS_BYTES` more of shared memory
             ///   if `with_status` is not 0; there is at least one item.
-            /// - `table`: as [`merge_many_splits`] left it, of runs that are valid for as many reads as the splits say,
-            ///   sorted by the bits of `mask`, not written while the kernel runs; so values and status bits.
-            /// - `splits`: for each tile, and for the end, how many items of each of `group` runs stand before.
-            /// - The table's nodes are a tree over all runs, in which those with a bit in `odd` are an odd number of
-            ///   merges from the end, and none is more than `rounds`.
-            /// - `out_keys` and, if there are values, `out_values`: valid for as many writes as there are items; if
-            ///   `with_status` is not 0, `out_status` for a bit for each, in whole words; they overlap nothing else,
-            ///   nothing else accesses them.
+            /// - `table`: the output of [`merge_many_splits`], for runs that are valid for the reads of the splits,
+            ///   sorted by the bits of `mask`, and not written while the kernel runs; values and status bits likewise.
+            /// - `splits`: for each tile, and for the end, the number of earlier items of each of `group` runs.
+            /// - The table's nodes are a tree over all runs, in which runs with a bit in `odd` are an odd number of
+            ///   merges away from the root, and none is more than `rounds`.
+            /// - `out_keys` and, if there are values, `out_values`: valid for one write per item; if `with_status` is
+            ///   not 0, `out_status` for a bit per item, in whole words; they overlap nothing else, nothing else
+            ///   accesses them.
             #[launch_bounds($threads, $blocks)]
             pub unsafe fn $name(
                 table: Global<u64>, splits: Global<u64>, group: u32, odd: u32, rounds: u32, mask: $key,
@@ -140,7 +140,7 @@ macro_rules! merge_many_kernels {
         launch_shape!($name: $threads, $items, shared_bytes::<$key, $value>($threads, $items, $pairs));
         #[cfg(not(target_arch = "nvptx64"))]
         impl $name {
-            /// Bytes of shared memory that status bits take.
+            /// Bytes of shared memory for status bits.
             pub const STATUS_BYTES: u32 = layout::<$key, $value>($threads, $items, $pairs).marks_bytes();
         }
         const _: () = assert!($threads * $items % 32 == 0);
@@ -159,12 +159,12 @@ merge_many_kernels! {
 }
 
 kernel! {
-    /// How many `K` of each run stand before every `step`-th tile, and before the end; and the table of the runs. With
-    /// `between` above 0, computes the tiles between splits that are known already.
+    /// Finds the number of `K` of each run before every `step`-th tile, and before the end, and writes the table of the
+    /// runs. With `between` above 0, computes the tiles between known splits.
     ///
     /// # Safety
-    /// - Launch: 1-D, blocks of [`SPLIT_BLOCK`] threads, `group` of them for each split: `tiles.div_ceil(step) + 1`, or
-    ///   one for each tile if `between` is not 0, after a launch with the same arguments where it is 0.
+    /// - Launch: 1-D, blocks of [`SPLIT_BLOCK`] threads, `group` of them per split: `tiles.div_ceil(step) + 1`, or one
+    ///   for each tile if `between` is not 0, after a launch with the same arguments where it is 0.
     /// - `runs`: at most `group`, a power of two from 8 to 32; their keys are sorted by the bits of `mask`, `total`
     ///   together, and not written meanwhile.
     /// - `splits`: valid for `group * (tiles + 1)` writes, `table` for [`TABLE_WORDS`](runs::TABLE_WORDS); nothing else
@@ -175,8 +175,8 @@ kernel! {
         splits: GlobalMut<u64>, table: GlobalMut<u64>,
     ) for [u32 => merge_many_splits_u32, u64 => merge_many_splits_u64, u128 => merge_many_splits_u128] {
         let t = thread::thread_idx_x();
-        // SAFETY: the contract of this kernel; the whole warp comes to the search, groups beyond the last split search
-        // for the end and do not write; one place per lane, and none that is read.
+        // SAFETY: the contract of this kernel; the whole warp reaches the search; groups beyond the last split search
+        // for the end and do not write; each lane has one place, which is not read.
         unsafe {
             if between == 0 && thread::block_idx_x() == 0 && t < warp::WARP_SIZE {
                 runs.write_to(table, t);

@@ -1,7 +1,7 @@
-//! Merge path: where the merge of two sorted runs crosses a diagonal.
+//! Merge path: the crossings of the merge of two sorted runs with diagonals.
 //!
-//! The merge of runs `a` and `b` is a path through a grid of `a.len()` by `b.len()` cells; it crosses the diagonal `d`
-//! where `d` items have been merged, and the crossing says how many of them come from `a`. Crossings are found
+//! The merge of runs `a` and `b` is a path through a grid of `a.len()` by `b.len()` cells. It crosses the diagonal `d`
+//! where `d` items have been merged, and the crossing gives the number of them that come from `a`. Crossings are found
 //! independently of each other, so every block, and in it every thread, merges the same number of items. Source: Odeh,
 //! Green, Mwassi, Shmueli, Birk, "Merge Path - Parallel Merging Made Simple", IPDPSW 2012, section III; Green, McColl,
 //! Bader, "GPU Merge Path: A GPU Merging Algorithm", ICS 2012.
@@ -13,7 +13,7 @@ use core::ops::BitAnd;
 use warpset_simt::shared::Shared;
 use warpset_simt::{Global, GlobalMut, Word, thread, warp};
 
-/// A key, compared by the bits of a mask alone.
+/// Key that is compared by the bits of a mask.
 pub trait MergeKey: Word + Default + Ord + BitAnd<Output = Self> {}
 impl MergeKey for u32 {}
 impl MergeKey for u64 {}
@@ -26,10 +26,10 @@ pub fn goes_first<K: MergeKey>(first: K, second: K, mask: K) -> bool {
     first & mask <= second & mask
 }
 
-/// How many of the first `diagonal` items of the merge come from `a`; by one warp, which tries 32 places at a time.
+/// Counts the items of `a` among the first `diagonal` of the merge, by one warp, which tries 32 places at a time.
 ///
 /// # Safety
-/// - All lanes of the warp come here together with the same arguments.
+/// - All lanes of the warp call this together with the same arguments.
 /// - The runs are valid for `a_len` and `b_len` reads and not written while the kernel runs.
 /// - `diagonal` is at most their sum.
 #[cfg(feature = "bodies")]
@@ -50,7 +50,7 @@ pub unsafe fn crossing_by_warp<K: MergeKey>(
         // The last place of each of 32 parts.
         let part = (high - low).div_ceil(32);
         let at = low + (lane + 1) * part - 1;
-        // SAFETY: `low <= at < high` keeps both places inside their runs; the whole warp votes.
+        // SAFETY: `low <= at < high` keeps both places inside their runs; the whole warp reaches the vote.
         let parts = unsafe {
             let first = at < high && goes_first(a.read_nc(at), b.read_nc(diagonal - 1 - at), mask);
             warp::ballot(warp::FULL_MASK, first).count_ones() as usize
@@ -61,7 +61,7 @@ pub unsafe fn crossing_by_warp<K: MergeKey>(
     low
 }
 
-/// [`crossing_by_warp`] by a single thread, halving: fewer reads, more of them one after the other.
+/// Counts as [`crossing_by_warp`] does, by a single thread that halves: fewer reads, but more of them in sequence.
 ///
 /// # Safety
 /// The contract of [`crossing_by_warp`], for a single thread.
@@ -90,10 +90,10 @@ pub unsafe fn crossing_by_thread<K: MergeKey>(
     low
 }
 
-/// How many of the first `diagonal` items of the merge of two runs in shared memory come from `a`.
+/// Counts the items of `a` among the first `diagonal` of the merge of two runs in shared memory.
 ///
 /// # Safety
-/// - The runs are there and nothing writes them meanwhile.
+/// - The runs are in shared memory, and nothing writes them meanwhile.
 /// - `diagonal` is at most the sum of their lengths.
 #[cfg(feature = "bodies")]
 #[inline(always)]
@@ -118,11 +118,11 @@ pub unsafe fn crossing_in_shared<K: MergeKey>(
     low
 }
 
-/// The tile of a block, and the thread's part in it.
+/// Tile of a block, and the thread's part in it.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 pub struct Tile<const THREADS: u32, const ITEMS: usize> {
-    /// The thread.
+    /// Number of the thread.
     pub t: u32,
     /// Items of the first run.
     pub a_len: u32,
@@ -132,8 +132,8 @@ pub struct Tile<const THREADS: u32, const ITEMS: usize> {
 
 #[cfg(feature = "bodies")]
 impl<const THREADS: u32, const ITEMS: usize> Tile<THREADS, ITEMS> {
-    /// Every `THREADS`-th item from the thread's own on, of the first run's part and the second run's after it; `FULL`
-    /// if the tile is complete.
+    /// Loads every `THREADS`-th item from the thread's own on, of the first run's part followed by the second run's;
+    /// `FULL` if the tile is complete.
     ///
     /// # Safety
     /// Both parts are valid for reads and not written while the kernel runs.
@@ -152,33 +152,33 @@ impl<const THREADS: u32, const ITEMS: usize> Tile<THREADS, ITEMS> {
         items
     }
 
-    /// Puts what [`load`](Self::load) gave into shared memory, both parts side by side.
+    /// Puts the result of [`load`](Self::load) into shared memory, both parts side by side.
     ///
     /// # Safety
-    /// There is room for a tile, which nothing else accesses.
+    /// `to` is valid for a tile, which nothing else accesses.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn put<T: Word, const FULL: bool>(self, to: Shared<T>, items: [T; ITEMS]) {
         for u in 0..ITEMS {
             let i = self.t + u as u32 * THREADS;
             if FULL || i < self.len {
-                // SAFETY: each place of the tile is one thread's.
+                // SAFETY: each place of the tile belongs to one thread.
                 unsafe { to.set(i, items[u]) };
             }
         }
     }
 
-    /// Writes the thread's merged items to `out`, by way of shared memory.
+    /// Writes the thread's merged items to `out`, through shared memory.
     ///
     /// # Safety
-    /// - All threads of the block come here together.
+    /// - All threads of the block call this together.
     /// - No thread reads `shared` any more.
     /// - `out` is valid for the tile and used by this launch alone.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn store<T: Word, const FULL: bool>(self, shared: Shared<T>, items: [T; ITEMS], out: GlobalMut<T>) {
-        // SAFETY: a thread's own places, of which those beyond an incomplete tile have room; then, after a barrier,
-        // every `THREADS`-th below the length.
+        // SAFETY: a thread writes its own places, which exist beyond an incomplete tile too; then, after a barrier, it
+        // reads every `THREADS`-th below the length.
         unsafe {
             for u in 0..ITEMS {
                 shared.set(self.t * ITEMS as u32 + u as u32, items[u]);

@@ -1,30 +1,30 @@
-//! Scans by an operator that is not associative, three ways, as the paper on quotient filters gives them: parallel
+//! Scans by an operator that is not associative, by the three methods of the paper on quotient filters: parallel
 //! merging, sequential shifting, segmented layouts.
 //!
 //! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018,
-//! section IV-C, algorithms 4, 5 and 6, there for the slots of a quotient filter ([`NextSlot`]). Here they are for any
-//! [`Additive`] recurrence, the last for any [`Recurrence`].
+//! section IV-C, algorithms 4, 5 and 6, there for the slots of a quotient filter ([`NextSlot`]). Here the first two
+//! take any [`Additive`] recurrence, the last any [`Recurrence`].
 //!
-//! A *segment* is a stretch of the input within which the chain of dependencies never breaks; its first item is its
-//! *head* ([`Recurrence::may_break`]; in a quotient filter, a quotient that differs from the one before). Values of a
-//! segment all move by the same amount if its head's does. The first two methods begin with every segment's values as
-//! if nothing stood before it.
+//! A *segment* is a part of the input within which the chain of dependencies never breaks; its first item is its *head*
+//! ([`Recurrence::may_break`]; in a quotient filter, a quotient that differs from the previous one). All values of a
+//! segment move by the same amount as its head's. The first two methods start with the values that every segment would
+//! have as the first one.
 //!
 //! Departures. Values are 64-bit numbers while they move. In algorithm 5 neighbouring threads read and write the same
-//! word at the same time; here these accesses are atomic, and the order does not matter, because values only grow. In
-//! algorithm 6 segments are of the input's items rather than of the filter's slots, as the section's text has it, and a
-//! segment hands on its last value rather than what sticks out of it.
+//! word at the same time; here these accesses are atomic, and their order does not matter, because values only grow. In
+//! algorithm 6 segments consist of the input's items and not of the filter's slots, as in the section's text, and a
+//! segment passes on its last value and not the part that extends beyond it.
 
 use warpset_core::scan::non_associative::{Additive, Lindley, NextSlot, Recurrence, SaturatingSum};
 use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
 #[cfg(not(target_arch = "nvptx64"))]
 use warpset_simt::{LaunchConfig, Launcher};
 
-/// Threads of a block, in every kernel of this module.
+/// Threads per block, in every kernel of this module.
 pub const BLOCK: u32 = 256;
 
-/// Splits the input into segments: for each item whether it is a head, as a bit of `heads` and as a number, and what it
-/// adds to the value before it, or begins with.
+/// Splits the input into segments. Writes for each item whether it is a head, as a bit of `heads` and as a number, and
+/// the addend to the previous value, or the first value of a segment.
 ///
 /// # Safety
 /// - `items`, `labels` and `added` have `n` places, `heads` a bit for each, in whole words.
@@ -40,7 +40,7 @@ pub unsafe fn prepare<R: Additive>(
 ) {
     let stride = thread::grid_dim_x() as usize * BLOCK as usize;
     let mut i = thread::index_1d() as usize;
-    // The whole warp goes round as long as one of its items is left.
+    // The whole warp continues while one of its items is left.
     let lane = warp::lane_id() as usize;
     // SAFETY: items are read, and places written, below `n`; a place belongs to one thread, a word of heads to a warp.
     unsafe {
@@ -61,7 +61,7 @@ pub unsafe fn prepare<R: Additive>(
     }
 }
 
-/// Where each segment begins, given the number of heads up to each item, itself included.
+/// Writes the beginning of each segment, given the number of heads up to and including each item.
 ///
 /// # Safety
 /// The contract of [`non_associative_starts`].
@@ -82,11 +82,11 @@ unsafe fn find_starts(labels: Global<u32>, n: usize, starts: GlobalMut<u32>) {
     }
 }
 
-/// Algorithm 5, one iteration: each segment moves if the value before it pushes its head.
+/// Runs one iteration of algorithm 5: each segment moves if the previous value pushes its head.
 ///
 /// # Safety
-/// - `starts` are those of `segments` segments and their end.
-/// - `items` and `numbers` reach to there.
+/// - `starts` are the beginnings of `segments` segments and their end.
+/// - `items` and `numbers` are valid up to that end.
 /// - `change` is a word.
 /// - Nothing else accesses numbers and change.
 #[cfg(feature = "bodies")]
@@ -118,13 +118,13 @@ pub unsafe fn shift_segments<R: Additive>(
     }
 }
 
-/// Algorithm 4, first step of an iteration: how far each odd segment is pushed by the one before it, and how much of a
-/// push from before that one is lost on its way through it. Labels count from 1.
+/// Runs the first step of an iteration of algorithm 4: computes the push of each odd segment by the previous one, and
+/// the loss of a push from before that one on its way through it. Labels count from 1.
 ///
 /// # Safety
 /// - The first arrays have `n` places.
-/// - `offsets` and `carries` have one for each segment of the round (a label less 1, over 2^round), and nothing else
-///   accesses those.
+/// - `offsets` and `carries` have one place per segment of the round (number: a label less 1, divided by 2^round), and
+///   nothing else accesses those.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 pub unsafe fn calc_offsets<R: Additive>(
@@ -138,7 +138,7 @@ pub unsafe fn calc_offsets<R: Additive>(
     carries: GlobalMut<i64>,
 ) {
     for i in thread::grid_stride(n) {
-        // SAFETY: `i < n`; one head a segment writes the segment's place.
+        // SAFETY: `i < n`; one head per segment writes the segment's place.
         unsafe {
             let segment = (labels.read(i) - 1) >> round;
             if i > 0 && segment % 2 == 1 && (labels.read(i - 1) - 1) >> round != segment {
@@ -150,7 +150,7 @@ pub unsafe fn calc_offsets<R: Additive>(
     }
 }
 
-/// Algorithm 4, second step: items of odd segments move, or keep the room that is left before them as credit.
+/// Runs the second step of algorithm 4: items of odd segments move, or keep the space before them as credit.
 ///
 /// # Safety
 /// The contract of [`non_associative_shift_items`].
@@ -183,7 +183,7 @@ unsafe fn shift_items(
     }
 }
 
-/// Numbers as values.
+/// Converts numbers to values.
 ///
 /// # Safety
 /// - Both have `n` places.
@@ -197,24 +197,24 @@ pub unsafe fn write_values<R: Additive>(numbers: Global<i64>, n: usize, out: Glo
     }
 }
 
-/// What a thread of algorithm 6 does with its segment.
+/// Rounds of algorithm 6.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Round {
-    /// Lays it out as if nothing stood before it.
+    /// A segment is laid out as the first one.
     First = 0,
-    /// Lays it out after what the segment before handed on in the last round.
+    /// A segment is laid out after the value that the previous segment passed on in the last round.
     Next = 1,
-    /// Lays it out likewise, and writes the results.
+    /// The last round: as `Next`, and the results are written.
     Last = 2,
 }
 
-/// Algorithm 6, one iteration: each thread goes over a segment of `length` items.
+/// Runs one iteration of algorithm 6: each thread processes a segment of `length` items.
 ///
 /// # Safety
 /// - `items` has `n` places, and `out` in the last round.
-/// - `incoming` and `outgoing`, not the same, have one for each `length > 0` of them, but in the first round `incoming`
-///   is not read, in the last `outgoing` not written.
+/// - `incoming` and `outgoing`, which differ, have one place per `length > 0` items; the first round does not read
+///   `incoming`, the last does not write `outgoing`.
 /// - Nothing else accesses those that are written.
 #[cfg(feature = "bodies")]
 #[inline(always)]
@@ -258,12 +258,12 @@ pub unsafe fn layout<R: Recurrence>(
 }
 
 kernel! {
-    /// See [`find_starts`].
+    /// Runs [`find_starts`].
     ///
     /// # Safety
     /// - Launch: 1-D, blocks of [`BLOCK`] threads.
-    /// - `labels` are `n > 0` sums of flags, the first 1; `starts` has a place more than the last, used by this launch
-    ///   alone.
+    /// - `labels` are `n > 0` sums of flags, the first 1; `starts` has one place more than the last sum, used by this
+    ///   launch alone.
     #[launch_bounds(256)]
     pub unsafe fn non_associative_starts(labels: Global<u32>, n: usize, starts: GlobalMut<u32>) {
         // SAFETY: the contract of this kernel.
@@ -272,13 +272,12 @@ kernel! {
 }
 
 kernel! {
-    /// See [`shift_items`].
+    /// Runs [`shift_items`].
     ///
     /// # Safety
     /// - Launch: 1-D, blocks of [`BLOCK`] threads.
     /// - The contract of the kernel of offsets, which ran before with the same `round`; nothing else accesses numbers
-    ///   and
-    ///   credits.
+    ///   and credits.
     #[launch_bounds(256)]
     pub unsafe fn non_associative_shift_items(
         n: usize, round: u32, labels: Global<u32>, offsets: Global<i64>, carries: Global<i64>,
@@ -289,8 +288,7 @@ kernel! {
     }
 }
 
-/// A recurrence for which there are the kernels of all three methods: see
-/// [`non_associative_kernels!`](crate::non_associative_kernels).
+/// Recurrence with kernels of all three methods: see [`non_associative_kernels!`](crate::non_associative_kernels).
 #[cfg(not(target_arch = "nvptx64"))]
 #[allow(clippy::too_many_arguments)]
 pub trait NonAssociativeKernels: Additive {
@@ -365,8 +363,8 @@ pub trait NonAssociativeKernels: Additive {
     ) -> Result<(), L::Error>;
 }
 
-/// Makes the kernels of the three methods for recurrences, and [`NonAssociativeKernels`] of them: for each recurrence
-/// the kernels' names, and the recurrence. For recurrences outside this crate see
+/// Makes the kernels of the three methods for recurrences, and implements [`NonAssociativeKernels`]: each entry gives
+/// the kernels' names and the recurrence. For recurrences outside this crate see
 /// [`scan_kernels!`](crate::scan_kernels).
 #[macro_export]
 macro_rules! non_associative_kernels {
@@ -390,8 +388,8 @@ macro_rules! non_associative_kernels {
             ///
             /// # Safety
             /// - Launch: 1-D, blocks of `BLOCK` threads.
-            /// - `starts` are those of `segments` segments and their end; `items` and `numbers` reach to there;
-            ///   `change` is a word. Nothing else accesses numbers and change.
+            /// - `starts` are the beginnings of `segments` segments and their end; `items` and `numbers` are valid up
+            ///   to that end; `change` is a word. Nothing else accesses numbers and change.
             #[launch_bounds(256)]
             pub unsafe fn $shift_segments(items: $crate::simt::Global<<$recurrence as $crate::operators::non_associative::Recurrence>::Item>, starts: $crate::simt::Global<u32>, segments: usize, numbers: $crate::simt::GlobalMut<i64>, change: $crate::simt::GlobalMut<u32>) {
                 // SAFETY: the contract of this kernel.
@@ -404,8 +402,8 @@ macro_rules! non_associative_kernels {
             ///
             /// # Safety
             /// - Launch: 1-D, blocks of `BLOCK` threads.
-            /// - The first arrays have `n` places; `offsets` and `carries` have one for each segment of the round (a
-            ///   label less 1, over 2^round), and nothing else accesses those.
+            /// - The first arrays have `n` places; `offsets` and `carries` have one place per segment of the round
+            ///   (number: a label less 1, divided by 2^round), and nothing else accesses those.
             #[launch_bounds(256)]
             pub unsafe fn $calc_offsets(items: $crate::simt::Global<<$recurrence as $crate::operators::non_associative::Recurrence>::Item>, n: usize, round: u32, labels: $crate::simt::Global<u32>, numbers: $crate::simt::Global<i64>, credits: $crate::simt::Global<i64>, offsets: $crate::simt::GlobalMut<i64>, carries: $crate::simt::GlobalMut<i64>) {
                 // SAFETY: the contract of this kernel.
@@ -431,9 +429,9 @@ macro_rules! non_associative_kernels {
             ///
             /// # Safety
             /// - Launch: 1-D, blocks of `BLOCK` threads.
-            /// - `items` has `n` places, and `out` in the last round; `incoming` and `outgoing`, not the same, one for
-            ///   each `length > 0` of them, but in the first round `incoming` is not read, in the last `outgoing` not
-            ///   written. Nothing else accesses those that are written.
+            /// - `items` has `n` places, and `out` in the last round; `incoming` and `outgoing`, which differ, have one
+            ///   place per `length > 0` items; the first round does not read `incoming`, the last does not write
+            ///   `outgoing`. Nothing else accesses those that are written.
             #[launch_bounds(256)]
             pub unsafe fn $layout(items: $crate::simt::Global<<$recurrence as $crate::operators::non_associative::Recurrence>::Item>, n: usize, length: u32, round: u32, incoming: $crate::simt::Global<<$recurrence as $crate::operators::non_associative::Recurrence>::Value>, outgoing: $crate::simt::GlobalMut<<$recurrence as $crate::operators::non_associative::Recurrence>::Value>, change: $crate::simt::GlobalMut<u32>, out: $crate::simt::GlobalMut<<$recurrence as $crate::operators::non_associative::Recurrence>::Value>) {
                 // SAFETY: the contract of this kernel.
@@ -446,35 +444,35 @@ macro_rules! non_associative_kernels {
             unsafe fn prepare<L: $crate::simt::Launcher>(
                 launcher: &L, config: $crate::simt::LaunchConfig, items: $crate::simt::Global<Self::Item>, n: usize, heads: $crate::simt::GlobalMut<u32>, labels: $crate::simt::GlobalMut<u32>, added: $crate::simt::GlobalMut<i64>,
             ) -> ::core::result::Result<(), L::Error> {
-                // SAFETY: the caller keeps the kernel's contract.
+                // SAFETY: the contract of this kernel.
                 unsafe { $prepare { items, n, heads, labels, added }.launch(launcher, config) }
             }
 
             unsafe fn shift_segments<L: $crate::simt::Launcher>(
                 launcher: &L, config: $crate::simt::LaunchConfig, items: $crate::simt::Global<Self::Item>, starts: $crate::simt::Global<u32>, segments: usize, numbers: $crate::simt::GlobalMut<i64>, change: $crate::simt::GlobalMut<u32>,
             ) -> ::core::result::Result<(), L::Error> {
-                // SAFETY: the caller keeps the kernel's contract.
+                // SAFETY: the contract of this kernel.
                 unsafe { $shift_segments { items, starts, segments, numbers, change }.launch(launcher, config) }
             }
 
             unsafe fn calc_offsets<L: $crate::simt::Launcher>(
                 launcher: &L, config: $crate::simt::LaunchConfig, items: $crate::simt::Global<Self::Item>, n: usize, round: u32, labels: $crate::simt::Global<u32>, numbers: $crate::simt::Global<i64>, credits: $crate::simt::Global<i64>, offsets: $crate::simt::GlobalMut<i64>, carries: $crate::simt::GlobalMut<i64>,
             ) -> ::core::result::Result<(), L::Error> {
-                // SAFETY: the caller keeps the kernel's contract.
+                // SAFETY: the contract of this kernel.
                 unsafe { $calc_offsets { items, n, round, labels, numbers, credits, offsets, carries }.launch(launcher, config) }
             }
 
             unsafe fn write_values<L: $crate::simt::Launcher>(
                 launcher: &L, config: $crate::simt::LaunchConfig, numbers: $crate::simt::Global<i64>, n: usize, out: $crate::simt::GlobalMut<Self::Value>,
             ) -> ::core::result::Result<(), L::Error> {
-                // SAFETY: the caller keeps the kernel's contract.
+                // SAFETY: the contract of this kernel.
                 unsafe { $write_values { numbers, n, out }.launch(launcher, config) }
             }
 
             unsafe fn layout<L: $crate::simt::Launcher>(
                 launcher: &L, config: $crate::simt::LaunchConfig, items: $crate::simt::Global<Self::Item>, n: usize, length: u32, round: u32, incoming: $crate::simt::Global<Self::Value>, outgoing: $crate::simt::GlobalMut<Self::Value>, change: $crate::simt::GlobalMut<u32>, out: $crate::simt::GlobalMut<Self::Value>,
             ) -> ::core::result::Result<(), L::Error> {
-                // SAFETY: the caller keeps the kernel's contract.
+                // SAFETY: the contract of this kernel.
                 unsafe { $layout { items, n, length, round, incoming, outgoing, change, out }.launch(launcher, config) }
             }
         }

@@ -1,10 +1,11 @@
-//! A tile of a onesweep pass: from global memory to registers, sorted by one digit, to its places in the output.
+//! Tile of a onesweep pass: read from global memory into registers, sorted by one digit, written to its places in the
+//! output.
 
 use crate::primitives::ranking::{self, DIGITS, Digit, SortKey};
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, GlobalMut, Word, atomic, thread, warp};
 
-// A pass's shared memory: where each digit's run starts in the output, the warps' counters, a few words, the tile.
+// A pass's shared memory: the beginning of each digit's run in the output, the warps' counters, a few words, the tile.
 const COUNTERS_AT: u32 = DIGITS * 8;
 
 const fn misc_at(threads: u32) -> u32 {
@@ -19,19 +20,19 @@ const fn tile_at(threads: u32) -> u32 {
 const TICKET: u32 = 16;
 const SHIFT: u32 = 17;
 
-/// The shape of a pass: threads and items of a tile, bytes of dynamic shared memory.
+/// Shape of a pass: threads and items of a tile, bytes of dynamic shared memory.
 #[derive(Clone, Copy, Debug)]
 pub struct PassShape {
-    /// Threads of a block.
+    /// Threads per block.
     pub threads: u32,
-    /// Items of a tile.
+    /// Items per tile.
     pub tile: usize,
     /// Dynamic shared memory, in bytes.
     pub shared_bytes: u32,
 }
 
 impl PassShape {
-    /// `threads` with `items` items each; `payload_bytes` is 0 if there are none.
+    /// Returns the shape of `threads` with `items` items each; `payload_bytes` is 0 without payloads.
     pub const fn new(threads: u32, items: u32, key_bytes: u32, payload_bytes: u32) -> PassShape {
         let bytes = if key_bytes > payload_bytes { key_bytes } else { payload_bytes };
         PassShape {
@@ -42,23 +43,23 @@ impl PassShape {
     }
 }
 
-/// A word of shared memory that [`scatter_tile`] leaves alone, for the caller's ticket.
+/// Returns a word of shared memory that [`scatter_tile`] does not use, for the caller's ticket.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 pub fn ticket_word<const WARPS: u32>() -> Shared<u32> {
     shared::dynamic::<u32>(misc_at(WARPS * 32)).at(TICKET)
 }
 
-/// The block's next ticket, through a word of shared memory that [`scatter_tile`] leaves alone.
+/// Takes the block's next ticket, through a word of shared memory that [`scatter_tile`] does not use.
 ///
 /// # Safety
-/// All threads of the block come here together; `ticket` is one word that is only accessed atomically.
+/// All threads of the block call this together; `ticket` is one word that is only accessed atomically.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 pub unsafe fn take_ticket<const WARPS: u32>(ticket: GlobalMut<u32>) -> u32 {
     let word = ticket_word::<WARPS>();
-    // SAFETY: the contract of this function; a barrier stands between the write and the reads.
+    // SAFETY: the contract of this function; a barrier separates the write from the reads.
     unsafe {
         if thread::thread_idx_x() == 0 {
             word.set(0, atomic::fetch_add(ticket, 1));
@@ -68,16 +69,16 @@ pub unsafe fn take_ticket<const WARPS: u32>(ticket: GlobalMut<u32>) -> u32 {
     }
 }
 
-/// Moves a tile of `valid` items, which begins at `from`, sorted by `digit`. Thread `d` of the first [`DIGITS`] hands
-/// the tile's count of digit `d` to `publish`, early, and later to `place`, which says where in `to` the first of them
-/// goes. No barrier stands after the last access to shared memory.
+/// Moves a tile of `valid` items, which begins at `from`, sorted by `digit`. Thread `d` of the first [`DIGITS`] passes
+/// the tile's count of digit `d` to `publish`, early, and later to `place`, which returns the place in `to` of the
+/// first of these items. There is no barrier after the last access to shared memory.
 ///
 /// # Safety
-/// - All threads of a block of `WARPS` warps arrive, after a barrier since the shared memory was last used; it has what
-///   the [`PassShape`] says.
+/// - All threads of a block of `WARPS` warps arrive, after a barrier since the shared memory was last used; it has the
+///   size of the [`PassShape`].
 /// - `from` is valid for `valid` items, at least 1 and at most `32 * WARPS * ITEMS`, not written while the kernel runs.
-/// - From `place` on, `to` is valid for as many items as `place` got as its count, and nothing else accesses those; the
-///   payloads likewise, if there are any.
+/// - From each result of `place` on, `to` is valid for the count that `place` got, and nothing else accesses these
+///   places; the payloads likewise, if there are any.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 pub unsafe fn scatter_tile<K: SortKey, V: Word + Default, const PAYLOAD: bool, const WARPS: u32, const ITEMS: usize>(
@@ -99,10 +100,10 @@ pub unsafe fn scatter_tile<K: SortKey, V: Word + Default, const PAYLOAD: bool, c
     let row = counters.at(t / 32 * DIGITS);
     let (from, from_values) = from;
     let (to, to_values) = to;
-    // SAFETY: shared indices stay inside the arrays (digits below `DIGITS`, places below the tile's length), and a
-    // barrier stands between any two accesses of different threads to one word, but for the rows, which are each one
-    // warp's while it counts and ranks. Items are read below `valid`, and written where `place` says, a digit's in
-    // turn. All threads reach every barrier and vote.
+    // SAFETY: shared indices stay inside the arrays (digits below `DIGITS`, places below the tile's length). A barrier
+    // separates any two accesses of different threads to one word, except for the rows, each of which belongs to one
+    // warp while it counts and ranks. Items are read below `valid`, and the items of a digit are written from its
+    // `place` on. All threads reach every barrier and vote.
     unsafe {
         ranking::clear_row(row);
         if t == 0 {
@@ -110,7 +111,7 @@ pub unsafe fn scatter_tile<K: SortKey, V: Word + Default, const PAYLOAD: bool, c
         }
         let first = t / 32 * (32 * ITEMS as u32) + warp::lane_id();
 
-        // What lies past the end has the last digit: it ranks after everything, and no later tile reads these counts.
+        // Places past the end get the last digit: they rank after everything, and no later tile reads these counts.
         let mut keys = [digit.last::<K>(); ITEMS];
         if valid == tile_items {
             for i in 0..ITEMS {
@@ -131,8 +132,8 @@ pub unsafe fn scatter_tile<K: SortKey, V: Word + Default, const PAYLOAD: bool, c
         let (count, start) = ranking::place_digits::<WARPS>(counters, WARPS, misc, publish);
         thread::sync_threads();
 
-        // Read back, the shift is unknown to compiler and assembler: they work digits out again, in three instructions,
-        // instead of keeping them in registers since the counting.
+        // After the volatile read the shift is unknown to compiler and assembler: they recompute digits, in three
+        // instructions, instead of keeping them in registers since the counting.
         let digit = Digit { shift: misc.get_volatile(SHIFT), ..digit };
         let mut ranks = [0u32; ITEMS]; // two of 16 bits a register
         for i in 0..ITEMS {
@@ -144,7 +145,7 @@ pub unsafe fn scatter_tile<K: SortKey, V: Word + Default, const PAYLOAD: bool, c
         }
 
         let digit = Digit { shift: misc.get_volatile(SHIFT), ..digit };
-        // Payloads are on their way while the block looks back.
+        // Payloads are loaded while the block looks back.
         let mut values = [V::default(); ITEMS];
         if PAYLOAD {
             for i in 0..ITEMS {

@@ -2,7 +2,7 @@
 
 use core::ops::BitAnd;
 
-/// Says of an item whether to keep it.
+/// Predicate that selects items.
 ///
 /// ```
 /// use warpset_kernels::primitives::predicate::{BitsEqual, InRange, Predicate};
@@ -14,30 +14,30 @@ pub trait Predicate<T>: Copy + Send + Sync {
     fn keep(self, item: T) -> bool;
 }
 
-/// Keeps what is at least `from` and less than `to`.
+/// Keeps items that are at least `from` and less than `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InRange<T> {
-    /// The least that is kept.
+    /// Least item that is kept.
     pub from: T,
-    /// The least above that is not.
+    /// Least item above that is not kept.
     pub to: T,
 }
 
 /// Keeps items whose bits under `mask` are `bits`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BitsEqual<T> {
-    /// The bits that count.
+    /// Compared bits.
     pub mask: T,
-    /// What they are.
+    /// Required values of these bits.
     pub bits: T,
 }
 
 /// Keeps items whose bits under `mask` are not `bits`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BitsDiffer<T> {
-    /// The bits that count.
+    /// Compared bits.
     pub mask: T,
-    /// What they are not.
+    /// Excluded values of these bits.
     pub bits: T,
 }
 

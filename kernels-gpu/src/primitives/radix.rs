@@ -1,15 +1,15 @@
 //! One radix pass over 64-bit hashes: histogram, scan of the digits, and a single-pass scatter.
 //!
 //! The scatter is "onesweep" (Adinets and Merrill, "Onesweep: A Faster Least Significant Digit Radix Sort for GPUs",
-//! 2022): every tile ranks its hashes in shared memory, learns by decoupled look-back (Merrill and Garland, 2016) how
-//! many of each digit stand in the tiles before it, and writes each digit's hashes in one run. The pass is stable, so
+//! 2022): every tile ranks its hashes in shared memory, learns by decoupled look-back (Merrill and Garland, 2016) the
+//! number of hashes of each digit in earlier tiles, and writes each digit's hashes in one run. The pass is stable, so
 //! passes over successive digits sort.
 //!
-//! Where the order within a digit does not matter, [`radix_group`] ranks by shared-memory atomics instead.
+//! If the order within a digit does not matter, [`radix_group`] ranks by shared-memory atomics instead.
 //!
 //! Departures: keys are hashed while they are loaded, in the histogram and again in the scatter, because reading a key
 //! twice costs less than writing its hash once more; the look-back words are 64 bits wide, so one pass takes more than
-//! 2^30 keys; and those of [`ranking`], which sorting shares.
+//! 2^30 keys; and the departures of [`ranking`], which sorting shares.
 
 use crate::batch::keys::{Hasher, KeyKind};
 #[cfg(feature = "bodies")]
@@ -20,9 +20,9 @@ use warpset_core::scan::Sum;
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
 
-/// Threads of a block, in every kernel of this module.
+/// Threads per block, in every kernel of this module.
 pub const BLOCK: u32 = 256;
-/// Digits that a pass can tell apart at most: 8 bits.
+/// Largest number of digits of a pass: 8 bits.
 pub const MAX_DIGITS: u32 = ranking::DIGITS;
 /// Hashes of one tile of the stable scatter.
 pub const TILE: usize = BLOCK as usize * ITEMS;
@@ -38,8 +38,8 @@ pub const GROUP_SHARED_BYTES: u32 = shared_bytes(GROUP_TILE, 1);
 const ITEMS: usize = 12;
 const GROUP_ITEMS: usize = 12;
 const WARPS: u32 = BLOCK / 32;
-// The scatter's shared memory: where each digit's run starts in the output, the sorted tile, rows of counters (one a
-// warp where order is kept, one per block where it is not), and a few words.
+// The scatter's shared memory: the beginning of each digit's run in the output, the sorted tile, rows of counters (one
+// per warp if the order is kept, otherwise one per block), and a few words.
 const HASHES_AT: u32 = MAX_DIGITS * 8;
 
 const fn counters_at(tile: usize) -> u32 {
@@ -163,7 +163,7 @@ kernel! {
     }
 }
 
-/// Scatters one tile. See the module's head.
+/// Scatters one tile, as described at the head of the module.
 ///
 /// # Safety
 /// The contract of [`radix_pass`] and [`radix_group`].
@@ -194,9 +194,9 @@ unsafe fn scatter<const ITEMS: usize, const STABLE: bool>(
     let warp_index = t / 32;
     let row = if STABLE { warp_index * MAX_DIGITS } else { 0 };
     // SAFETY: shared indices stay inside the four arrays (digits below `MAX_DIGITS`, positions below `TILE`), and a
-    // barrier stands between any two accesses of different threads to one word; the ticket makes `tile` unique, so
-    // only this block writes its look-back words; positions in `out` come from the exact digit counts of all `n`
-    // hashes, so they are below `n` and no two are equal. All threads reach every barrier and every vote.
+    // barrier separates any two accesses of different threads to one word. The ticket makes `tile` unique, so only this
+    // block writes its look-back words. Positions in `out` come from the exact digit counts of all `n` hashes, so they
+    // are below `n` and distinct. All threads reach every barrier and every vote.
     unsafe {
         if t == 0 {
             misc.set(WARPS, atomic::fetch_add(ticket, 1));
@@ -210,13 +210,13 @@ unsafe fn scatter<const ITEMS: usize, const STABLE: bool>(
         let tile_start = tile as usize * tile_size;
         let valid = if n - tile_start < tile_size { (n - tile_start) as u32 } else { tile_size as u32 };
 
-        // What lies past the end has all bits set and so the last digit: it ranks after everything, and no later
-        // tile reads this one's counts.
+        // Places past the end have all bits set and so the last digit: they rank after everything, and no later tile
+        // reads this one's counts.
         let first = warp_index * (32 * ITEMS as u32) + lane;
         let mut hashes = [!0u64; ITEMS];
         with_hasher(keys, kind, spread, LoadTile { tile_start, first, valid, hashes: &mut hashes });
 
-        // Rank within the warp, in input order, or within the block, in any.
+        // Rank within the warp, in input order, or within the block, in any order.
         let mut ranks = [0u32; ITEMS]; // two of 16 bits a register
         for i in 0..ITEMS {
             let digit = digit_of(hashes[i], shift, bits);
@@ -239,7 +239,8 @@ unsafe fn scatter<const ITEMS: usize, const STABLE: bool>(
         };
         let (count, start) = ranking::place_digits::<WARPS>(counters, rows, misc, publish);
         thread::sync_threads();
-        // Read back, the shift is unknown to the assembler, which so keeps no digits in registers since the ranking.
+        // After the volatile read the shift is unknown to the assembler, which therefore keeps no digits in registers
+        // since the ranking.
         let shift = misc.get_volatile(WARPS + 1);
         for i in 0..ITEMS {
             let digit = digit_of(hashes[i], shift, bits);
@@ -286,7 +287,8 @@ kernel! {
 }
 
 kernel! {
-    /// [`radix_pass`] without the order within each digit: faster, and good for one pass only.
+    /// Writes the keys' hashes grouped by digit as [`radix_pass`] does, without the order within each digit: faster,
+    /// but only valid as a single pass.
     ///
     /// # Safety
     /// The contract of [`radix_pass`], with `n.div_ceil(GROUP_TILE)` blocks and [`GROUP_SHARED_BYTES`] of dynamic

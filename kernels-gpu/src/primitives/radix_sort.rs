@@ -2,12 +2,11 @@
 //! digit.
 //!
 //! Source: Adinets and Merrill, "Onesweep: A Faster Least Significant Digit Radix Sort for GPUs", 2022. A tile counts
-//! its digits first and publishes the counts ("early counts"), so that the tiles after it rarely wait; then it ranks,
-//! sorts itself in shared memory, looks back, and writes each digit's items as one run.
+//! its digits first and publishes the counts ("early counts"), so that later tiles rarely wait; then it ranks, sorts in
+//! shared memory, looks back, and writes each digit's items as one run.
 //!
-//! Departures: the last block of the histogram lays out the passes ([`RUN`] and its neighbours): a digit that one value
-//! holds alone takes no pass, without the host knowing. Look-back words clear each other: a launch zeroes those of the
-//! next one.
+//! Departures: the last block of the histogram plans the passes ([`RUN`] and its neighbours): a digit that is equal in
+//! all keys takes no pass, without involving the host. Each launch zeroes the look-back words of the next one.
 
 mod reverse;
 mod small;
@@ -22,19 +21,19 @@ use warpset_simt::{Global, GlobalMut, Word, atomic, fence, thread};
 pub use reverse::*;
 pub use small::*;
 
-/// Threads of a block of the histogram.
+/// Threads per block of the histogram.
 pub const HISTOGRAM_BLOCK: u32 = 1024;
-/// The shape of a histogram: lanes share out that many columns of counters, to meet each other's banks less often.
+/// Shape of a histogram: lanes are distributed over this number of columns of counters, to reduce bank conflicts.
 #[derive(Clone, Copy, Debug)]
 pub struct HistogramShape {
     /// Columns, a power of two up to 32.
     columns: u32,
-    /// Passes at most.
+    /// Largest number of passes.
     max_passes: u32,
 }
 
 impl HistogramShape {
-    /// Dynamic shared memory, in bytes: counters, sums, a word.
+    /// Returns the bytes of dynamic shared memory: counters, sums, a word.
     pub const fn shared_bytes(self) -> u32 {
         self.sums_at() + HISTOGRAM_BLOCK / 32 * 8 + 64
     }
@@ -44,17 +43,17 @@ impl HistogramShape {
     }
 }
 
-// A step of the plan, one word per pass: these bits, and from `ORDINAL` on how many passes run before it.
+// A step of the plan, one word per pass: these bits, and from `ORDINAL` on the number of passes that run before it.
 /// The pass is needed.
 pub const RUN: u32 = 1;
-/// It reads the input.
+/// The pass reads the input.
 pub const FROM_INPUT: u32 = 2;
-/// It writes the output and reads the scratch (unless the input); otherwise the other way round.
+/// The pass writes the output and reads the scratch (unless the input); otherwise the reverse.
 pub const TO_OUTPUT: u32 = 4;
-/// Where the ordinal begins.
+/// Shift of the ordinal.
 pub const ORDINAL: u32 = 8;
 
-/// The plan: passes that one value holds alone are left out, and the last one that runs writes the output.
+/// Plans the passes: omits those of digits that are equal in all keys; the last pass that runs writes the output.
 ///
 /// # Safety
 /// `plan` holds `passes` words, used by this launch alone.
@@ -62,8 +61,8 @@ pub const ORDINAL: u32 = 8;
 #[inline(always)]
 unsafe fn lay_out(plan: GlobalMut<u32>, passes: u32, mut needed: u32, in_place: bool) {
     if in_place && needed.count_ones() % 2 == 1 {
-        // An odd number of passes would have to read and write the same items: one more. The host asks for an even
-        // number, so one is left over.
+        // An odd number of passes would have to read and write the same items, so one more is added. The host requests
+        // an even number, so one is left.
         needed |= !needed & needed.wrapping_add(1);
     } else if !in_place && needed == 0 {
         needed = 1;
@@ -87,7 +86,7 @@ unsafe fn lay_out(plan: GlobalMut<u32>, passes: u32, mut needed: u32, in_place: 
     }
 }
 
-/// Counts all digits; the last block turns counts into starts and lays out the passes.
+/// Counts all digits; the last block turns counts into starts and plans the passes.
 ///
 /// # Safety
 /// The contract of the kernels that call it.
@@ -111,9 +110,9 @@ unsafe fn histogram<K: SortKey, const MAX: u32, const COLUMNS: u32, const LOADS:
     let misc: Shared<u32> = shared::dynamic(shape.sums_at() + HISTOGRAM_BLOCK / 32 * 8);
     let t = thread::thread_idx_x();
     let column = t % COLUMNS;
-    // SAFETY: shared indices stay below `passes * DIGITS * COLUMNS`; `i < n`; `starts` holds as many words and is only
-    // accessed atomically until all blocks have counted, which fences and `done` tell the last one; from then on it is
-    // that block's own. All threads reach every barrier.
+    // SAFETY: shared indices stay below `passes * DIGITS * COLUMNS`; `i < n`; `starts` has `passes * DIGITS` words and
+    // is only accessed atomically until all blocks have counted, which fences and `done` tell the last block; from then
+    // on it belongs to that block. All threads reach every barrier.
     unsafe {
         let mut i = t;
         while i < passes * DIGITS * COLUMNS {
@@ -172,7 +171,7 @@ unsafe fn histogram<K: SortKey, const MAX: u32, const COLUMNS: u32, const LOADS:
         for p in 0..passes {
             let word = starts.at((p * DIGITS + t) as usize);
             let count = if t < DIGITS { atomic::load_relaxed(word) } else { 0 };
-            // The barrier in here also stands between one pass's sums and the next one's.
+            // This barrier also separates one pass's sums from the next one's.
             let alone = thread::sync_threads_or(count == n as u64);
             if !alone {
                 needed |= 1 << p;
@@ -190,7 +189,7 @@ unsafe fn histogram<K: SortKey, const MAX: u32, const COLUMNS: u32, const LOADS:
 
 macro_rules! histogram_kernels {
     ($($name:ident, $shape:ident: $key:ty, $max:literal x $columns:literal, $loads:literal;)*) => {$(
-        /// The shape of the kernel of the same name.
+        /// Shape of the kernel of the same name.
         pub const $shape: HistogramShape = HistogramShape { columns: $columns, max_passes: $max };
 
         kernel! {
@@ -228,7 +227,7 @@ histogram_kernels! {
     radix_sort_large_histogram_u128, LARGE_HISTOGRAM_U128: u128, 16 x 8, 4;
 }
 
-/// One digit's pass over one tile.
+/// Runs one digit's pass over one tile.
 ///
 /// # Safety
 /// The contract of the kernels that call it.
@@ -253,8 +252,8 @@ unsafe fn pass<K: SortKey, V: Word + Default, const PAYLOAD: bool, const WARPS: 
     let tile_items = WARPS * 32 * ITEMS as u32;
     let t = thread::thread_idx_x();
     // SAFETY: the ticket makes `tile` unique, so this block alone publishes its look-back row. Items are read below
-    // `first_item + n`; places in the output come from exact counts of all items, so they are in range and differ. All
-    // threads reach every barrier.
+    // `first_item + n`; places in the output come from exact counts of all items, so they are in range and distinct.
+    // All threads reach every barrier.
     unsafe {
         let step = step.read_nc(0);
         if step & RUN == 0 {
@@ -268,7 +267,7 @@ unsafe fn pass<K: SortKey, V: Word + Default, const PAYLOAD: bool, const WARPS: 
             (output.0.as_const(), output.1.as_const())
         };
         let (to, to_values) = if step & TO_OUTPUT != 0 { output } else { scratch };
-        // Launches take turns with the two halves, and each zeroes the other one's.
+        // Launches alternate between the two halves, and each zeroes the other one.
         let odd = ((step >> ORDINAL) * portions + portion) % 2 == 1;
         let (own, other) = if odd { (look_back.1, look_back.0) } else { look_back };
         let own = LookBack::new(own, DIGITS);
@@ -307,7 +306,7 @@ unsafe fn pass<K: SortKey, V: Word + Default, const PAYLOAD: bool, const WARPS: 
 
 macro_rules! pass_kernels {
     ($($name:ident, $shape:ident: $key:ty, $value:ty, $payload:literal, $threads:literal x $items:literal, $blocks:literal;)*) => {$(
-        /// The shape of the kernel of the same name.
+        /// Shape of the kernel of the same name.
         pub const $shape: PassShape = PassShape::new(
             $threads, $items, size_of::<$key>() as u32, if $payload { size_of::<$value>() as u32 } else { 0 },
         );
@@ -316,17 +315,18 @@ macro_rules! pass_kernels {
             #[doc = concat!("One pass over one portion of `", stringify!($key), "` keys.")]
             ///
             /// # Safety
-            /// - Launch: 1-D, a block for each tile of the `n > 0` items, as the kernel's shape says; `n` is at most
+            /// - Launch: 1-D, one block of the kernel's shape per tile of the `n > 0` items; `n` is at most
             ///   [`LOOK_BACK_ITEMS`](crate::primitives::ranking::LOOK_BACK_ITEMS). All portions but the last are whole
             ///   tiles.
-            /// - The step is the histogram's for this pass. What it reads is valid for `first_item + n` items and not
-            ///   written meanwhile; what it writes is valid for all items, overlaps nothing else, nothing else accesses
-            ///   it. Payloads likewise, if the kernel has them.
-            /// - `starts`: where the items of each digit go, as the histogram or the portion before left it.
+            /// - The step is the histogram's for this pass. Its source is valid for `first_item + n` items and not
+            ///   written meanwhile; its target is valid for all items, overlaps nothing else, nothing else accesses it.
+            ///   Payloads likewise, if the kernel has them.
+            /// - `starts`: the place of the next item of each digit, from the histogram or the previous portion.
             /// - `next_starts`: valid for [`DIGITS`] words, used by this launch alone.
             /// - `look_back`, `look_back_2`: `rows` rows of [`DIGITS`] words each, `rows` at least the grid; used by
-            ///   this launch alone. The first is zero before the first pass that runs. `portion` says which of the
-            ///   `portions` launches of the pass this is. `ticket` is one word, zero and used by this launch alone.
+            ///   this launch alone. The first is zero before the first pass that runs. `portion` is the number of this
+            ///   launch among the `portions` launches of the pass. `ticket` is one word, zero and used by this launch
+            ///   alone.
             #[launch_bounds($threads, $blocks)]
             pub unsafe fn $name(
                 keys: Global<$key>, values: Global<$value>, scratch_keys: GlobalMut<$key>,

@@ -1,13 +1,13 @@
-//! Digits, ranks within a tile, and look-back over digit counts: what sorting and grouping share.
+//! Digits, ranks within a tile, and look-back over digit counts: shared by sorting and grouping.
 //!
-//! A tile is what one block holds in registers, warp-striped: item `i` of a lane stands 32 places after item `i - 1`,
-//! so going through the items in turn goes through a warp's part of the tile in order. Each warp has a row of counters
-//! in shared memory, one per digit; a stable rank is the row's counter plus the number of equal digits in lower lanes.
+//! A tile is the items that one block holds in registers, warp-striped: item `i` of a lane is 32 places after item `i -
+//! 1`, so a loop over `i` passes over a warp's part of the tile in order. Each warp has a row of counters in shared
+//! memory, one per digit; a stable rank is the row's counter plus the number of equal digits in lower lanes.
 //!
 //! Source: Adinets and Merrill, "Onesweep: A Faster Least Significant Digit Radix Sort for GPUs", 2022 (warp-level
 //! ranking, look-back by digit); Merrill and Garland, "Single-pass Parallel Prefix Scan with Decoupled Look-back",
-//! 2016. Departures: all lanes of a digit read its counter and the last one writes it, so that no shuffle hands its
-//! value round; look-back loads several predecessors at a time.
+//! 2016. Departures: all lanes of a digit read its counter and the last one writes it, which saves a shuffle of its
+//!       value; look-back loads several predecessors at a time.
 
 use crate::block;
 use warpset_core::scan::Sum;
@@ -15,26 +15,27 @@ use warpset_simt::shared::Shared;
 
 use warpset_simt::{AtomicWord, GlobalMut, Word, atomic, thread, warp};
 
-/// Bits of a digit at most.
+/// Largest number of bits of a digit.
 pub const DIGIT_BITS: u32 = 8;
 /// Values of a digit, and counters of a row.
 pub const DIGITS: u32 = 1 << DIGIT_BITS;
 
-/// A word to be sorted by.
+/// Word that keys are sorted by.
 pub trait SortKey: Word + Ord {
-    /// The low 32 bits of `self >> shift`; `shift` is below the width.
+    /// Returns the low 32 bits of `self >> shift`; `shift` is below the width.
     fn shifted(self, shift: u32) -> u32;
-    /// The key's low 64 bits as a number.
+    /// Returns the key's low 64 bits as a number.
     fn wide(self) -> u64;
-    /// The key with these low 64 bits, as far as it has them; its others are zero.
+    /// Returns the key with these low 64 bits, as far as it has them; its other bits are zero.
     fn from_wide(wide: u64) -> Self;
-    /// The number of bits up to the highest one that is set.
+    /// Returns the number of bits up to the highest set one.
     fn significant_bits(self) -> u32;
-    /// The difference to a key that is not greater.
+    /// Returns the difference to a key that is not greater.
     fn minus(self, other: Self) -> Self;
-    /// The key whose bits are those of `bits`, repeated.
+    /// Returns the key that repeats `bits`.
     fn splat(bits: u32) -> Self;
-    /// What keys are compared by: `bits` bits from `begin` on, the other way round if `flip` is all ones and not zero.
+    /// Returns the compared part of the key: `bits` bits from `begin` on, complemented if `flip` is all ones and not
+    /// zero.
     fn masked(self, begin: u32, bits: u32, flip: u32) -> Self;
 }
 
@@ -103,7 +104,7 @@ impl SortKey for u64 {
 impl SortKey for u128 {
     #[inline(always)]
     fn shifted(self, shift: u32) -> u32 {
-        // Two neighbouring words of 32 bits, chosen without branches, and one shift.
+        // Two neighbouring words of 32 bits, selected without branches, and one shift.
         let (low, high) = (self as u64, (self >> 64) as u64);
         let middle = low >> 32 | high << 32;
         let (from_even, from_odd) = if shift < 64 { (low, middle) } else { (high, high >> 32) };
@@ -136,13 +137,13 @@ impl SortKey for u128 {
     }
 }
 
-/// Some bits of a key, in ascending or descending order.
+/// Bits of a key, in ascending or descending order.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Digit {
-    /// The lowest of the bits.
+    /// Lowest bit.
     pub shift: u32,
-    /// As many ones as there are bits, at most [`DIGIT_BITS`].
+    /// Mask of the bits, at most [`DIGIT_BITS`].
     pub mask: u32,
     /// All ones to sort in descending order, zero otherwise.
     pub flip: u32,
@@ -151,7 +152,7 @@ pub struct Digit {
 const _: () = assert!(size_of::<Digit>() == 12);
 
 impl Digit {
-    /// Digit `pass` of `passes` that share out `bits` bits from bit `begin` on.
+    /// Returns digit `pass` of `passes` that divide `bits` bits from bit `begin` on.
     #[inline(always)]
     pub fn of_pass(begin: u32, bits: u32, pass: u32, passes: u32, flip: u32) -> Digit {
         let from = pass * bits / passes;
@@ -159,20 +160,20 @@ impl Digit {
         Digit { shift: begin + from, mask: (1 << (to - from)) - 1, flip }
     }
 
-    /// The digit of `key`.
+    /// Returns the digit of `key`.
     #[inline(always)]
     pub fn of<K: SortKey>(self, key: K) -> u32 {
         (key.shifted(self.shift) ^ self.flip) & self.mask
     }
 
-    /// A key with the greatest digit.
+    /// Returns a key with the greatest digit.
     #[inline(always)]
     pub fn last<K: SortKey>(self) -> K {
         K::splat(!self.flip)
     }
 }
 
-/// The rank of this lane's item after what the warp's `row` has counted of its digit; counts it.
+/// Returns the rank of this lane's item after the items of its digit in the warp's `row`, and counts the item.
 ///
 /// # Safety
 /// - All lanes of the warp arrive together.
@@ -181,8 +182,8 @@ impl Digit {
 #[cfg(feature = "bodies")]
 #[inline(always)]
 pub unsafe fn rank(row: Shared<u32>, digit: u32) -> u32 {
-    // SAFETY: indices are below `DIGITS`; a warp barrier stands before the one lane of each digit that writes and after
-    // it.
+    // SAFETY: indices are below `DIGITS`; warp barriers stand before and after the write of the one lane of each digit
+    // that writes.
     unsafe {
         let peers = warp::match_low_byte(warp::FULL_MASK, digit);
         let rank = row.get(digit) + (peers & warp::lane_mask_lt()).count_ones();
@@ -204,7 +205,7 @@ pub unsafe fn rank(row: Shared<u32>, digit: u32) -> u32 {
 #[inline(always)]
 pub unsafe fn clear_row(row: Shared<u32>) {
     let lane = warp::lane_id();
-    // SAFETY: 32 lanes of 8 words make `DIGITS`, each lane's its own.
+    // SAFETY: 32 lanes have 8 words each of the `DIGITS`.
     unsafe {
         row.set4(4 * lane, [0; 4]);
         row.set4(128 + 4 * lane, [0; 4]);
@@ -212,9 +213,9 @@ pub unsafe fn clear_row(row: Shared<u32>) {
     }
 }
 
-/// Turns the counts in `rows` rows of counters into places in the tile sorted by digit: where the first item of that
-/// warp and digit goes. Returns the tile's count of digit `thread_idx_x` and the place of its first item (for the first
-/// [`DIGITS`] threads), after handing the count to `publish`.
+/// Turns the counts in `rows` rows of counters into places in the tile sorted by digit: the place of the first item of
+/// each warp and digit. For the first [`DIGITS`] threads, returns the tile's count of digit `thread_idx_x` and the
+/// place of its first item, after passing the count to `publish`.
 ///
 /// # Safety
 /// - All threads of a block of `WARPS` warps arrive, after a barrier that follows the counting.
@@ -229,7 +230,7 @@ pub unsafe fn place_digits<const WARPS: u32>(
     publish: impl FnOnce(u32),
 ) -> (u32, u32) {
     let t = thread::thread_idx_x();
-    // SAFETY: thread `t` touches column `t` only; all threads reach the sum.
+    // SAFETY: thread `t` accesses only column `t`; all threads reach the sum.
     unsafe {
         let mut count = 0;
         if t < DIGITS {
@@ -251,19 +252,19 @@ pub unsafe fn place_digits<const WARPS: u32>(
     }
 }
 
-/// A word of look-back: two flag bits over a count. Zero means that nothing is known yet.
+/// Look-back word: two flag bits above a count. Zero means that nothing is known yet.
 pub trait CountWord: AtomicWord + Default {
-    /// The flag of a tile's own count.
+    /// Flag of a tile's own count.
     const AGGREGATE: Self;
-    /// The flag of the count of the tile and all before it.
+    /// Flag of the count of the tile and all earlier ones.
     const INCLUSIVE: Self;
-    /// The most that fits beside the flags.
+    /// Largest count beside the flags.
     const COUNT: Self;
-    /// A flag and a count.
+    /// Returns the word of a flag and a count.
     fn word(flag: Self, count: Self) -> Self;
-    /// Whether the word is not zero, its count, and whether it is inclusive.
+    /// Returns whether the word is not zero, its count, and whether it is inclusive.
     fn parts(self) -> (bool, Self, bool);
-    /// The sum.
+    /// Returns the sum.
     fn plus(self, other: Self) -> Self;
 }
 
@@ -290,13 +291,13 @@ macro_rules! count_words {
 }
 count_words! { u32 u64 }
 
-/// Items that one launch with 32-bit look-back words may have.
+/// Largest number of items of a launch with 32-bit look-back words.
 pub const LOOK_BACK_ITEMS: usize = <u32 as CountWord>::COUNT as usize;
 
-/// Rows that a thread loads before it looks at the first.
+/// Rows that a thread loads before it reads the first.
 const WINDOW: usize = 4;
 
-/// Look-back words: for each tile a row, one word per digit.
+/// Look-back words: one row per tile, one word per digit.
 #[derive(Clone, Copy)]
 pub struct LookBack<C> {
     words: GlobalMut<C>,
@@ -305,7 +306,7 @@ pub struct LookBack<C> {
 
 #[cfg(feature = "bodies")]
 impl<C: CountWord> LookBack<C> {
-    /// The rows of `digits` words that begin at `words`, zero before the first tile publishes.
+    /// Returns the rows of `digits` words that begin at `words`, zero before the first tile publishes.
     #[inline(always)]
     pub fn new(words: GlobalMut<C>, digits: u32) -> Self {
         LookBack { words, digits }
@@ -316,22 +317,22 @@ impl<C: CountWord> LookBack<C> {
         self.words.at(tile as usize * self.digits as usize + digit as usize)
     }
 
-    /// Publishes how many of `digit` the tile has. That of tile 0 is known to be all.
+    /// Publishes the tile's count of `digit`; that of tile 0 is already inclusive.
     ///
     /// # Safety
     /// The tile's row is part of the array, and this thread alone publishes this word.
     #[inline(always)]
     pub unsafe fn publish(self, tile: u32, digit: u32, count: C) {
         let flag = if tile == 0 { C::INCLUSIVE } else { C::AGGREGATE };
-        // SAFETY: the contract of this function; the word is accessed atomically only.
+        // SAFETY: the contract of this function; the word is only accessed atomically.
         unsafe { atomic::store_relaxed(self.word(tile, digit), C::word(flag, count)) }
     }
 
-    /// How many of `digit` the tiles before this one have; publishes the sum with this tile's `count`.
+    /// Returns the count of `digit` in all earlier tiles, and publishes its sum with this tile's `count`.
     ///
     /// # Safety
     /// - The contract of [`publish`](Self::publish), which this thread has called.
-    /// - Every tile before publishes without waiting for this one.
+    /// - Every earlier tile publishes without waiting for this one.
     #[inline(always)]
     pub unsafe fn before(self, tile: u32, digit: u32, count: C) -> C {
         let mut before = C::default();
@@ -340,12 +341,12 @@ impl<C: CountWord> LookBack<C> {
         }
         let mut next = tile - 1; // the nearest row that is still to be added
         let mut done = false;
-        // SAFETY: rows are below `tile`; words are accessed atomically only.
+        // SAFETY: rows are below `tile`; words are only accessed atomically.
         unsafe {
             while !done {
                 let mut window = [C::INCLUSIVE; WINDOW];
                 for k in 0..WINDOW {
-                    // Below row 0 it is row 0 again, which ends the walk before it could count twice.
+                    // Row 0 is repeated for rows below it; it ends the walk before it could count twice.
                     window[k] = atomic::load_relaxed(self.word(next.saturating_sub(k as u32), digit));
                 }
                 let mut all_known = true;

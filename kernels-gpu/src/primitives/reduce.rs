@@ -1,8 +1,7 @@
-//! Reductions: what a whole array amounts to, in one read.
+//! Reductions of a whole array, in one read.
 //!
-//! Every warp goes over consecutive items of its own and keeps what they amount to in registers; blocks combine their
-//! warps, and the block that ends last combines the blocks. All in input order, so the operator need not be
-//! commutative.
+//! Every warp combines consecutive items of its own in registers; blocks combine their warps, and the block that ends
+//! last combines the blocks. All in input order, so the operator need not be commutative.
 
 use warpset_core::scan::{Max, Min, Operator, Sum};
 use warpset_simt::shared::{self, Shared};
@@ -15,26 +14,26 @@ use crate::block::{self, Value};
 use crate::look_back::{self, INCLUSIVE, Published};
 use crate::primitives::warp_tile::{self, Item};
 
-/// Threads of a block.
+/// Threads per block.
 pub const BLOCK: u32 = WARPS * WARP_SIZE;
-/// Blocks that are resident on a multiprocessor: as many as the launch bounds ask for.
+/// Resident blocks per multiprocessor, as the launch bounds require.
 pub const RESIDENT: u32 = 4;
-/// In the kernels' `flags`: the input begins at a multiple of 16 bytes.
+/// Flag: the input begins at a multiple of 16 bytes.
 pub const VECTORS: u32 = 2;
 
-/// Warps of a block.
+/// Warps per block.
 #[doc(hidden)]
 pub const WARPS: u32 = 8;
 /// Quads (16 bytes) of input per thread at a time.
 #[doc(hidden)]
 pub const QUADS: usize = 4;
 
-/// Items that a warp takes at a time.
+/// Returns the number of items that a warp takes at a time.
 pub const fn warp_items<T: Item>() -> usize {
     WARP_SIZE as usize * QUADS * 4 / T::WORDS
 }
 
-/// Dynamic shared memory of a reduction of values of type `V`, in bytes.
+/// Returns the bytes of dynamic shared memory of a reduction of values of type `V`.
 pub const fn shared_bytes<V: Value>() -> u32 {
     SCRATCH_AT + block::scratch_bytes::<V>(WARPS)
 }
@@ -69,8 +68,8 @@ pub unsafe fn reduce<O: Operator<Value: Published + Item>, const ITEMS: usize>(
     let rows: Shared<u32> = shared::dynamic(t / WARP_SIZE * warp_tile::warp_bytes(QUADS));
     let last: Shared<u32> = shared::dynamic(LAST_AT);
     let scratch: Shared<u32> = shared::dynamic(SCRATCH_AT);
-    // SAFETY: each warp has rows of its own; barriers stand between the uses of the other shared words; items are read
-    // below `n`. A block publishes before it counts itself, and whoever counts last reads after that, with fences.
+    // SAFETY: each warp has rows of its own; barriers separate the uses of the other shared words; items are read below
+    // `n`. A block publishes before it counts itself, and the block that counts last reads after that, with fences.
     unsafe {
         let mut first = (block_index as usize * WARPS as usize + (t / WARP_SIZE) as usize) * per_warp;
         let end = if first + per_warp < n { first + per_warp } else { n };
@@ -85,7 +84,7 @@ pub unsafe fn reduce<O: Operator<Value: Published + Item>, const ITEMS: usize>(
                     total = O::combine(total, items[i]);
                 }
             }
-            // Only the last lane's value counts from here on.
+            // Only the last lane's value is used from here on.
             sum = O::combine(sum, block::warp_inclusive_scan::<O>(total).shuffle_idx(WARP_SIZE - 1));
             first += WARP_SIZE as usize * ITEMS;
             warpset_simt::warp::sync_warp(warpset_simt::warp::FULL_MASK);
@@ -123,7 +122,7 @@ pub unsafe fn reduce<O: Operator<Value: Published + Item>, const ITEMS: usize>(
     }
 }
 
-/// An operator for which there is a reduction: see [`reduce_kernels!`](crate::reduce_kernels).
+/// Operator with a kernel of reductions: see [`reduce_kernels!`](crate::reduce_kernels).
 #[cfg(not(target_arch = "nvptx64"))]
 pub trait ReduceKernels: Operator<Value: Published + Item> {
     /// Launches a reduction.
@@ -144,7 +143,7 @@ pub trait ReduceKernels: Operator<Value: Published + Item> {
     ) -> Result<(), L::Error>;
 }
 
-/// Makes the kernels of reductions by operators, and [`ReduceKernels`] of them. For operators outside this crate see
+/// Makes the kernels of reductions by operators, and implements [`ReduceKernels`]. For operators outside this crate see
 /// [`scan_kernels!`](crate::scan_kernels).
 #[macro_export]
 macro_rules! reduce_kernels {
@@ -179,7 +178,7 @@ macro_rules! reduce_kernels {
                 per_warp: usize, flags: u32, partial: $crate::simt::GlobalMut<u64>,
                 finished: $crate::simt::GlobalMut<u32>, out: $crate::simt::GlobalMut<Self::Value>,
             ) -> ::core::result::Result<(), L::Error> {
-                // SAFETY: the caller keeps the kernel's contract.
+                // SAFETY: the contract of this kernel.
                 unsafe { $reduce { input, n, per_warp, flags, partial, finished, out }.launch(launcher, config) }
             }
         }

@@ -1,19 +1,19 @@
-//! Radix sort of as many items as all multiprocessors hold at once, in one launch.
+//! Radix sort of the items that all multiprocessors hold together, in one launch.
 //!
-//! All blocks are resident, so that they can wait for each other. Each holds its share of the items in shared memory.
+//! All blocks are resident, so they can wait for each other. Each holds its share of the items in shared memory.
 //!
-//! **By parts**: the interval from the least key to the greatest is cut into as many parts of equal width as there are
-//! blocks. Items go to their parts, and each block sorts one part by itself (`part`): items cross the device once,
-//! whatever the number of bits. If a part gets more items than a block has room for, the sort goes digit by digit
-//! instead, before anything has moved.
+//! **By parts**: the interval from the least key to the greatest is cut into parts of equal width, one per block. Items
+//! move to their parts, and each block sorts one part (`part`): items cross the device once, whatever the number of
+//! bits. If a part gets more items than a block can hold, the sort goes digit by digit instead, before anything has
+//! moved.
 //!
-//! **Digit by digit**, from the least significant on. Of each digit a block counts its items and publishes the counts
-//! in a row of a matrix; ranks them while the other blocks do the same; waits for all; adds up the rows, those before
-//! its own and all; and moves its items, sorted by the digit, to where they belong. Then all blocks wait for each other
-//! again. The items stay in the second-level cache. Parts are filled in the same way, a part for a digit.
+//! **Digit by digit**, from the least significant on. For each digit a block counts its items and publishes the counts
+//! in a row of a matrix; ranks them while the other blocks do the same; waits for all; sums the rows, those before its
+//! own and all; and moves its items, sorted by the digit, to their places. Then all blocks wait for each other again.
+//! The items stay in the second-level cache. Parts are filled in the same way, with the part as digit.
 //!
-//! Ranking is that of the sort by passes ([`crate::primitives::ranking`]), which reads and writes memory as often as
-//! digit by digit but needs a launch for each digit, whose tiles wait for each other one after the other.
+//! Ranking is that of the sort by passes ([`crate::primitives::ranking`]). That sort reads and writes memory as often
+//! as this one digit by digit, but needs one launch per digit, whose tiles wait for each other in sequence.
 
 #[cfg(feature = "bodies")]
 mod grid;
@@ -36,36 +36,37 @@ use crate::primitives::ranking::{self, DIGITS, Digit, SortKey};
 
 pub use self::part::Room;
 
-/// Words of the matrix for each block: two rows, which exchanges use in turn, each with two counts of 16 bits per word.
+/// Words of the matrix per block: two rows, which exchanges use alternately, each with two counts of 16 bits per word.
 pub const COUNT_WORDS: u32 = DIGITS;
-/// Words of 8 bytes before the matrix, zero before the launch: the greatest of what keys are compared by and the
-/// greatest complement of it, unless keys are wider than these words, how often blocks have
-/// arrived, and one word so that the matrix begins at a multiple of 16 bytes.
+/// Words of 8 bytes before the matrix, zero before the launch: the greatest compared part of a key and the greatest
+/// complement of one, unless keys are wider than these words; the number of arrivals of blocks; and one word for the
+/// alignment of the matrix to 16 bytes.
 pub const HEAD_WORDS: u32 = 4;
 /// Words of a row.
 const ROW: u32 = DIGITS / 2;
-/// Items that a thread has on their way from memory at a time. Loops over items are rolled: keys stay in shared memory,
-/// so that any number of items costs only itself, and no registers.
+/// Items that a thread loads from memory at a time. Loops over items are rolled, and keys stay in shared memory, so the
+/// cost is proportional to the number of items, and no registers are needed per item.
 const BATCH: u32 = 4;
 
-/// In the kernels' `flags`: the items are sorted where they are.
+/// Flag: the items are sorted in place.
 pub const IN_PLACE: u32 = 1;
-/// In the kernels' `flags`: the items come in reverse order, from the last one on. Not together with [`IN_PLACE`].
+/// Flag: the items are read in reverse order, from the last one on. Excludes [`IN_PLACE`].
 pub const REVERSED: u32 = 2;
 
-/// The shape of a kernel.
+/// Shape of a kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct ResidentShape {
-    /// Threads of a block.
+    /// Threads per block.
     pub threads: u32,
-    /// Items of each thread at most.
+    /// Largest number of items per thread.
     pub items: u32,
     key_bytes: u32,
     value_bytes: u32,
 }
 
 impl ResidentShape {
-    /// Dynamic shared memory if each thread has `rows` items and a block has this room for a part, in bytes.
+    /// Returns the bytes of dynamic shared memory, if each thread has `rows` items and a block has this memory for a
+    /// part.
     #[must_use]
     pub const fn shared_bytes(self, rows: u32, room: Room) -> u32 {
         let tile = keys_at(self.threads / 32) + self.threads * rows * (2 * self.key_bytes + self.value_bytes);
@@ -73,21 +74,21 @@ impl ResidentShape {
         if tile > part { tile } else { part }
     }
 
-    /// Items of a block if each thread has `rows`.
+    /// Returns the items per block, if each thread has `rows`.
     #[must_use]
     pub const fn tile(self, rows: u32) -> usize {
         (self.threads * rows) as usize
     }
 
-    /// Bytes of an item.
+    /// Returns the bytes of an item.
     #[must_use]
     pub const fn item_bytes(self) -> u32 {
         self.key_bytes + self.value_bytes
     }
 }
 
-// Shared memory: counters of each warp, later sums of the matrix; sums of a scan; where each digit's items go, and
-// before that the bounds of each warp's keys; the block's part; keys as they come, keys and values as they go.
+// Shared memory: counters of each warp, later sums of the matrix; sums of a scan; the place of each digit's items, and
+// before that the bounds of each warp's keys; the block's part; loaded keys, sorted keys and values.
 const fn sums_at(warps: u32) -> u32 {
     warps * DIGITS * 4
 }
@@ -101,15 +102,15 @@ const fn keys_at(warps: u32) -> u32 {
     part_at(warps) + 16
 }
 
-/// Which bits decide, in which order, in how many passes.
+/// Deciding bits, their direction, and the number of passes.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Order {
-    /// The lowest bit that decides.
+    /// Lowest deciding bit.
     pub begin: u32,
-    /// Number of bits that decide; they end within the key.
+    /// Number of deciding bits; they end within the key.
     pub bits: u32,
-    /// Passes that share out the bits: at least 1 and `bits / 8`.
+    /// Passes that divide the bits: at least 1 and `bits / 8`.
     pub passes: u32,
     /// All ones to sort in descending order, zero otherwise.
     pub flip: u32,
@@ -124,14 +125,14 @@ impl Order {
         Digit::of_pass(self.begin, self.bits, pass, self.passes, self.flip)
     }
 
-    /// What a key is compared by.
+    /// Returns the compared part of a key.
     #[inline(always)]
     fn compared<K: SortKey>(self, key: K) -> K {
         key.masked(self.begin, self.bits, self.flip)
     }
 }
 
-/// Where items come from: item `i`, or item `i` from the end.
+/// Source of the items: item `i`, or item `i` from the end.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Source<K, V> {
@@ -149,7 +150,7 @@ impl<K, V> Source<K, V> {
     }
 }
 
-/// Where items go.
+/// Target of the items.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Target<K, V> {
@@ -159,14 +160,14 @@ struct Target<K, V> {
 
 #[cfg(feature = "bodies")]
 impl<K, V> Source<K, V> {
-    /// What has been written there.
+    /// Returns the items written to a target as a source.
     #[inline(always)]
     fn of(target: Target<K, V>, n: u32) -> Self {
         Source { keys: target.keys.as_const(), values: target.values.as_const(), n, reversed: false }
     }
 }
 
-/// Where the items are.
+/// Location of the items.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum At {
@@ -187,10 +188,10 @@ struct Tile<K, V, const WARPS: u32, const THREADS: u32> {
     keys: Shared<K>,
     sorted: Shared<K>,
     sorted_values: Shared<V>,
-    /// Items of each thread; the place of this thread's first one, 32 before the next.
+    /// Items per thread, and the place of this thread's first one; the next ones follow at distances of 32.
     rows: u32,
     first: u32,
-    /// The first item, and how many there are.
+    /// First item, and number of items.
     start: u32,
     valid: u32,
     matrix: GlobalMut<u32>,
@@ -221,7 +222,7 @@ impl<K: SortKey, V: Word + Default, const WARPS: u32, const THREADS: u32> Tile<K
         }
     }
 
-    /// Loads the thread's keys to shared memory; the least and the greatest of what they are compared by.
+    /// Loads the thread's keys to shared memory; returns the least and the greatest of their compared parts.
     ///
     /// # Safety
     /// The source has the block's items, and nothing writes them meanwhile.
@@ -234,14 +235,14 @@ impl<K: SortKey, V: Word + Default, const WARPS: u32, const THREADS: u32> Tile<K
             for u in 0..BATCH {
                 let place = self.first + (i + u) * 32;
                 if i + u < self.rows && place < self.valid {
-                    // SAFETY: the block has the item, by the caller's promise.
+                    // SAFETY: the block has the item, by the contract of this function.
                     loaded[u as usize] = unsafe { source.keys.read(source.at(self.start + place)) };
                 }
             }
             for u in 0..BATCH {
                 let place = self.first + (i + u) * 32;
                 if i + u < self.rows && place < self.valid {
-                    // SAFETY: the place is below the tile, and this thread's own.
+                    // SAFETY: the place is below the tile, and belongs to this thread.
                     unsafe { self.keys.set(place, loaded[u as usize]) };
                     let compared = order.compared(loaded[u as usize]);
                     (least, greatest) = (least.min(compared), greatest.max(compared));
@@ -252,12 +253,12 @@ impl<K: SortKey, V: Word + Default, const WARPS: u32, const THREADS: u32> Tile<K
         (least, greatest)
     }
 
-    /// Counts the items by `digit_of`, publishes the counts, sorts the items by their digit in shared memory, and
-    /// learns what the other blocks have counted. Of the thread's digit, for the first [`DIGITS`] threads: how many
-    /// items all blocks have, how many those before this one, and where in the sorted tile its first one is.
+    /// Counts the items by `digit_of`, publishes the counts, sorts the items by their digit in shared memory, and reads
+    /// the other blocks' counts. Returns to the first [`DIGITS`] threads, for the thread's digit: the number of items
+    /// in all blocks, the number in earlier blocks, and the place of the first one in the sorted tile.
     ///
     /// # Safety
-    /// - All threads of the block come here together, after [`load`](Self::load), in all blocks of the grid; digits are
+    /// - All threads of the block call this together, after [`load`](Self::load), in all blocks of the grid; digits are
     ///   below [`DIGITS`].
     /// - Exchanges are numbered from 0 on without gaps.
     #[inline(always)]
@@ -269,10 +270,10 @@ impl<K: SortKey, V: Word + Default, const WARPS: u32, const THREADS: u32> Tile<K
         barrier: &mut GridBarrier,
     ) -> (u32, u32, u32) {
         let t = thread::thread_idx_x();
-        // SAFETY: shared indices stay inside the arrays (digits below `DIGITS`, places below the tile), and a barrier
-        // stands between any two accesses of different threads to one word, but for the rows, which are each one warp's
-        // while it counts and ranks. An exchange writes the half of the matrix that the last but one has read: since
-        // then all blocks have waited for each other.
+        // SAFETY: shared indices stay inside the arrays (digits below `DIGITS`, places below the tile). A barrier
+        // separates any two accesses of different threads to one word, except for the rows, each of which belongs to
+        // one warp while it counts and ranks. An exchange writes the half of the matrix that the last but one has read:
+        // since then all blocks have waited for each other.
         unsafe {
             ranking::clear_row(self.row);
             for i in 0..self.rows {
@@ -284,7 +285,7 @@ impl<K: SortKey, V: Word + Default, const WARPS: u32, const THREADS: u32> Tile<K
             thread::sync_threads();
             let matrix = self.matrix.at((number % 2 * ROW * thread::grid_dim_x()) as usize);
             let (_, tile_start) = ranking::place_digits::<WARPS>(self.counters, WARPS, self.sums, |count| {
-                // Whole warps come here.
+                // Whole warps execute this.
                 let next = warp::shuffle_down(FULL_MASK, count, 1);
                 if t % 2 == 0 {
                     matrix.write((thread::block_idx_x() * ROW + t / 2) as usize, count | next << 16);
@@ -302,8 +303,7 @@ impl<K: SortKey, V: Word + Default, const WARPS: u32, const THREADS: u32> Tile<K
                 }
                 for u in 0..BATCH {
                     let place = self.first + (i + u) * 32;
-                    // Whole warps: lanes without an item come after those that have one, and what they count is never
-                    // read.
+                    // Whole warps: lanes without an item come after those with one, and their counts are never read.
                     if i + u < self.rows && place - warp::lane_id() < self.valid {
                         let mut key = K::splat(0);
                         let mut digit = DIGITS - 1;
@@ -328,16 +328,16 @@ impl<K: SortKey, V: Word + Default, const WARPS: u32, const THREADS: u32> Tile<K
         }
     }
 
-    /// Writes the sorted items to where those of their digit go: the first [`DIGITS`] threads know where, `to` less the
-    /// place of the digit's first item in the sorted tile.
+    /// Writes the sorted items to the places of their digits. For the first [`DIGITS`] threads, `to` is the place of
+    /// the digit's first item in the target less its place in the sorted tile.
     ///
     /// # Safety
-    /// - All threads of the block come here together, after [`exchange`](Self::exchange) with the same `digit_of`.
+    /// - All threads of the block call this together, after [`exchange`](Self::exchange) with the same `digit_of`.
     /// - The places differ, over all blocks, and are valid for writes.
     #[inline(always)]
     unsafe fn scatter<const PAYLOAD: bool>(self, to: u32, target: Target<K, V>, digit_of: impl Fn(K) -> u32) {
         let t = thread::thread_idx_x();
-        // SAFETY: places of the sorted tile are below its length; a barrier stands between writing the runs and reading
+        // SAFETY: places of the sorted tile are below its length; a barrier separates writing the runs from reading
         // them; the rest is the contract of this function.
         unsafe {
             if t < DIGITS {
@@ -391,17 +391,17 @@ unsafe fn sort<
     let mut by_parts = room.capacity != 0;
     let (mut pass, mut exchanges) = (0, 0);
     let mut at = At::Input;
-    // The first pass must not write what is read, and the last one should write the output.
+    // The first pass must not write its own source, and the last one should write the output.
     let mut to_output = !in_place && order.passes % 2 == 1;
     let source_at = |at: At| match at {
         At::Input => input,
         At::Scratch => Source::of(scratch, input.n),
         At::Output => Source::of(output, input.n),
     };
-    // SAFETY: as of the tile's methods, in their order. Items are written to places that are the exact number of items
-    // before, so they are in range and differ. Between what one block writes and another reads stands a barrier of the
-    // grid. All threads of the grid reach every barrier, since the counts of all blocks decide. Each block sorts the
-    // part of its number.
+    // SAFETY: the contracts of the tile's methods, in their order. Items are written to places given by the exact
+    // number of earlier items, so they are in range and distinct. A barrier of the grid separates the writes of one
+    // block from the reads of another. All threads of the grid reach every barrier, since the counts of all blocks
+    // decide. Each block sorts the part of its number.
     unsafe {
         while pass < order.passes {
             let source = source_at(at);
@@ -461,7 +461,7 @@ unsafe fn sort<
                 return part.sort::<PAYLOAD, WARPS, THREADS>(order, room);
             }
         }
-        // What has not come to the output: no digit told anything apart, or an odd number of them did.
+        // Items that are not in the output yet: all digits were equal, or an odd number of them moved items.
         if at == At::Output || (at == At::Input && in_place) {
             return;
         }
@@ -480,7 +480,7 @@ unsafe fn sort<
 
 macro_rules! resident_sort_kernels {
     ($($name:ident, $shape:ident: $key:ty, $value:ty, $payload:literal, $threads:literal x $items:literal;)*) => {$(
-        /// The shape of the kernel of the same name.
+        /// Shape of the kernel of the same name.
         pub const $shape: ResidentShape = ResidentShape {
             threads: $threads,
             items: $items,
@@ -492,16 +492,15 @@ macro_rules! resident_sort_kernels {
             #[doc = concat!("Sorts `", stringify!($key), "` keys, all blocks resident.")]
             ///
             /// # Safety
-            /// - Launch: 1-D, of the shape's threads, one block for each `share` of the `n > 0` items, with the dynamic
-            ///   shared memory that the shape says for the rows that a share takes, at most its `items`, and for the
-            ///   room of a part; the device runs all blocks at once.
-            /// - `keys`: valid for `n` items, and not written by others meanwhile; `out_keys` and `scratch_keys` for as
-            ///   many reads and writes, overlap nothing else, nothing else accesses them; but if the flags say
-            ///   [`IN_PLACE`], `keys` are `out_keys`. Values likewise, if the kernel has them.
-            /// - `order` is as [`Order`] says, for keys of this width.
+            /// - Launch: 1-D, blocks of the shape's threads, one block per `share` of the `n > 0` items, with the
+            ///   dynamic shared memory of the shape for the rows of a share, at most its `items`, and for the room of a
+            ///   part; the device runs all blocks at once.
+            /// - `keys`: valid for `n` items, and not written by others meanwhile; `out_keys` and `scratch_keys`: valid
+            ///   for `n` reads and writes, overlap nothing else, nothing else accesses them; with [`IN_PLACE`], `keys`
+            ///   are `out_keys`. Values likewise, if the kernel has them.
+            /// - `order` satisfies the conditions of [`Order`] for keys of this width.
             /// - The room's `capacity` is 0, or there are at most [`DIGITS`] blocks, and it is even and below 2^16 and
-            ///   `slots` a
-            ///   multiple of four for each of the shape's threads, and not 0.
+            ///   `slots` a multiple of four for each of the shape's threads, and not 0.
             /// - `words`: valid for [`HEAD_WORDS`] words, zero at the start, and then [`COUNT_WORDS`] words of 4 bytes
             ///   for each block; used by this launch alone.
             #[launch_bounds($threads, 1)]

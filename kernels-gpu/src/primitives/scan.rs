@@ -1,11 +1,11 @@
 //! Scans in a single pass: every item is read once and written once.
 //!
-//! Tiles learn what stands before them by decoupled look-back (see [`crate::look_back`]). Within a tile each thread
-//! combines its own consecutive items, the block scans the threads' totals, and each thread goes over its items again
-//! with what stands before them. The operator need not be commutative, and the output may be the input.
+//! Tiles get their prefixes by decoupled look-back (see [`crate::look_back`]). Within a tile each thread combines its
+//! own consecutive items, the block scans the threads' totals, and each thread passes over its items again with their
+//! prefix. The operator need not be commutative, and the output may be the input.
 //!
-//! One body serves plain scans, scans by segments and recurrences: a [`Pass`] says how items become values of the
-//! operator, and values become results.
+//! One body serves plain scans, scans by segments and recurrences: a [`Pass`] converts items to values of the operator,
+//! and values to results.
 
 use core::marker::PhantomData;
 
@@ -21,37 +21,37 @@ use crate::block;
 use crate::look_back::{self, Published};
 use crate::primitives::warp_tile::{self, Item};
 
-/// In the kernels' `flags`: results leave out the item that they stand at.
+/// Flag: results exclude the item at their place.
 pub const EXCLUSIVE: u32 = 1;
-/// In the kernels' `flags`: input and output begin at multiples of 16 bytes.
+/// Flag: input and output begin at multiples of 16 bytes.
 pub const VECTORS: u32 = 2;
-/// Where in the kernels' `flags` the number of tiles stands by which the prefetch runs ahead; 0 for none.
+/// Shift of the prefetch distance in the kernels' `flags`, in tiles; 0 for no prefetch.
 ///
-/// A tile waits for its ticket, its items and its predecessors, one after the other. So that memory does not wait with
-/// it, each block asks for the items of a later tile to be brought into the second-level cache: half as far ahead as
-/// there are resident blocks, so that they arrive while the blocks before are at work, and are still there.
+/// A tile waits for its ticket, its items and its predecessors, one after the other. To keep memory busy meanwhile,
+/// each block prefetches the items of a later tile into the second-level cache. The distance is half the number of
+/// resident blocks, so that the items arrive in time and have not been evicted when they are used.
 pub const AHEAD_SHIFT: u32 = 8;
 
 /// Words of a line of the second-level cache.
 const LINE_WORDS: usize = 32;
 
-/// The shape of a scan's launch.
+/// Shape of a scan's launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScanShape {
-    /// Threads of a block.
+    /// Threads per block.
     pub threads: u32,
-    /// Items of a tile: one tile per block.
+    /// Items per tile: one tile per block.
     pub tile: usize,
     /// Dynamic shared memory, in bytes.
     pub shared_bytes: u32,
     /// Words of look-back per tile.
     pub look_back_words: usize,
-    /// Blocks that are resident on a multiprocessor, about.
+    /// Resident blocks per multiprocessor, roughly.
     pub resident: u32,
 }
 
 impl ScanShape {
-    /// The shape of a scan from `T` by way of `V`.
+    /// Returns the shape of a scan from `T` by values of type `V`.
     pub const fn new<T: Item, V: Published>() -> Self {
         let (warps, quads) = (WARPS, QUADS);
         Self {
@@ -64,7 +64,7 @@ impl ScanShape {
     }
 }
 
-// Shared memory: rows for each warp; the ticket, padded; what stands before the tile; the warps' totals.
+// Shared memory: rows for each warp; the ticket, padded; the prefix of the tile; the warps' totals.
 const fn ticket_at(warps: u32, quads: usize) -> u32 {
     warps * warp_tile::warp_bytes(quads)
 }
@@ -75,29 +75,29 @@ const fn scratch_at(warps: u32, quads: usize) -> u32 {
     prefix_at(warps, quads) + 32
 }
 
-/// What a scan does with the items it reads.
+/// Conversions of a scan's items and results.
 #[cfg(feature = "bodies")]
 pub trait Pass {
-    /// What is combined.
+    /// Operator of the scan.
     type Operator: Operator<Value: Published>;
-    /// What the input holds.
+    /// Type of the input.
     type Input: Item;
-    /// What the output holds; as large as the input's.
+    /// Type of the output; as large as the input's.
     type Output: Item;
     /// Whether items come with bits.
     const BITS: bool = false;
-    /// The operator's value of an item with its bit.
+    /// Returns the operator's value of an item with its bit.
     fn lift(item: Self::Input, bit: bool) -> ValueOf<Self>;
-    /// The result, up to and including an item.
+    /// Returns the result up to and including an item.
     fn inclusive(value: ValueOf<Self>) -> Self::Output;
-    /// The result up to the item before one with this bit.
+    /// Returns the result up to the item before one with this bit.
     fn exclusive(before: ValueOf<Self>, bit: bool) -> Self::Output;
 }
 
 #[cfg(feature = "bodies")]
 type ValueOf<P> = <<P as Pass>::Operator as Operator>::Value;
 
-/// A scan by `O`.
+/// Scan by `O`.
 #[cfg(feature = "bodies")]
 pub struct Plain<O>(PhantomData<O>);
 
@@ -120,7 +120,7 @@ impl<O: Operator<Value: Published + Item>> Pass for Plain<O> {
     }
 }
 
-/// A scan by `O` that starts over at every item whose bit is set.
+/// Scan by `O` that restarts at every item with a set bit.
 #[cfg(feature = "bodies")]
 pub struct BySegment<O>(PhantomData<O>);
 
@@ -147,7 +147,7 @@ where
     }
 }
 
-/// A recurrence in its lifted form.
+/// Recurrence in its lifted form.
 #[cfg(feature = "bodies")]
 pub struct Recurring<R>(PhantomData<R>);
 
@@ -173,14 +173,14 @@ where
     }
 }
 
-/// One tile of a scan.
+/// Processes one tile of a scan.
 ///
 /// # Safety
-/// - Launch: 1-D, one block per tile, as [`ScanShape::new`] says for `WARPS` and `QUADS`; `n > 0`.
+/// - Launch: 1-D, one block per tile, with the [`ScanShape::new`] of `WARPS` and `QUADS`; `n > 0`.
 /// - `input`: `n` items; `out`: `n` places, the same memory or none of it; nothing else accesses either.
 /// - `heads`: one bit per item if the pass has bits, not written while the kernel runs.
 /// - `look_back`: the words of all tiles, at a multiple of 16 bytes, and `counter` one word: zero at the start, used by
-///   this launch alone. Of a single tile neither is accessed.
+///   this launch alone. With a single tile neither is accessed.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 pub unsafe fn scan<P: Pass, const WARPS: u32, const ITEMS: usize, const QUADS: usize>(
@@ -197,9 +197,9 @@ pub unsafe fn scan<P: Pass, const WARPS: u32, const ITEMS: usize, const QUADS: u
     let rows: Shared<u32> = shared::dynamic(t / WARP_SIZE * warp_tile::warp_bytes(QUADS));
     let vectors = flags & VECTORS != 0;
     let alone = thread::grid_dim_x() == 1;
-    // SAFETY: each warp has rows of its own, the other shared words are used as the functions that get them ask, with
+    // SAFETY: each warp has rows of its own; the other shared words satisfy the contracts of the called functions, with
     // barriers between; the ticket makes `tile` unique; items are read before any is written by the warp that owns
-    // them; bits are read, and lines prefetched, below `n`. Whether there is one tile is the same for all threads.
+    // them; bits are read, and lines prefetched, below `n`. Whether there is one tile is uniform.
     unsafe {
         let tile = if alone { 0 } else { look_back::ticket(counter, shared::dynamic(ticket_at(WARPS, QUADS))) };
         let ahead = (flags >> AHEAD_SHIFT) as usize;
@@ -246,8 +246,8 @@ pub unsafe fn scan<P: Pass, const WARPS: u32, const ITEMS: usize, const QUADS: u
     }
 }
 
-/// What the kernels of a scan from `T` to `U` are launched with, under the names that their contracts use. Where there
-/// are no heads, the address does not matter.
+/// Arguments of the kernels of a scan from `T` to `U`, with the names of their contracts. Without heads, their address
+/// does not matter.
 #[cfg(not(target_arch = "nvptx64"))]
 #[allow(missing_docs)]
 #[derive(Clone, Copy)]
@@ -261,12 +261,12 @@ pub struct Arguments<T, U> {
     pub counter: GlobalMut<u32>,
 }
 
-/// An operator for which there are kernels: see [`scan_kernels!`](crate::scan_kernels).
+/// Operator with kernels of scans: see [`scan_kernels!`](crate::scan_kernels).
 #[cfg(not(target_arch = "nvptx64"))]
 pub trait ScanKernels: Operator<Value: Published + Item> {
-    /// The shape of a scan.
+    /// Shape of a scan.
     const SCAN: ScanShape;
-    /// The shape of a scan by segments.
+    /// Shape of a scan by segments.
     const SEGMENTED: ScanShape;
 
     /// Launches a scan.
@@ -290,10 +290,10 @@ pub trait ScanKernels: Operator<Value: Published + Item> {
     ) -> Result<(), L::Error>;
 }
 
-/// A recurrence for which there is a kernel of its lifted form: see [`recurrence_kernels!`](crate::recurrence_kernels).
+/// Recurrence with a kernel of its lifted form: see [`recurrence_kernels!`](crate::recurrence_kernels).
 #[cfg(not(target_arch = "nvptx64"))]
 pub trait RecurrenceKernels: Lifted<Item: Item, Number: Item> {
-    /// The shape of its scan.
+    /// Shape of its scan.
     const SCAN: ScanShape;
 
     /// Launches it.
@@ -307,7 +307,7 @@ pub trait RecurrenceKernels: Lifted<Item: Item, Number: Item> {
     ) -> Result<(), L::Error>;
 }
 
-/// In a kernel: its tile of a pass over items of a type.
+/// Body of a kernel: its tile of a pass over items of a type.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! scan_tile {
@@ -318,11 +318,11 @@ macro_rules! scan_tile {
     }};
 }
 
-/// Makes the kernels of scans by operators, and [`ScanKernels`] of them: for each operator the kernels' names, of the
+/// Makes the kernels of scans by operators, and implements [`ScanKernels`]: each entry gives the kernels' names, of the
 /// scan and of the scan by segments, and the operator.
 ///
-/// A crate with an operator of its own turns the feature `operators` on and begins with `#![module(path)]`, the
-/// function that knows the PTX of its kernels: `docs/kernels.md`. The emulator needs no PTX.
+/// A crate with an operator of its own enables the feature `operators` and begins with `#![module(path)]`, the function
+/// that returns the PTX of its kernels: `docs/kernels.md`. The emulator needs no PTX.
 #[macro_export]
 macro_rules! scan_kernels {
     (#![module($at:expr)] $($scan:ident, $segmented:ident: $operator:ty;)*) => {$(
@@ -334,9 +334,9 @@ macro_rules! scan_kernels {
             /// # Safety
             /// - Launch: 1-D, one block per tile, of `ScanKernels::SCAN`'s shape; `n > 0`.
             /// - `input`: `n` items; `out`: `n` places, the same memory or none of it; nothing else accesses either.
-            ///   Both begin at multiples of 16 bytes if `flags` say so.
+            ///   Both begin at multiples of 16 bytes if `flags` has [`VECTORS`](crate::primitives::scan::VECTORS).
             /// - `look_back`: the words of all tiles, at a multiple of 16 bytes, and `counter` one word: zero at the
-            ///   start, used by this launch alone. Of a single tile neither is accessed.
+            ///   start, used by this launch alone. With a single tile neither is accessed.
             #[launch_bounds(128, 6)]
             pub unsafe fn $scan(
                 input: $crate::simt::Global<<$operator as $crate::operators::Operator>::Value>,
@@ -344,7 +344,7 @@ macro_rules! scan_kernels {
                 n: usize, flags: u32, look_back: $crate::simt::GlobalMut<u64>,
                 counter: $crate::simt::GlobalMut<u32>,
             ) {
-                // SAFETY: the contract of this kernel; there are no bits to be read.
+                // SAFETY: the contract of this kernel; no bits are read.
                 unsafe {
                     $crate::scan_tile!(
                         $crate::primitives::scan::Plain<$operator>, <$operator as $crate::operators::Operator>::Value:
@@ -390,7 +390,7 @@ macro_rules! scan_kernels {
                 launcher: &L, config: $crate::simt::LaunchConfig, with: $crate::primitives::scan::Arguments<Self::Value, Self::Value>,
             ) -> ::core::result::Result<(), L::Error> {
                 let $crate::primitives::scan::Arguments { input, heads: _, out, n, flags, look_back, counter } = with;
-                // SAFETY: the caller keeps the kernel's contract.
+                // SAFETY: the contract of this kernel.
                 unsafe { $scan { input, out, n, flags, look_back, counter }.launch(launcher, config) }
             }
 
@@ -398,7 +398,7 @@ macro_rules! scan_kernels {
                 launcher: &L, config: $crate::simt::LaunchConfig, with: $crate::primitives::scan::Arguments<Self::Value, Self::Value>,
             ) -> ::core::result::Result<(), L::Error> {
                 let $crate::primitives::scan::Arguments { input, heads, out, n, flags, look_back, counter } = with;
-                // SAFETY: the caller keeps the kernel's contract.
+                // SAFETY: the contract of this kernel.
                 unsafe { $segmented { input, heads, out, n, flags, look_back, counter }.launch(launcher, config) }
             }
         }
@@ -406,13 +406,13 @@ macro_rules! scan_kernels {
     ($($scan:ident, $segmented:ident: $operator:ty;)*) => { $crate::scan_kernels! { #![module($crate::module_at)] $($scan, $segmented: $operator;)* } };
 }
 
-/// Warps of a block of every scan. With [`QUADS`] the fastest of 13 shapes on an H200.
+/// Warps per block of every scan. With [`QUADS`] the fastest of 13 shapes on an H200.
 #[doc(hidden)]
 pub const WARPS: u32 = 4;
 /// Quads (16 bytes) of input per thread.
 #[doc(hidden)]
 pub const QUADS: usize = 8;
-/// What the kernels' launch bounds ask for.
+/// Resident blocks of the kernels' launch bounds.
 const RESIDENT: u32 = 6;
 
 #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "primitives_scan"))]
@@ -428,7 +428,7 @@ scan_kernels! {
     scan_min_i64, segmented_min_i64: Min<i64>;
 }
 
-/// Makes the kernels of recurrences in their lifted form, and [`RecurrenceKernels`] of them.
+/// Makes the kernels of recurrences in their lifted form, and implements [`RecurrenceKernels`].
 #[macro_export]
 macro_rules! recurrence_kernels {
     ($($name:ident: $recurrence:ty;)*) => {$(
@@ -445,7 +445,7 @@ macro_rules! recurrence_kernels {
                 n: usize, flags: u32, look_back: $crate::simt::GlobalMut<u64>,
                 counter: $crate::simt::GlobalMut<u32>,
             ) {
-                // SAFETY: the contract of this kernel; there are no bits to be read.
+                // SAFETY: the contract of this kernel; no bits are read.
                 unsafe {
                     $crate::scan_tile!(
                         $crate::primitives::scan::Recurring<$recurrence>,
@@ -465,7 +465,7 @@ macro_rules! recurrence_kernels {
                 launcher: &L, config: $crate::simt::LaunchConfig, with: $crate::primitives::scan::Arguments<Self::Item, Self::Number>,
             ) -> ::core::result::Result<(), L::Error> {
                 let $crate::primitives::scan::Arguments { input, heads: _, out, n, flags, look_back, counter } = with;
-                // SAFETY: the caller keeps the kernel's contract.
+                // SAFETY: the contract of this kernel.
                 unsafe { $name { input, out, n, flags, look_back, counter }.launch(launcher, config) }
             }
         }

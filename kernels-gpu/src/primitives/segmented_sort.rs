@@ -1,12 +1,12 @@
-//! Sorts each segment of an array by itself: short segments many to a block, long ones by passes over all of them.
+//! Sort of each segment of an array: many short segments per block, long ones by passes over all of them.
 //!
-//! One launch marks where segments begin in a bitmap, and lists the long ones. Then each block of [`short`](self) takes
-//! the short segments that begin in its window of [`WINDOW`] items, at most [`TILE`] items altogether, and sorts them
+//! One launch marks the beginnings of segments in a bitmap, and lists the long ones. Then each block of [`short`](self)
+//! takes the short segments that begin in its window of [`WINDOW`] items, at most [`TILE`] items in all, and sorts them
 //! by key and then by segment, stably, in shared memory. Long segments are cut into tiles that do not cross their
-//! borders and go through the passes of onesweep (see [`crate::primitives::radix_sort`]) together, each with its own
-//! digit counts and look-back.
+//! borders. These tiles pass through onesweep (see [`crate::primitives::radix_sort`]) together, each segment with its
+//! own digit counts and look-back.
 //!
-//! Nothing here is from a paper; the parts are Adinets and Merrill's ("Onesweep", 2022).
+//! The combination is this project's own; the parts are Adinets and Merrill's ("Onesweep", 2022).
 
 mod long;
 mod short;
@@ -16,29 +16,29 @@ use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
 pub use long::*;
 pub use short::*;
 
-/// Threads of a block of the launch that finds segments.
+/// Threads per block of the launch that finds segments.
 pub const FIND_BLOCK: u32 = 256;
-/// Items from one block's first possible begin of a segment to the next one's.
+/// Items per window; segments that begin in a window belong to its block.
 pub const WINDOW: usize = 2048;
-/// The most items of a short segment.
+/// Largest number of items of a short segment.
 pub const SHORT: usize = 2048;
-/// Items that one block holds: what begins in its window, with a whole segment after it.
+/// Largest number of items of a block: those of its window, and a whole segment after it.
 pub const TILE: usize = WINDOW + SHORT;
 
 kernel! {
-    /// Marks where segments begin, and lists the long ones.
+    /// Marks the beginnings of segments, and lists the long ones.
     ///
-    /// A long segment is two words of `long` (where it begins, how many items it has) and as many of `tiles` as it has
-    /// tiles: which long segment, and which of its tiles (`tile << 32 | segment`). `found` counts both: tiles in the
-    /// low half, segments in the high one.
+    /// A long segment has two words of `long` (its beginning and its length), and one word of `tiles` per tile: the
+    /// number of the tile and of the long segment (`tile << 32 | segment`). `found` counts both: tiles in the low half,
+    /// segments in the high half.
     ///
     /// # Safety
     /// - Launch: 1-D, blocks of [`FIND_BLOCK`] threads.
     /// - `offsets`: `segments + 1` ascending words, not written while the kernel runs: segment `s` is
     ///   `offsets[s]..offsets[s + 1]`.
     /// - `begins`: a bit for each item and one more, in words of 32, zero at the start, only accessed atomically.
-    /// - `long`: two words for each [`SHORT`] items; `tiles`: a word for each tile of `tile_items` that the long
-    ///   segments have; `found`: one word, zero; all used by this launch alone.
+    /// - `long`: two words per [`SHORT`] items; `tiles`: one word per tile of `tile_items` of the long segments;
+    ///   `found`: one word, zero; all used by this launch alone.
     #[launch_bounds(256, 4)]
     pub unsafe fn segmented_sort_find(
         offsets: Global<u64>, segments: usize, tile_items: u32, begins: GlobalMut<u32>, long: GlobalMut<u64>,
@@ -47,10 +47,10 @@ kernel! {
         let step = thread::grid_dim_x() as usize * FIND_BLOCK as usize;
         let mut s = thread::block_idx_x() as usize * FIND_BLOCK as usize + thread::thread_idx_x() as usize;
         let lane = warp::lane_id();
-        // Whole warps go round together; what is after the last offset has no bit to mark.
+        // Whole warps loop together; offsets after the last one have no bit to mark.
         while s - lane as usize <= segments {
-            // SAFETY: offsets are read up to `segments`; bits are below the number of items or at it; each long segment
-            // gets words of its own from `found`. Whole warps come to the collectives.
+            // SAFETY: offsets are read up to `segments`; bits are at most the number of items; each long segment gets
+            // words of its own from `found`. Whole warps reach the collectives.
             unsafe {
                 let begin = offsets.read_nc(if s < segments { s } else { segments });
                 // Neighbours often share a word: one of them marks for all.

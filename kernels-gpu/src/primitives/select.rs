@@ -1,11 +1,11 @@
 //! Selection and partition, in a single pass, in input order.
 //!
-//! A thread takes four neighbouring items at a time, so that loads are of 128 bits. A lane's number of kept items among
-//! four is at most 4, a warp's at most 128, so the ranks of four such rounds come from one scan over the warp of four
-//! 8-bit counters in a word. The kept items of a tile are put side by side in shared memory before they are written;
-//! the first warp meanwhile learns by decoupled look-back ([`crate::look_back`]) how many the tiles before keep.
+//! A thread takes four neighbouring items at a time, so that loads have 128 bits. A lane keeps at most 4 of four items,
+//! a warp at most 128, so the ranks of four such rounds come from one scan over the warp of four 8-bit counters in a
+//! word. The kept items of a tile are compacted in shared memory before they are written; the first warp meanwhile gets
+//! the number of kept items of earlier tiles by decoupled look-back ([`crate::look_back`]).
 //!
-//! What is kept is up to a `Source`: bits of a bitmap, flags, a predicate, or that an item differs from the one before.
+//! A `Source` decides: bits of a bitmap, flags, a predicate, or that an item differs from the previous one.
 
 #[cfg(feature = "bodies")]
 mod source;
@@ -21,42 +21,42 @@ use crate::primitives::tile_shape::launch_shape;
 #[cfg(feature = "bodies")]
 use source::{Bitmap, Flags, If, Input, Places, Source, Unique};
 
-/// Items are at a multiple of 16 bytes, and may be read four at a time.
+/// Flag: items are at a multiple of 16 bytes, and may be read four at a time.
 pub const ITEMS_ALIGNED: u32 = 1;
-/// Flags are at a multiple of 4 bytes, and may be read four at a time.
+/// Flag: flags are at a multiple of 4 bytes, and may be read four at a time.
 pub const FLAGS_ALIGNED: u32 = 2;
 
 /// Rounds of four items per thread: their counters fit in a word.
 const ROUNDS: usize = 4;
-/// Items of a thread.
+/// Items per thread.
 const ITEMS: u32 = 4 * ROUNDS as u32;
 
-/// Where the small things stand after a tile of items of `size` bytes: how many items each warp keeps, how many the
-/// tiles before keep, the tile.
+/// Returns the place of the words after a tile of items of `size` bytes: the kept items of each warp, the kept items of
+/// earlier tiles, the tile.
 const fn misc_at(threads: u32, size: u32) -> u32 {
     threads * ITEMS * size
 }
 
-/// Bytes of dynamic shared memory.
+/// Returns the bytes of dynamic shared memory.
 #[cfg(not(target_arch = "nvptx64"))]
 const fn shared_bytes(threads: u32, size: usize) -> u32 {
     misc_at(threads, size as u32) + threads / 32 * 4 + 16
 }
 
-/// Threads of a block for items of type `T`, `threads` for those of 8 bytes at most: a tile of items of 16 bytes takes
-/// 64 KiB.
+/// Returns the threads per block for items of type `T`, given those for at most 8 bytes: a tile of items of 16 bytes
+/// takes 64 KiB.
 const fn threads<T>(threads: u32) -> u32 {
     if size_of::<T>() > 8 && threads > 256 { 256 } else { threads }
 }
 
-/// The larger of two sizes.
+/// Returns the larger of two sizes.
 const fn larger(a: usize, b: usize) -> usize {
     if a > b { a } else { b }
 }
 
-/// What can be selected.
+/// Item of a selection.
 pub trait Item: Word + Default + PartialEq {
-    /// Items `i` to `i + 3`.
+    /// Reads items `i` to `i + 3`.
     ///
     /// # Safety
     /// - They are valid for reads and not written while the kernel runs.
@@ -92,7 +92,7 @@ impl Item for u128 {
     }
 }
 
-/// Outputs: what is kept, then what is not, where that is asked for.
+/// Outputs: kept items, and rejected ones if requested.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Outputs<T, V> {
@@ -102,7 +102,7 @@ struct Outputs<T, V> {
     count: GlobalMut<u64>,
 }
 
-/// One tile. `PARTITION` asks for the rejected items too, `PAIRS` for values beside the items.
+/// Selects in one tile. `PARTITION` also writes rejected items, `PAIRS` also moves values.
 ///
 /// # Safety
 /// The contract of [`select`] and the others.
@@ -128,8 +128,8 @@ unsafe fn select_tile<
 ) {
     if size_of::<T>() == 4 && size_of::<V>() == 4 && (THREADS == 512 || PAIRS) {
         // Three blocks of 512 threads leave 40 registers, which sm_80 exceeds by two to four and later ones do not;
-        // with values, five of 256 leave 48, exceeded by six to ten. With registers enough and fewer blocks it is
-        // slower, on an H200 by a tenth.
+        // with values, five of 256 leave 48, exceeded by six to ten. Enough registers with fewer blocks is slower, on
+        // an H200 by a tenth.
         allow::spill();
     }
     let tile_items = THREADS * ITEMS;
@@ -140,15 +140,15 @@ unsafe fn select_tile<
     let t = thread::thread_idx_x();
     let lane = warp::lane_id();
     let warp_index = t / 32;
-    // SAFETY: shared indices stay inside the arrays, and a barrier stands between accesses of different threads to one
-    // word; the ticket makes `tile` unique; items are read below `n`; a kept item's place is the number of kept items
-    // before it, a rejected one's the number of rejected ones, so places differ and stay inside the outputs. All
-    // threads reach every barrier, vote and shuffle.
+    // SAFETY: shared indices stay inside the arrays, and a barrier separates accesses of different threads to one word.
+    // The ticket makes `tile` unique; items are read below `n`. A kept item's place is the number of kept items before
+    // it, a rejected one's the number of rejected ones, so places are distinct and inside the outputs. All threads
+    // reach every barrier, vote and shuffle.
     unsafe {
         let tile = look_back::ticket(ticket, shared::dynamic(misc + THREADS / 8 + 8));
         let start = tile * tile_items as usize;
         let len = (n - start).min(tile_items as usize) as u32;
-        // Each warp has neighbouring items; the place of a thread's four of round `u` in the tile:
+        // Each warp has neighbouring items; the place in the tile of a thread's four items of round `u`:
         let place = |u: usize| 4 * (warp_index * 32 * ROUNDS as u32 + u as u32 * 32 + lane);
         let mut loaded = [[T::default(); 4]; ROUNDS];
         let mut bits = [0; ROUNDS];
@@ -207,7 +207,7 @@ unsafe fn select_tile<
             ranks[u] += before_warp;
             scatter::<T, PARTITION>(shared_items, loaded[u], bits[u], ranks[u], kept, place(u));
         }
-        // Under way while the first warp looks back.
+        // Loaded while the first warp looks back.
         let mut loaded_values = [[V::default(); 4]; ROUNDS];
         if PAIRS {
             for u in 0..ROUNDS {
@@ -268,11 +268,11 @@ unsafe fn select_tile<
     }
 }
 
-/// Puts the kept ones of four items at `place` in the tile to their ranks, the first of which is `rank`; and, where the
-/// others are asked for, those after the tile's `kept` ones.
+/// Puts the kept ones of four items at `place` in the tile to their ranks, of which `rank` is the first; with
+/// `REJECTED`, puts the others after the tile's `kept` ones.
 ///
 /// # Safety
-/// `to` has room for a tile, and no other thread has these places.
+/// `to` is valid for a tile, and no other thread has these places.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
@@ -288,7 +288,8 @@ unsafe fn scatter<T: Item, const REJECTED: bool>(
         let keep = bits >> j & 1 != 0;
         if REJECTED {
             let at = if keep { rank } else { kept + place + j as u32 - rank };
-            // SAFETY: below the tile's length, since at most as many items are kept before as stand before.
+            // SAFETY: below the tile's length, since the number of kept items before is at most the number of items
+            // before.
             unsafe { to.set(at, four[j]) };
         } else if keep {
             // SAFETY: below the number of kept items.
@@ -298,8 +299,8 @@ unsafe fn scatter<T: Item, const REJECTED: bool>(
     }
 }
 
-/// Kernels that select and, where they are named, kernels that partition: each with the blocks per multiprocessor that
-/// it asks for with items of either width. Their source is made of the arguments in brackets.
+/// Kernels that select and, if named, kernels that partition: each with its blocks per multiprocessor for each width of
+/// items. The arguments in brackets give the source.
 macro_rules! select_kernels {
     ($($name:ident: $u32:ident x $blocks32:literal, $u64:ident x $blocks64:literal, $u128:ident x $blocks128:literal;
         $($partition:ident: $p_u32:ident x $p_blocks32:literal, $p_u64:ident x $p_blocks64:literal, $p_u128:ident x $p_blocks128:literal;)?
@@ -316,7 +317,7 @@ macro_rules! select_kernels {
     )*};
 }
 
-/// The last of one or two.
+/// Last of one or two.
 macro_rules! last {
     ($one:ident) => {
         $one
@@ -326,7 +327,7 @@ macro_rules! last {
     };
 }
 
-/// A kernel for items of type `T`; what is not kept goes to the other output, if there is one.
+/// Kernel for items of type `T`; rejected items go to the other output, if there is one.
 macro_rules! select_kernel {
     ($doc:expr; $name:ident, $threads:literal: $u32:ident x $blocks32:literal, $u64:ident x $blocks64:literal,
         $u128:ident x $blocks128:literal;
@@ -338,10 +339,10 @@ macro_rules! select_kernel {
             /// # Safety
             /// - Launch: 1-D, one block per tile, shaped as its `SHAPE` says; `n > 0`.
             /// - `items`: valid for `n` reads; a bitmap for `n.div_ceil(32)` words, flags for `n`; not written while
-            ///   the kernel runs. `aligned` says no more than is true.
+            ///   the kernel runs. `aligned` is true.
             /// - `look_back`: one word per block, and `ticket` one word: zero at the start, used by this launch alone.
-            /// - `out`: valid for as many writes as items are kept, overlaps nothing else, nothing else accesses it;
-            ///   `rejected`, where there is one, likewise for the others.
+            /// - `out`: valid for one write per kept item, overlaps nothing else, nothing else accesses it; `rejected`,
+            ///   if present, likewise for the others.
             /// - `count`: one word, set to the number of items that are kept; used by this launch alone.
             pub unsafe fn $name<T>(
                 items: Global<T>, n: usize, $($arg: $ty,)* $aligned: u32, look_back: GlobalMut<u64>,
@@ -386,17 +387,17 @@ select_kernels! {
 }
 
 kernel! {
-    /// Writes the places whose bit is set, in order.
+    /// Writes the places of the set bits, in order.
     ///
     /// # Safety
-    /// The contract of [`select`], without items, and launched as that is.
+    /// The contract of [`select`], without items, and with its launch shape.
     #[launch_bounds(512, 2)]
     pub unsafe fn select_indices(
         n: usize, bitmap: Global<u32>, look_back: GlobalMut<u64>, ticket: GlobalMut<u32>, out: GlobalMut<u64>,
         count: GlobalMut<u64>,
     ) {
         let out = Outputs { kept: out, values: out, rejected: out, count };
-        // SAFETY: the contract of this kernel; nothing is read of values.
+        // SAFETY: the contract of this kernel; no values are read.
         unsafe {
             select_tile::<u64, u64, _, _, 512, false, false>(
                 Places, out.kept.as_const(), n, Bitmap(bitmap), ITEMS_ALIGNED, look_back, ticket, out,

@@ -1,18 +1,18 @@
-//! How kernels that work in tiles are launched.
+//! Launch shapes of kernels that work in tiles.
 
-/// Blocks and tiles of a kernel. Each instance stands at its kernel as `SHAPE`.
+/// Blocks and tiles of a kernel. Each kernel has its instance as `SHAPE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TileShape {
-    /// Threads of a block.
+    /// Threads per block.
     pub threads: u32,
-    /// Items of a tile for each thread.
+    /// Items per tile and thread.
     pub items: u32,
-    /// Dynamic shared memory of a block, in bytes.
+    /// Dynamic shared memory per block, in bytes.
     pub shared_bytes: u32,
 }
 
 impl TileShape {
-    /// Items of a tile.
+    /// Returns the items per tile.
     pub const fn tile(self) -> usize {
         self.threads as usize * self.items as usize
     }
@@ -23,7 +23,7 @@ macro_rules! launch_shape {
     ($kernel:ident $(<$param:ident>)?: $threads:expr, $items:expr, $shared_bytes:expr) => {
         #[cfg(not(target_arch = "nvptx64"))]
         impl$(<$param>)? $kernel$(<$param>)? {
-            /// The kernel's launch shape.
+            /// Launch shape of the kernel.
             pub const SHAPE: crate::primitives::tile_shape::TileShape = crate::primitives::tile_shape::TileShape {
                 threads: $threads,
                 items: $items,

@@ -1,4 +1,4 @@
-//! Tiles of items: global memory read and written in full 128-bit accesses, each thread holding consecutive items.
+//! Tiles of items: global memory is read and written in full 128-bit accesses, and each thread holds consecutive items.
 //!
 //! A warp owns 32 times as many consecutive items as a thread. It moves them between global memory and its part of the
 //! shared memory with neighbouring lanes at neighbouring *quads* (16 bytes), and between shared memory and registers
@@ -9,13 +9,13 @@ use warpset_simt::shared::Shared;
 use warpset_simt::warp::{self, FULL_MASK, WARP_SIZE};
 use warpset_simt::{Global, GlobalMut, opaque};
 
-/// What arrays hold: one, two or four 32-bit words.
+/// Items of arrays: one, two or four 32-bit words.
 pub trait Item: Copy + 'static {
-    /// Words of an item: its size / 4.
+    /// Words per item.
     const WORDS: usize;
-    /// The item whose words these are, the lowest first.
+    /// Returns the item with these words, the lowest first.
     fn from_words(word: impl Fn(usize) -> u32) -> Self;
-    /// Its word of this number.
+    /// Returns the word with this number.
     fn word(self, number: usize) -> u32;
 }
 
@@ -53,22 +53,22 @@ items! {
     u128: 4, |word| (join(|k| word(2 + k)) as u128) << 64 | join(&word) as u128, |value, number| (value >> (32 * number)) as u32;
 }
 
-/// Bytes of shared memory that a warp needs for rows of `quads` quads.
+/// Returns the bytes of shared memory that a warp needs for rows of `quads` quads.
 pub const fn warp_bytes(quads: usize) -> u32 {
     (WARP_SIZE as usize * row_quads(quads) * 16) as u32
 }
 
-/// Quads from a row to the next.
+/// Returns the quads between consecutive rows.
 const fn row_quads(quads: usize) -> usize {
     quads | 1
 }
 
-/// Words from a row to the next.
+/// Returns the words between consecutive rows.
 const fn row_words(quads: usize) -> u32 {
     row_quads(quads) as u32 * 4
 }
 
-/// The word of shared memory at which quad `q * 32 + lane` of a warp stands.
+/// Returns the word of shared memory with quad `q * 32 + lane` of a warp.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 fn quad_at<const QUADS: usize>(q: usize, lane: u32) -> u32 {
@@ -76,7 +76,7 @@ fn quad_at<const QUADS: usize>(q: usize, lane: u32) -> u32 {
     (q as u32 * (32 / quads) + lane / quads) * row_words(QUADS) + lane % quads * 4
 }
 
-/// The word of shared memory at which word `w * 32 + lane` of a warp stands.
+/// Returns the word of shared memory with word `w * 32 + lane` of a warp.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 fn word_at<const QUADS: usize>(w: u32, lane: u32) -> u32 {
@@ -84,11 +84,11 @@ fn word_at<const QUADS: usize>(w: u32, lane: u32) -> u32 {
     (w * (8 / quads) + lane / 4 / quads) * row_words(QUADS) + lane / 4 % quads * 4 + lane % 4
 }
 
-/// Items `first..` of an array of `n`, `ITEMS` consecutive ones a lane in the order of lanes; by one warp. Places past
-/// the end give items of zero bits. `vectors`: whether the array begins at a multiple of 16 bytes.
+/// Loads items `first..` of an array of `n`, `ITEMS` consecutive ones per lane in the order of lanes; by one warp.
+/// Places past the end give items of zero bits. `vectors`: whether the array begins at a multiple of 16 bytes.
 ///
 /// # Safety
-/// - All lanes come here together. `first` is a multiple of 4, and the same for all, as are `n` and `vectors`.
+/// - All lanes call this together. `first` is a multiple of 4, and the same for all, as are `n` and `vectors`.
 /// - `QUADS * 16` is the size of `ITEMS` items; `QUADS` divides 8. `rows` is [`warp_bytes`] of shared memory at a
 ///   multiple of 16, the warp's own.
 /// - The array holds `n` items; nothing writes those of the warp at the same time.
@@ -106,7 +106,7 @@ pub unsafe fn load<T: Item, const ITEMS: usize, const QUADS: usize>(
     let lane = warp::lane_id();
     let words: Global<u32> = array.cast();
     // SAFETY: the contract of this function; quads are within the warp's items, which are within the array or skipped;
-    // lanes write disjoint quads, and a warp barrier stands before they read them.
+    // lanes write disjoint quads, and a warp barrier separates these writes from reads.
     unsafe {
         if vectors && first + 32 * ITEMS <= n {
             let from = words.at(first * T::WORDS);
@@ -142,11 +142,11 @@ pub unsafe fn load<T: Item, const ITEMS: usize, const QUADS: usize>(
     }
 }
 
-/// Writes what [`load`] reads, except past the end.
+/// Writes the items that [`load`] reads, except past the end.
 ///
 /// # Safety
 /// - The contract of [`load`], and nothing else accesses these items meanwhile.
-/// - What the warp read from `rows` before, it is done with.
+/// - The warp has finished earlier reads of `rows`.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
@@ -162,8 +162,8 @@ pub unsafe fn store<T: Item, const ITEMS: usize, const QUADS: usize>(
     let lane = warp::lane_id();
     let word = |k: usize| items[k / T::WORDS].word(k % T::WORDS);
     let words: GlobalMut<u32> = array.cast();
-    // SAFETY: as in `load`; a warp barrier stands between what lanes read of the rows before, and what they write, and
-    // between that and what they read.
+    // SAFETY: as in `load`; warp barriers separate earlier reads of the rows from these writes, and these writes from
+    // later reads.
     unsafe {
         warp::sync_warp(FULL_MASK);
         for q in 0..QUADS {

@@ -42,7 +42,7 @@ unsafe fn lower_bound<F: Fingerprint>(items: Global<F>, n: usize, item: F) -> us
 #[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn equal_count<F: Fingerprint>(items: Global<F>, n: usize, item: F) -> usize {
-    // SAFETY: the caller's promise; `first <= n`.
+    // SAFETY: the contract of this function; `first <= n`.
     unsafe {
         let first = lower_bound(items, n, item);
         if item.bits() == F::of(!0).bits() {

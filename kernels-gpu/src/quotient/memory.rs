@@ -107,7 +107,7 @@ impl WriteWords for Owned {
 pub unsafe fn put_counts(changed: GlobalMut<u64>, counts: [u64; 3]) {
     for i in 0..3 {
         if counts[i] != 0 {
-            // SAFETY: the caller's promise.
+            // SAFETY: the contract is the same.
             unsafe { atomic::reduce_add(changed.at(i), counts[i]) };
         }
     }
@@ -172,31 +172,31 @@ impl block::Value for Fill {
     #[inline(always)]
     #[track_caller]
     unsafe fn shuffle_up(self, delta: u32) -> Fill {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract is the same.
         Fill(unsafe { self.0.shuffle_up(delta) })
     }
     #[inline(always)]
     #[track_caller]
     unsafe fn shuffle_down(self, delta: u32) -> Fill {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract is the same.
         Fill(unsafe { self.0.shuffle_down(delta) })
     }
     #[inline(always)]
     #[track_caller]
     unsafe fn shuffle_idx(self, lane: u32) -> Fill {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract is the same.
         Fill(unsafe { self.0.shuffle_idx(lane) })
     }
     #[inline(always)]
     #[track_caller]
     unsafe fn to_shared(self, at: Shared<u32>) {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract is the same.
         unsafe { self.0.to_shared(at) }
     }
     #[inline(always)]
     #[track_caller]
     unsafe fn from_shared(at: Shared<u32>) -> Fill {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract is the same.
         Fill(unsafe { <Lift<u64> as block::Value>::from_shared(at) })
     }
 }

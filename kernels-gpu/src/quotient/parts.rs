@@ -35,7 +35,7 @@ const WARPS: u32 = BLOCK / 32;
 #[inline(always)]
 #[track_caller]
 unsafe fn lanes_by_part(there: bool, part: u32) -> [u32; PARTS] {
-    // SAFETY: the caller's promise.
+    // SAFETY: the contract is the same.
     unsafe {
         let there = warp::ballot(FULL_MASK, there);
         let (odd, upper) = (warp::ballot(FULL_MASK, part & 1 != 0), warp::ballot(FULL_MASK, part & 2 != 0));

@@ -309,7 +309,7 @@ unsafe fn ordered(
     if stream != own {
         own.wait_for(stream)?;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the contract is the same.
     let queued = queue(&unsafe { OnDevice::new(own) });
     if stream != own {
         stream.wait_for(own)?;

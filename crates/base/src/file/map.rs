@@ -64,7 +64,7 @@ pub type InMap<S> = (<S as Saved>::Layout, MappedWords<<S as Saved>::Word>);
 /// No process changes or cuts the file as long as the words live.
 pub unsafe fn map<S: Saved>(path: &Path, verified: bool) -> Result<InMap<S>, S::Error> {
     at_path(path, "map", || {
-        // SAFETY: the caller's promise.
+        // SAFETY: no process changes the file while the words live, by this function's contract.
         let map = unsafe { MappedWords::open(path)? };
         let (layout, _) = if verified { view::<S>(map.bytes())? } else { view_unverified::<S>(map.bytes())? };
         Ok((layout, MappedWords { begin: HEADER_BYTES, ..map }))
@@ -92,7 +92,7 @@ macro_rules! mapped {
         }
 
         impl<$($generics)*> $mapped {
-            /// The parameters.
+            /// Returns the parameters.
             pub fn layout(&self) -> &$layout {
                 let $saved = &self.saved.0;
                 $borrowed

@@ -31,7 +31,7 @@ impl<'r> PayloadReader<'r> {
         PayloadReader { reader, hasher, expected: header.checksum, read, needed, available }
     }
 
-    /// Bytes that have not been read.
+    /// Returns the bytes that have not been read.
     pub fn left(&self) -> u64 {
         self.needed - self.read
     }

@@ -13,13 +13,13 @@ use super::Lift;
 /// - `breaks(y, x)` says that `step(y, x) == start(x)`; then it holds for every smaller `y` too;
 /// - values are not negative.
 pub trait Recurrence: 'static {
-    /// What the input holds.
+    /// Type of the input.
     type Item: Copy + Send + Sync + 'static;
-    /// What the output holds.
+    /// Type of the output.
     type Value: Copy + PartialEq + Send + Sync + 'static;
-    /// The value of an item with nothing before it.
+    /// Returns the value of an item with nothing before it.
     fn start(item: Self::Item) -> Self::Value;
-    /// The value of an item after the value `before`.
+    /// Returns the value of an item after the value `before`.
     fn step(before: Self::Value, item: Self::Item) -> Self::Value;
     /// Whether `item` is the same after `before` as with nothing before it.
     fn breaks(before: Self::Value, item: Self::Item) -> bool;
@@ -37,11 +37,11 @@ pub trait Recurrence: 'static {
 /// `step(before, item) == before + added(item)` unless `breaks(before, item)`. Distances are `i64`: every value, every
 /// sum of additions over a part of the input, and their differences must stay within it.
 pub trait Additive: Recurrence {
-    /// What a step adds.
+    /// Returns the addend of a step.
     fn added(item: Self::Item) -> i64;
-    /// A value as a number.
+    /// Converts a value to a number.
     fn number(value: Self::Value) -> i64;
-    /// A number as the value it stands for.
+    /// Converts a number to the value it denotes.
     fn value(number: i64) -> Self::Value;
 }
 
@@ -50,9 +50,9 @@ pub trait Additive: Recurrence {
 pub trait Lifted: Recurrence<Value = Self::Number> {
     /// Floors and additions; sums of additions over any part of the input must stay within it.
     type Number: super::Number + PartialEq;
-    /// The step of `item` as a function.
+    /// Returns the step of `item` as a function.
     fn lift(item: Self::Item) -> Lift<Self::Number>;
-    /// The last value, given the composition of all steps.
+    /// Returns the last value, given the composition of all steps.
     fn finish(all: Lift<Self::Number>) -> Self::Number;
 }
 

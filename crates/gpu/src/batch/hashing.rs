@@ -82,7 +82,7 @@ impl Hashing {
         }
     }
 
-    /// Keys of a class, as kernels hash them.
+    /// Describes keys of a class for the kernels that hash them.
     pub fn key_slice<T>(&self, class: KeyClass, keys: Global<T>) -> KeySlice {
         let (function, spread, seed) = match self.function {
             // Kernels of structures that take words do not ask for the function.

@@ -73,7 +73,7 @@ pub struct KernelKeys {
 }
 
 impl KernelKeys {
-    /// Keys that are where they stay.
+    /// Wraps keys that are used in place.
     pub(super) fn new(keys: KeySlice, string_hashes: Option<DeviceVec<u32>>) -> KernelKeys {
         KernelKeys { keys, hashes: None, string_hashes }
     }
@@ -128,7 +128,7 @@ pub(super) mod sealed {
             let (n, at_a_time) = (self.count(), self.at_a_time(hashing));
             for first in (0..n).step_by(at_a_time) {
                 let part = self.part(first..n.min(first.saturating_add(at_a_time)));
-                // SAFETY: the caller's promise for all keys is one for these.
+                // SAFETY: these keys are a part of all keys, which stay allocated by this function's contract.
                 let hashed = unsafe { part.kernel_keys(hashing, stream)? };
                 work(first, &hashed, part.count())?;
             }

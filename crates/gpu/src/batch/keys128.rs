@@ -66,7 +66,7 @@ pub(super) mod sealed {
             let (n, at_a_time) = (self.count(), self.at_a_time());
             for first in (0..n).step_by(at_a_time) {
                 let part = self.part(first..n.min(first.saturating_add(at_a_time)));
-                // SAFETY: the caller's promise for all keys is one for these.
+                // SAFETY: these keys are a part of all keys, which stay allocated by this function's contract.
                 let hashed = unsafe { part.kernel_keys(seed, stream)? };
                 work(first, &hashed, part.count())?;
             }

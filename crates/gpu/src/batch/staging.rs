@@ -40,7 +40,7 @@ pub enum Reply {
 }
 
 impl Reply {
-    /// Words of the replies to `keys` keys.
+    /// Returns the number of words of the replies to `keys` keys.
     const fn words(self, keys: usize) -> usize {
         match self {
             Reply::None => 0,
@@ -79,7 +79,8 @@ impl<'d> Staging<'d> {
         Staging { device, hashing, chunk_keys: DEFAULT_CHUNK_KEYS }
     }
 
-    /// Keys of a chunk: more hide launch costs, fewer take less memory. Rounded up to a multiple of 64.
+    /// Sets the number of keys per chunk: more hide launch costs, fewer take less memory. Rounded up to a multiple of
+    /// 64.
     pub fn chunk_keys(self, keys: usize) -> Staging<'d> {
         Staging { chunk_keys: keys.clamp(1, 1 << 30).next_multiple_of(64), ..self }
     }
@@ -170,8 +171,8 @@ impl<'d> Staging<'d> {
         unsafe { hash_integers(stream, gathered, keys.len(), function, to.global_mut()) }
     }
 
-    /// Keys of a chunk of `n`. A small input gets small lanes, of a power of two, so that growing inputs find memory of
-    /// their size kept.
+    /// Returns the number of keys per chunk for `n` keys. A small input gets small lanes, of a power of two, so that
+    /// growing inputs find memory of their size kept.
     fn chunk_of(&self, n: usize) -> usize {
         self.chunk_keys.min(n.next_power_of_two().max(LEAST_CHUNK_KEYS)).next_multiple_of(64)
     }

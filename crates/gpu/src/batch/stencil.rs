@@ -103,7 +103,7 @@ impl<'a> Stencil<'a> {
             return Ok(()); // the driver rejects a grid of zero blocks
         }
         let Answers { words: answers, form } = answers;
-        // SAFETY: the caller's promise is the kernels' contract.
+        // SAFETY: the stencil covers the `n` keys of `answers`, and both stay allocated: this function's contract.
         unsafe {
             match self {
                 Stencil::Bits(bits) if form == results::BITS => {
@@ -208,7 +208,8 @@ impl SelectedKeys {
         for first in (0..n).step_by(at_a_time) {
             let range = first..n.min(first + at_a_time);
             let (part, stencil) = (keys.part(range.clone()), stencil.part(range));
-            // SAFETY: the caller's promise; scratch is freed in the order of the stream.
+            // SAFETY: `part` is a range of `keys`, which stay allocated by this function's contract; scratch is freed
+            // in stream order.
             let hashed = unsafe { part.kernel_keys(hashing, stream)? };
             class = hashed.keys.kind.class;
             if let (Some(to), Some(from)) = (&mut string_hashes, hashed.string_hash_slice()) {

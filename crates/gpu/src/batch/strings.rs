@@ -257,7 +257,7 @@ pub(super) unsafe fn hash_integers(
     }
     let KeySlice { keys, kind, .. } = keys;
     let config = covering(stream, n);
-    // SAFETY: the caller's promise.
+    // SAFETY: both arrays have `n` elements and stay allocated, by this function's contract.
     unsafe {
         strings::strings_hash_integers { keys, kind, n, function: function as u32, string_hashes: to }
             .launch(stream, config)

@@ -53,7 +53,7 @@ macro_rules! driver_functions {
             pub(crate) unsafe fn $name($($argument: $type),*) -> c_uint {
                 let Ok(driver) = driver() else { return NO_DRIVER };
                 match driver.$name {
-                    // SAFETY: the caller's promise.
+                    // SAFETY: the arguments are those the driver's documentation asks for, by this function's contract.
                     Some(function) => unsafe { function($($argument),*) },
                     None => NO_FUNCTION,
                 }

@@ -67,7 +67,7 @@ pub(crate) struct CudaDevice {
 // SAFETY: the handles are the driver's, which may be used from any thread once the context is current there, and
 // every method makes it current first.
 unsafe impl Send for CudaDevice {}
-// SAFETY: as above; the driver locks internally, and our own tables are behind locks.
+// SAFETY: the driver locks internally, and our own tables are behind locks.
 unsafe impl Sync for CudaDevice {}
 
 /// Devices in use, so that one device has one module cache and one pool, however often it is opened.

@@ -20,7 +20,7 @@ pub(super) struct Library {
 
 // SAFETY: the handles of libraries and modules may be used from any thread in which the context is current.
 unsafe impl Send for Library {}
-// SAFETY: as above; the driver locks internally.
+// SAFETY: the driver locks internally.
 unsafe impl Sync for Library {}
 
 impl Library {
@@ -49,8 +49,8 @@ impl Library {
         // The driver takes integers by value in this array of pointers.
         let mut values = [log.as_mut_ptr().cast::<c_void>(), std::ptr::without_provenance_mut(log.len())];
         let mut this = Self { raw: std::ptr::null_mut(), module: std::ptr::null_mut() };
-        // SAFETY: two options of the compiler with their two values, and none of the library's; `image` is whole (the
-        // caller's promise), `log` has the size stated.
+        // SAFETY: two options of the compiler with their two values, and none of the library's; `image` is whole, by
+        // this function's contract; `log` has the size stated.
         let code = unsafe {
             binding::cuLibraryLoadData(
                 &mut this.raw,

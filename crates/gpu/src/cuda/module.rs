@@ -60,7 +60,7 @@ pub(crate) struct Kernel {
 
 // SAFETY: a function handle may be used from any thread in which its context is current.
 unsafe impl Send for Kernel {}
-// SAFETY: as above; the grant is behind a lock.
+// SAFETY: the driver locks internally; the grant is behind a lock.
 unsafe impl Sync for Kernel {}
 
 impl Modules {
@@ -225,7 +225,7 @@ impl CudaDevice {
         Ok(self.kernel(info)?.attributes)
     }
 
-    /// Blocks of this shape that fit on one multiprocessor at once.
+    /// Returns the blocks of this shape that fit on one multiprocessor at once.
     pub(crate) fn occupancy(&self, info: &'static KernelInfo, config: LaunchConfig) -> Result<u32> {
         self.enter()?;
         let kernel = self.kernel(info)?;
@@ -281,8 +281,8 @@ impl CudaStream {
         let kernel = self.device.kernel(info)?;
         launch::check(info, config, self.device.properties(), Some(kernel.attributes))?;
         kernel.grant(&self.device, config.shared_bytes)?;
-        // SAFETY: `arguments` holds a pointer to each argument of this kernel (the caller's promise); the module is
-        // loaded, and the shape is within the limits.
+        // SAFETY: `arguments` holds a pointer to each argument of this kernel, by this function's contract; the module
+        // is loaded, and the shape is within the limits.
         let code = unsafe { self.launch_raw(kernel.function, config, arguments) };
         match check("cuLaunchKernel", code) {
             Ok(()) => {
@@ -308,7 +308,7 @@ impl CudaStream {
         arguments: &mut [*mut c_void],
     ) -> Result<()> {
         self.device.enter()?;
-        // SAFETY: the caller's promise; the driver checks the shape.
+        // SAFETY: `function` and `arguments` fit, by this function's contract; the driver checks the shape.
         match check("cuLaunchKernel", unsafe { self.launch_raw(function, config, arguments) }) {
             Ok(()) => Ok(()),
             Err(failure) if failure.code.is_sticky() => self.checked(Err(failure)),
@@ -325,7 +325,7 @@ impl CudaStream {
         let (grid, block) = (config.grid, config.block);
         macro_rules! launch {
             ($call:ident $(, $last:expr)?) => {
-                // SAFETY: the caller's promise.
+                // SAFETY: the context is current, and `function` and `arguments` fit, by this function's contract.
                 unsafe {
                     binding::$call(
                         function,

@@ -22,7 +22,7 @@ pub(crate) struct CudaStream {
 
 // SAFETY: a stream handle may be used from any thread in which its context is current.
 unsafe impl Send for CudaStream {}
-// SAFETY: as above; the driver queues concurrent submissions in some order.
+// SAFETY: the driver queues concurrent submissions in some order.
 unsafe impl Sync for CudaStream {}
 
 impl CudaStream {

@@ -161,7 +161,7 @@ pub(super) mod sealed {
             false
         }
         unsafe fn delete(this: NonNull<Self>) {
-            // SAFETY: the caller's promise.
+            // SAFETY: the tensor is sound and its deleter has not been called, by this function's contract.
             unsafe {
                 if let Some(deleter) = this.as_ref().deleter {
                     deleter(this.as_ptr());
@@ -189,7 +189,7 @@ pub(super) mod sealed {
             self.flags & DLPACK_FLAG_BITMASK_READ_ONLY != 0
         }
         unsafe fn delete(this: NonNull<Self>) {
-            // SAFETY: the caller's promise.
+            // SAFETY: the tensor is sound and its deleter has not been called, by this function's contract.
             unsafe {
                 if let Some(deleter) = this.as_ref().deleter {
                     deleter(this.as_ptr());

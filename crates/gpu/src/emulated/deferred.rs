@@ -1,7 +1,7 @@
 //! Streams of an emulated device that run as late as a program allows.
 //!
-//! A GPU executes queued work some time after the call that queued it. If two streams, or a stream and the host, lack an
-//! order, the fault shows on a GPU only while the device is busy. Here it always shows. Queued work is executed when
+//! A GPU executes queued work some time after the call that queued it. If two streams, or a stream and the host, lack
+//! an order, the fault shows on a GPU only while the device is busy. Here it always shows. Queued work is executed when
 //! something waits for it, in an order that the seed chooses; only frees and allocations are executed as soon as their
 //! stream reaches them.
 //!

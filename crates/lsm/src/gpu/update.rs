@@ -1,4 +1,19 @@
-//! Updates and cleanups on the device.
+//! Updates on the device, with one-pass cascades of insertions.
+//!
+//! An insertion that finds full levels cascades. In the paper (section III-B, figure 3) the batch is merged with level
+//! 0, the result with level 1, and so on, so an element moves once per full level. Here the batch and all levels that
+//! it fills up are merged in one pass:
+//!
+//! ```text
+//! paper   batch + L0 -> t1    t1 + L1 -> t2    t2 + L2 -> L3     2b + 4b + 8b elements written
+//! here    batch + L0 + L1 + L2 -> L3                             8b
+//! ```
+//!
+//! A cascade through `k` levels writes `2^k b` elements instead of `(2^(k+1) - 2) b`, with two launches instead of `k`
+//! merges, and reads each element once.
+//! [`merge_many_keys_with_status_async`](warpset_primitives::merge::merge_many_keys_with_status_async) and its
+//! relatives merge up to 32 runs this way; the newest run comes first, so of equal keys the newest element stays first.
+//! The levels are immutable: the new level is complete before the list of levels changes.
 
 pub(super) mod batch;
 pub(super) mod cleanup;

@@ -73,7 +73,7 @@ registers! {
 macro_rules! votes {
     ($($name:ident -> $ret:ty = $intrinsic:ident;)*) => {$(
         /// # Safety
-        /// As for the public function.
+        /// The contract of the public function of this name.
         #[inline(always)]
         pub unsafe fn $name(mask: u32, predicate: bool) -> $ret {
             // SAFETY: the caller's lanes all come here with the same mask.
@@ -85,7 +85,7 @@ macro_rules! votes {
 macro_rules! reductions {
     ($($name:ident = $intrinsic:ident;)*) => {$(
         /// # Safety
-        /// As for the public function.
+        /// The contract of the public function of this name.
         #[inline(always)]
         pub unsafe fn $name(mask: u32, value: u32) -> u32 {
             // SAFETY: the caller's lanes all come here with the same mask.
@@ -122,7 +122,7 @@ pub unsafe fn sync_warp(mask: u32) {
 macro_rules! shuffles {
     ($($name:ident = $intrinsic:ident, $clamp:literal;)*) => {$(
         /// # Safety
-        /// As for the public function.
+        /// The contract of the public function of this name.
         #[inline(always)]
         pub unsafe fn $name<T: ShuffleWord>(mask: u32, value: T, x: u32) -> T {
             // SAFETY: the caller's lanes all come here with the same mask, once per half.

@@ -186,7 +186,7 @@ impl Emulator {
         self.memory.unregister(pointer)
     }
 
-    /// Bytes of device memory that are free, and all there are.
+    /// Returns the bytes of device memory that are free, and all there are.
     #[must_use]
     pub fn memory_info(&self) -> (usize, usize) {
         self.memory.info()

@@ -1,8 +1,8 @@
-//! Search: where needles stand, or would stand, among sorted keys.
+//! Search: places of needles among sorted keys.
 //!
-//! Unsorted needles are searched by halving, four of them in step by each thread, so that four reads are under way at a
-//! time. Sorted needles are merged with the keys ([`crate::primitives::merge_path`]), which reads both once: a needle's
-//! place is the number of keys that go before it.
+//! Unsorted needles are searched by halving, four of them in step per thread, so that four reads are in flight. Sorted
+//! needles are merged with the keys ([`crate::primitives::merge_path`]), which reads both once: a needle's place is the
+//! number of keys before it.
 
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, GlobalMut, thread};
@@ -12,19 +12,19 @@ use crate::primitives::merge_path::MergeKey;
 use crate::primitives::merge_path::{Tile, crossing_in_shared, goes_first};
 use crate::primitives::tile_shape::launch_shape;
 
-/// Threads of a block of the kernels for unsorted needles.
+/// Threads per block of the kernels for unsorted needles.
 pub const BLOCK: u32 = 256;
-/// Needles of a thread at a time.
+/// Needles per thread and step.
 pub const NEEDLES: usize = 4;
 
-/// Whether `key` goes before `needle`: the keys below it and, for an upper bound, those that equal it.
+/// Whether `key` is before `needle`: it is below the needle or, for an upper bound, equal to it.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 fn before<K: MergeKey, const UPPER: bool>(key: K, needle: K, mask: K) -> bool {
     if UPPER { goes_first(key, needle, mask) } else { !goes_first(needle, key, mask) }
 }
 
-/// Unsorted needles; grid-stride.
+/// Searches for unsorted needles; grid-stride.
 ///
 /// # Safety
 /// The contract of [`lower_bound`].
@@ -50,12 +50,12 @@ unsafe fn search<K: MergeKey, const UPPER: bool>(
                 wanted[u] = unsafe { needles.read_nc(i) };
             }
         }
-        // The bound is among `places[u]..=places[u] + left`.
+        // The bound is in `places[u]..=places[u] + left`.
         let mut left = n;
         while left > 0 {
             let half = left.div_ceil(2);
             for u in 0..NEEDLES {
-                // SAFETY: `half` is at least 1, and at most `left` keys are left after the place.
+                // SAFETY: `half` is at least 1, and there are `left` more keys after the place, at least `half`.
                 let key = unsafe { keys.read_nc(places[u] + half - 1) };
                 places[u] += if before::<K, UPPER>(key, wanted[u], mask) { half } else { 0 };
             }
@@ -72,19 +72,20 @@ unsafe fn search<K: MergeKey, const UPPER: bool>(
     }
 }
 
-/// Bytes of dynamic shared memory for tiles of `threads * items` keys and needles: they, and the needles' places.
+/// Returns the bytes of dynamic shared memory for tiles of `threads * items` keys and needles: these, and the needles'
+/// places.
 #[cfg(not(target_arch = "nvptx64"))]
 const fn shared_bytes<K>(threads: u32, items: u32) -> u32 {
     places_at::<K>(threads, items) + threads * items * 4
 }
 
-/// Where in shared memory the places begin.
+/// Returns the place of the needles' places in shared memory.
 const fn places_at<K>(threads: u32, items: u32) -> u32 {
     ((threads * items + items + 1) * size_of::<K>() as u32).next_multiple_of(16)
 }
 
-/// Sorted needles: the block's tile of their merge with the keys. The first run is the keys for an upper bound and the
-/// needles for a lower one, because a needle comes after the keys that equal it, or before.
+/// Searches for sorted needles: the block's tile of their merge with the keys. The first run is the keys for an upper
+/// bound and the needles for a lower one, because a needle comes after the keys that equal it, or before.
 ///
 /// # Safety
 /// The contract of [`lower_bound_sorted`].
@@ -103,7 +104,7 @@ unsafe fn search_sorted<K: MergeKey, const THREADS: u32, const ITEMS: usize, con
     let tile = thread::block_idx_x() as usize;
     let start = tile * tile_items as usize;
     let len = (n + count - start).min(tile_items as usize) as u32;
-    // SAFETY: splits are inside the runs, and the parts between two neighbouring ones add up to `len`.
+    // SAFETY: splits are inside the runs, and the parts between two consecutive ones have `len` items in all.
     unsafe {
         let (a_start, a_end) = (splits.read_nc(tile) as usize, splits.read_nc(tile + 1) as usize);
         let b_start = start - a_start;
@@ -119,11 +120,11 @@ unsafe fn search_sorted<K: MergeKey, const THREADS: u32, const ITEMS: usize, con
     }
 }
 
-/// One tile: the places of its needles go to the start of `out`.
+/// Searches one tile, and writes the places of its needles to the start of `out`.
 ///
 /// # Safety
 /// - The contract of the caller.
-/// - The parts are as long as the tile says.
+/// - The parts have the lengths of the tile.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn search_tile<K: MergeKey, const THREADS: u32, const ITEMS: usize, const UPPER: bool, const FULL: bool>(
@@ -137,9 +138,8 @@ unsafe fn search_tile<K: MergeKey, const THREADS: u32, const ITEMS: usize, const
     let Tile { t, a_len, len } = tile;
     let merged: Shared<K> = shared::dynamic(0);
     let places: Shared<u32> = shared::dynamic(places_at::<K>(THREADS, ITEMS as u32));
-    // SAFETY: barriers stand between writing the tile and reading it, and between writing the places, one a needle, and
-    // reading them; a thread looks at most `ITEMS` places further than its first, for which there is room. All threads
-    // reach the barriers.
+    // SAFETY: barriers separate writing the tile from reading it, and writing the places, one per needle, from reading
+    // them. A thread reads at most `ITEMS` places after its first, which exist. All threads reach the barriers.
     unsafe {
         let loaded = tile.load::<K, FULL>(a, b);
         tile.put::<K, FULL>(merged, loaded);
@@ -171,7 +171,7 @@ unsafe fn search_tile<K: MergeKey, const THREADS: u32, const ITEMS: usize, const
     }
 }
 
-/// Items of a thread of the kernels for sorted needles, of keys of this size.
+/// Returns the items per thread of the kernels for sorted needles, for keys of this size.
 const fn items<K>() -> usize {
     match size_of::<K>() {
         4 => 15,
@@ -210,10 +210,10 @@ macro_rules! search_kernels {
             /// # Safety
             /// - Launch: 1-D, one block per tile of keys and needles, shaped as its `SHAPE` says; there is at least one
             ///   of them.
-            /// - `keys` and `needles`: valid for `n` and `count` reads, sorted by the bits of `mask`, not written
-            ///   while the kernel runs.
-            /// - `splits`: how many items of the first run (the keys for an upper bound, the needles for a lower one)
-            ///   stand before each tile and before the end.
+            /// - `keys` and `needles`: valid for `n` and `count` reads, sorted by the bits of `mask`, not written while
+            ///   the kernel runs.
+            /// - `splits`: the number of items of the first run (the keys for an upper bound, the needles for a lower
+            ///   one) before each tile and before the end.
             /// - `out`: valid for `count` writes, overlaps nothing else, nothing else accesses it.
             #[launch_bounds(256, 4)]
             pub unsafe fn $sorted<K>(

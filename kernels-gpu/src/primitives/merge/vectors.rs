@@ -1,8 +1,8 @@
 //! Tiles of keys without values, moved 16 bytes at a time.
 //!
-//! The parts of the two runs begin anywhere, so each keeps in shared memory the distance that it has in global memory
-//! from a multiple of 16 bytes: then whole vectors can be copied, those at the ends with neighbours that do not belong
-//! to the tile.
+//! The parts of the two runs begin anywhere. In shared memory each keeps its distance from a multiple of 16 bytes in
+//! global memory, so that whole vectors can be copied; those at the ends include neighbours that do not belong to the
+//! tile.
 
 use warpset_simt::shared::Shared;
 use warpset_simt::{Global, GlobalMut, warp};
@@ -13,11 +13,11 @@ use crate::primitives::merge_path::Tile;
 
 /// Keys that move 16 bytes at a time.
 pub trait Vectors: MergeKey {
-    /// As many as fill 16 bytes.
+    /// Keys of 16 bytes.
     type Vector: Copy + Default;
-    /// Their number.
+    /// Number of keys of a vector.
     const LANES: u32;
-    /// Keys from `i` on.
+    /// Reads keys from `i` on.
     ///
     /// # Safety
     /// They are valid for reads, not written while the kernel runs, and begin at a multiple of 16 bytes.
@@ -27,7 +27,7 @@ pub trait Vectors: MergeKey {
     /// # Safety
     /// The places are valid for writes, used by this launch alone, and begin at a multiple of 16 bytes.
     unsafe fn write(to: GlobalMut<Self>, i: usize, vector: Self::Vector);
-    /// Keys from `i` on.
+    /// Returns keys from `i` on.
     ///
     /// # Safety
     /// They are in shared memory, nothing writes them meanwhile, and they begin at a multiple of 16 bytes.
@@ -105,33 +105,33 @@ impl Vectors for u128 {
     }
 }
 
-/// A tile's part of a run.
+/// Tile's part of a run.
 #[derive(Clone, Copy)]
 pub struct Part<K> {
-    /// The whole run.
+    /// Whole run.
     pub run: Global<K>,
-    /// Its length.
+    /// Length of the run.
     pub run_len: usize,
-    /// Where in it the part begins.
+    /// Beginning of the part in the run.
     pub start: usize,
-    /// How many keys the run itself begins after a multiple of 16 bytes.
+    /// Keys between the last multiple of 16 bytes and the run.
     pub run_skew: u32,
 }
 
 impl<K: Vectors> Part<K> {
-    /// How many keys the part begins after a multiple of 16 bytes.
+    /// Returns the number of keys between the last multiple of 16 bytes and the part.
     #[inline(always)]
     fn skew(self) -> u32 {
         (self.run_skew + self.start as u32) % K::LANES
     }
 
-    /// How many vectors have a key of the part's first `len`.
+    /// Returns the number of vectors with a key of the part's first `len`.
     #[inline(always)]
     fn vectors(self, len: u32) -> u32 {
         (self.skew() + len).div_ceil(K::LANES)
     }
 
-    /// Whether those are all inside the run.
+    /// Whether these vectors are all inside the run.
     #[inline(always)]
     fn inside(self, vectors: u32) -> bool {
         let skew = self.skew() as usize;
@@ -139,19 +139,19 @@ impl<K: Vectors> Part<K> {
     }
 }
 
-/// Keys that a tile may take in shared memory beyond its own: the distances of both parts, and the end of the last
-/// vector.
+/// Returns the keys that a tile may take in shared memory beyond its own: the distances of both parts, and the end of
+/// the last vector.
 #[cfg(not(target_arch = "nvptx64"))]
 pub const fn slack<K: Vectors>() -> u32 {
     3 * K::LANES
 }
 
-/// Brings the tile's parts of both runs into shared memory, and says where they begin there.
+/// Loads the tile's parts of both runs into shared memory, and returns their beginnings there.
 ///
 /// # Safety
-/// - All threads of the block come here together.
-/// - The parts are valid for as many reads as the tile has items of them, and nothing writes their runs meanwhile.
-/// - Shared memory has room for the tile and its slack, and nothing else accesses it.
+/// - All threads of the block call this together.
+/// - The parts are valid for reads of the tile's items, and nothing writes their runs meanwhile.
+/// - Shared memory holds the tile and its slack, and nothing else accesses it.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
@@ -166,13 +166,13 @@ pub unsafe fn load<K: Vectors, const THREADS: u32, const ITEMS: usize>(
     let b_len = len - a_len;
     let (a_vectors, b_vectors) = (a.vectors(a_len), b.vectors(b_len));
     let (a_at, b_at) = (a.skew(), a_vectors * K::LANES + b.skew());
-    // SAFETY: whole vectors are read where all of them are inside their runs, single keys elsewhere; each vector and
-    // each key has a place of its own in shared memory, the last one less than the slack after the tile's length.
+    // SAFETY: whole vectors are read if all of them are inside their runs, single keys otherwise; each vector and each
+    // key has its own place in shared memory, the last one less than the slack after the tile's length.
     unsafe {
         if len == items && a.inside(a_vectors) && b.inside(b_vectors) {
             let (from_a, from_b) = (a.run.at(a.start - a.skew() as usize), b.run.at(b.start - b.skew() as usize));
             let vectors = a_vectors + b_vectors;
-            // Whatever the distances, a tile has at least that many vectors, and at most three more: none of single
+            // For any distances, a tile has at least this number of vectors, and at most three more: none of single
             // keys.
             let least = items / K::LANES;
             let rounds =
@@ -206,12 +206,12 @@ pub unsafe fn load<K: Vectors, const THREADS: u32, const ITEMS: usize>(
     (a_at, b_at)
 }
 
-/// Writes a whole tile to `out`. Each warp's items are neighbours there, and change places in its own part of shared
+/// Writes a whole tile to `out`. Each warp's items are neighbours there, and are exchanged in its own part of shared
 /// memory.
 ///
 /// # Safety
-/// - All threads of the block come here together.
-/// - No thread reads `shared`, which has room for a tile, any more.
+/// - All threads of the block call this together.
+/// - `shared` is valid for a tile, and no thread reads it any more.
 /// - `out` is valid for the tile, used by this launch alone, and begins at a multiple of 16 bytes.
 #[cfg(feature = "bodies")]
 #[inline(always)]
@@ -226,8 +226,8 @@ pub unsafe fn store<K: Vectors, const THREADS: u32, const ITEMS: usize>(
     let (first, lane) = (tile.t / 32 * of_warp, warp::lane_id());
     let own = shared.at(first);
     let vectors = of_warp / K::LANES;
-    // SAFETY: each warp has a part of its own, and in it each lane its places; then, when the warp has met, each vector
-    // is one lane's. Parts of warps begin at multiples of 16 bytes.
+    // SAFETY: each warp has a part of its own, and in it each lane its places; after a warp barrier, each vector
+    // belongs to one lane. Parts of warps begin at multiples of 16 bytes.
     unsafe {
         for u in 0..ITEMS {
             own.set(lane * ITEMS as u32 + u as u32, merged[u]);

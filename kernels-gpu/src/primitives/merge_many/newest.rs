@@ -1,9 +1,10 @@
-//! The merge of many runs without what is stale: of equal keys the first is kept alone, and it too is dropped where its
-//! status bit marks it as removed.
+//! Merge of many runs without stale items: only the first of equal keys is kept, and it is also dropped if its status
+//! bit marks it as removed.
 //!
-//! A tile is merged as in [`super`]. An item is the first of its key if the one before it in the tile has another; for
-//! the first item of a tile that is the greatest of the items that the runs have before their parts. What the tiles
-//! before keep comes by decoupled look-back ([`crate::look_back`]), so items are written where they belong at once.
+//! A tile is merged as in [`super`]. An item is the first of its key if the previous one in the tile has another key;
+//! for the first item of a tile the previous one is the greatest of the items before the tile's parts of the runs. The
+//! number of kept items of earlier tiles comes by decoupled look-back ([`crate::look_back`]), so items are written
+//! directly to their final places.
 
 use warpset_core::scan::Count;
 use warpset_core::scan::Sum;
@@ -22,37 +23,37 @@ use crate::look_back;
 use crate::primitives::merge_path::MergeKey;
 use crate::primitives::tile_shape::launch_shape;
 
-/// In the kernels' `status`: a run has status bits.
+/// Status flag: a run has status bits.
 pub const MARKED: u32 = 1;
-/// In the kernels' `status`: items are kept whatever their status bit.
+/// Status flag: items are kept whatever their status bit.
 pub const KEEP_MARKED: u32 = 2;
 
-/// After the tile: the key before it (16 bytes), whether there is one (8), the ticket (8), the count before (16), and
-/// how many items each chunk of 32 keeps.
+/// After the tile: the key before it (16 bytes), whether there is one (8), the ticket (8), the count of earlier tiles
+/// (16), and the kept items of each chunk of 32.
 const CHUNKS_AT: u32 = 48;
 
-/// Bytes after the tile, before marks.
+/// Returns the bytes after the tile, before marks.
 const fn rest_bytes(threads: u32, items: u32) -> u32 {
     (CHUNKS_AT + threads * items / 32 * 4).next_multiple_of(16)
 }
 
-/// Bytes of dynamic shared memory without status bits.
+/// Returns the bytes of dynamic shared memory without status bits.
 #[cfg(not(target_arch = "nvptx64"))]
 const fn shared_bytes<K, V>(threads: u32, items: u32, pairs: bool) -> u32 {
     layout::<K, V>(threads, items, pairs).shared_bytes(rest_bytes(threads, items))
 }
 
-/// The greatest compared part over the lanes that have one.
+/// Returns the greatest compared part over the lanes that have one.
 ///
 /// # Safety
-/// All lanes of the warp come here together.
+/// All lanes of the warp call this together.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn greatest<K: MergeKey + ShuffleWord>(mut key: K) -> K {
     let mut distance = 1;
     while distance < 32 {
-        // SAFETY: the loop is the same for the whole warp.
+        // SAFETY: the loop is uniform in the warp.
         let other = unsafe { warp::shuffle_xor(FULL_MASK, key, distance) };
         key = if other > key { other } else { key };
         distance *= 2;
@@ -60,7 +61,7 @@ unsafe fn greatest<K: MergeKey + ShuffleWord>(mut key: K) -> K {
     key
 }
 
-/// Merges the block's tile and keeps what is newest.
+/// Merges the block's tile and keeps the newest items.
 ///
 /// # Safety
 /// The contract of [`merge_newest_u32`].
@@ -92,9 +93,9 @@ unsafe fn merge_newest<
     let chunks: Shared<u32> = shared::dynamic(rest + CHUNKS_AT);
     let (t, lane) = (thread::thread_idx_x(), warp::lane_id());
     let chunk_of = |u: usize| t / 32 + u as u32 * (THREADS / 32);
-    // SAFETY: as the caller's; the ticket makes `tile` unique; barriers stand between writes to shared memory and reads
-    // by other threads, and all threads reach them and each vote; an item's place is the number of kept ones before it;
-    // words of status bits that several warps share are changed by atomics.
+    // SAFETY: the contract of this function. The ticket makes `tile` unique; barriers separate writes to shared memory
+    // from reads by other threads, and all threads reach them and each vote; an item's place is the number of kept ones
+    // before it; words of status bits that several warps share are changed by atomics.
     unsafe {
         let tile = look_back::ticket(ticket, shared::dynamic(rest + 24));
         let lane_run = || {
@@ -138,7 +139,7 @@ unsafe fn merge_newest<
         thread::sync_threads();
         let mut total = 0;
         if t < 32 {
-            // Each lane adds up neighbouring chunks.
+            // Each lane sums neighbouring chunks.
             let per_lane = const { (THREADS * ITEMS as u32 / 32).div_ceil(32) };
             let (first, all) = (lane * per_lane, THREADS * ITEMS as u32 / 32);
             let mut own = 0;
@@ -202,12 +203,11 @@ macro_rules! merge_newest_kernels {
             /// # Safety
             /// - The contract of [`merge_many_u32`](super::merge_many_u32), but for the outputs.
             /// - `look_back`: one word per tile, and `ticket` one word: zero at the start, used by this launch alone.
-            /// - `status` says [`MARKED`] if a run has status bits; then the launch has `STATUS_BYTES` more of shared
+            /// - `status` has [`MARKED`] if a run has status bits; then the launch has `STATUS_BYTES` more of shared
             ///   memory.
-            /// - `out_keys` and, if there are values, `out_values`: valid for as many writes as items are kept; if
-            ///   `status` says [`MARKED`] and [`KEEP_MARKED`], items are kept whatever their status bit, and
-            ///   `out_status` is valid for a bit for each, all of them zero at the start. They overlap nothing else,
-            ///   nothing else accesses them.
+            /// - `out_keys` and, if there are values, `out_values`: valid for one write per kept item; if `status` has
+            ///   [`MARKED`] and [`KEEP_MARKED`], `out_status` is valid for a bit per kept item, initially zero. They
+            ///   overlap nothing else, nothing else accesses them.
             /// - `count`: one word, set to the number of items that are kept; used by this launch alone.
             #[launch_bounds($threads, $blocks)]
             pub unsafe fn $name(
@@ -228,7 +228,7 @@ macro_rules! merge_newest_kernels {
         launch_shape!($name: $threads, $items, shared_bytes::<$key, $value>($threads, $items, $pairs));
         #[cfg(not(target_arch = "nvptx64"))]
         impl $name {
-            /// Bytes of shared memory that status bits take.
+            /// Bytes of shared memory for status bits.
             pub const STATUS_BYTES: u32 = layout::<$key, $value>($threads, $items, $pairs).marks_bytes();
         }
     )*};

@@ -1,35 +1,35 @@
-//! The runs that are merged, as kernels get them: addresses and lengths in one parameter, then a table in memory.
+//! Merged runs in kernels: addresses and lengths in one parameter, then a table in memory.
 //!
-//! Runs are separate allocations, and there are too many of them for parameters of their own in every kernel. So the
-//! first kernel gets all addresses by value and leaves them in memory for the second.
+//! Runs are separate allocations, too many for parameters of their own in every kernel. So the first kernel gets all
+//! addresses by value and writes them to memory for the second.
 
 use warpset_simt::{Global, GlobalMut};
 
-/// The most runs: one lane of a warp for each.
+/// Largest number of runs: one lane of a warp each.
 pub const RUNS: usize = 32;
 /// Words of the table.
 pub const TABLE_WORDS: usize = 4 * RUNS;
 
-/// Addresses on the device, lengths, and in which order neighbours are merged. Places beyond the last run are zero.
+/// Addresses on the device, lengths, and the order in which neighbours are merged. Places beyond the last run are zero.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Runs {
     /// Addresses of keys.
     pub keys: [u64; RUNS],
-    /// Addresses of values; zero where there are none.
+    /// Addresses of values; zero without values.
     pub values: [u64; RUNS],
-    /// Addresses of bitmaps of status bits; zero for a run that has none.
+    /// Addresses of bitmaps of status bits; zero for runs without.
     pub status: [u64; RUNS],
-    /// How many items each run has.
+    /// Number of items of each run.
     pub lengths: [u64; RUNS],
-    /// The merges of a tile, see [`node`], the deepest first.
+    /// Merges of a tile, see [`node`], the deepest first.
     pub nodes: [u32; RUNS],
 }
 
 const _: () = assert!(size_of::<Runs>() == 36 * RUNS && size_of::<Global<u32>>() % 8 == 0);
 
-/// A merge of the runs from `first` to before `middle` with those from `middle` to before `end`, which is `depth`
-/// merges away from the last one. In a word, that one merge takes part in depth `depth`:
+/// Returns the word of a merge of the runs `first..middle` with the runs `middle..end`, which is `depth` merges away
+/// from the last one:
 ///
 /// ```text
 ///   31      24 23      16 15       8 7        0
@@ -42,15 +42,15 @@ pub const fn node(first: u32, middle: u32, end: u32, depth: u32) -> u32 {
     depth << 24 | end << 16 | middle << 8 | first
 }
 
-/// A handle to what begins at `address`.
+/// Returns a handle to the memory at `address`.
 ///
 /// # Safety
-/// There are elements of that type at the address, in global memory, or nothing is accessed by way of the handle.
+/// There are elements of this type at the address, in global memory, or the handle is not accessed.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 pub(super) unsafe fn at_address<T>(address: u64) -> Global<T> {
     #[cfg(target_arch = "nvptx64")]
-    // SAFETY: a handle is one pointer, transparently, and all its bits may be anything.
+    // SAFETY: a handle is a transparent wrapper of one pointer, for which all bits are valid.
     unsafe {
         core::mem::transmute::<u64, Global<T>>(address)
     }
@@ -58,7 +58,7 @@ pub(super) unsafe fn at_address<T>(address: u64) -> Global<T> {
     Global::from_raw_parts(core::ptr::with_exposed_provenance(address as usize), usize::MAX >> 4)
 }
 
-/// Element `i` of an array in registers.
+/// Returns element `i` of an array in registers.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 fn choose<T: Copy>(words: &[T; RUNS], i: u32) -> T {
@@ -71,7 +71,7 @@ fn choose<T: Copy>(words: &[T; RUNS], i: u32) -> T {
 
 #[cfg(feature = "bodies")]
 impl Runs {
-    /// Keys and length of run `i`.
+    /// Returns keys and length of run `i`.
     ///
     /// # Safety
     /// The contract of [`at_address`].
@@ -96,13 +96,13 @@ impl Runs {
             u64::from(choose(&self.nodes, i)),
         ];
         for w in 0..4 {
-            // SAFETY: four places for each run.
+            // SAFETY: there are four places per run.
             unsafe { table.write(w * RUNS + i as usize, words[w]) };
         }
     }
 }
 
-/// What a lane knows of the run of its number, and of the merge of its number.
+/// Data of the run and of the merge with a lane's number.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 pub(super) struct Entry {
@@ -115,14 +115,14 @@ pub(super) struct Entry {
 
 #[cfg(feature = "bodies")]
 impl Entry {
-    /// That of `lane`.
+    /// Reads the entry of `lane`.
     ///
     /// # Safety
     /// `lane < RUNS`; the table was written by a launch before.
     #[inline(always)]
     #[track_caller]
     pub(super) unsafe fn read(table: Global<u64>, lane: u32) -> Self {
-        // SAFETY: four places for each run.
+        // SAFETY: there are four places per run.
         let word = |w: usize| unsafe { table.read_nc(w * RUNS + lane as usize) };
         Entry { keys: word(0), values: word(1), status: word(2), node: word(3) as u32 }
     }

@@ -1,34 +1,35 @@
-//! What each run gives to the first items of the merge.
+//! Splits: the part of each run among the first items of the merge.
 //!
-//! A group of lanes, one per run, finds one split. Of each run it is known that the split is not before `low` and not
-//! after `high`, and both bounds are the splits of some rank. In each round the lane with the widest range offers an
-//! item of it, each lane counts by a binary search how many of its own go before that item, and the sum, the item's
-//! rank, replaces one of both bounds. The item is chosen by interpolation, a little to the far side of the rank that is
-//! searched: so a bound that is far away comes near, and of two runs that have been drawn alike the range shrinks to
-//! about its square root. Every fourth round halves the widest range, whatever the keys, so that the search ends.
+//! A group of lanes, one per run, finds one split. For each run the split is known to be in `low..=high`, and both
+//! bounds are themselves splits of some rank. In each round the lane with the widest range offers an item of it. Each
+//! lane counts by a binary search its own items before that item; the sum, the item's rank, replaces one of the bounds.
+//!
+//! The item is chosen by interpolation, a little beyond the searched rank: so a distant bound comes near, and for two
+//! runs of the same distribution the range shrinks to about its square root. Every fourth round halves the widest
+//! range, whatever the keys, so that the search ends.
 
 use warpset_simt::warp::{self, FULL_MASK};
 use warpset_simt::{Global, ShuffleWord};
 
 use crate::primitives::merge_path::MergeKey;
 
-/// The sum over the group's lanes.
+/// Returns the sum over the group's lanes.
 ///
 /// # Safety
-/// All lanes of the warp come here together with the same `group`, a power of two.
+/// All lanes of the warp call this together with the same `group`, a power of two.
 #[inline(always)]
 #[track_caller]
 unsafe fn sum(mut value: u64, group: u32) -> u64 {
     let mut distance = 1;
     while distance < group {
-        // SAFETY: the loop is the same for the whole warp.
+        // SAFETY: the loop is uniform in the warp.
         value += unsafe { warp::shuffle_xor(FULL_MASK, value, distance) };
         distance *= 2;
     }
     value
 }
 
-/// The greatest over the group's lanes.
+/// Returns the greatest value over the group's lanes.
 ///
 /// # Safety
 /// The contract of [`sum`].
@@ -37,35 +38,34 @@ unsafe fn sum(mut value: u64, group: u32) -> u64 {
 unsafe fn greatest(mut value: u64, group: u32) -> u64 {
     let mut distance = 1;
     while distance < group {
-        // SAFETY: the loop is the same for the whole warp.
+        // SAFETY: the loop is uniform in the warp.
         value = value.max(unsafe { warp::shuffle_xor(FULL_MASK, value, distance) });
         distance *= 2;
     }
     value
 }
 
-/// About the square root.
+/// Returns an approximation of the square root.
 #[inline(always)]
 fn root(n: u64) -> u64 {
     1 << ((65 - n.leading_zeros()) / 2)
 }
 
-/// `part` of `range` in proportion to `whole`, rounded down, roughly; no more than `range`.
+/// Returns `part` of `range` in proportion to `whole`, approximately, rounded down; at most `range`.
 #[inline(always)]
 fn share(part: u64, range: u64, whole: u64) -> u64 {
     let share = (part as f32 / whole as f32 * range as f32) as u64;
     if share < range { share } else { range }
 }
 
-/// How many items of the lane's run are among the first `rank` of the merge; by groups of `group` lanes, each with a
-/// rank of its own. `keys` are the run of the lane's number in its group, and it is known that the number is from `low`
-/// to `high`.
+/// Counts the items of the lane's run among the first `rank` of the merge; by groups of `group` lanes, each with a rank
+/// of its own. `keys` is the run numbered as the lane in its group, and the count is known to be in `low..=high`.
 ///
 /// # Safety
-/// - All lanes of the warp come here together, with the same `group`, a power of two up to 32, and the same `mask`.
+/// - All lanes of the warp call this together, with the same `group`, a power of two up to 32, and the same `mask`.
 /// - The runs are sorted by the bits of `mask`, valid for `high` reads and not written meanwhile.
-/// - `rank` is the group's own, and the bounds of all its lanes are the splits of two ranks, one not after it and one
-///   not before it: the start of all runs or their ends, if nothing else is known.
+/// - `rank` is the group's own, and the bounds of all its lanes are the splits of two ranks, one at most `rank` and one
+///   at least `rank`: the start of all runs or their ends, if nothing else is known.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn split_by_group<K: MergeKey + ShuffleWord>(
@@ -77,8 +77,8 @@ pub unsafe fn split_by_group<K: MergeKey + ShuffleWord>(
 ) -> u64 {
     let lane = warp::lane_id();
     let mut round = 0u32;
-    // SAFETY: shuffles are reached by the whole warp in each round, since the vote that ends the loop is the same for
-    // all; items are read in `low..high`, which is inside the run.
+    // SAFETY: the whole warp reaches the shuffles in each round, since the vote that ends the loop is uniform; items
+    // are read in `low..high`, which is inside the run.
     unsafe {
         loop {
             let (below, above) = (sum(low, group), sum(high, group));
@@ -86,7 +86,7 @@ pub unsafe fn split_by_group<K: MergeKey + ShuffleWord>(
             if warp::all(FULL_MASK, done) {
                 return if below == rank { low } else { high };
             }
-            // Nothing changes for a group that is done: its ranges are looked at, and bounds are kept.
+            // Nothing changes for a finished group: its ranges are read, and bounds are kept.
             let range = high - low;
             let widest = greatest(range << 5 | u64::from(lane), group);
             let (offers, width) = (widest as u32 & 31, widest >> 5);
@@ -104,7 +104,7 @@ pub unsafe fn split_by_group<K: MergeKey + ShuffleWord>(
                 key = keys.read_nc(place as usize) & mask;
             }
             let pivot = warp::shuffle_idx(FULL_MASK, key, offers);
-            // How many go before the pivot: of runs before its own those that equal it, too.
+            // Items before the pivot; in earlier runs those that equal it, too.
             let (mut from, mut to) = (low, high);
             if offers == lane {
                 (from, to) = (place, place);

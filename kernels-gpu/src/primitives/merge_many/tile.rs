@@ -1,9 +1,8 @@
-//! A tile of a merge of many runs, in shared memory.
+//! Tile of a merge of many runs, in shared memory.
 //!
-//! Its parts of the runs lie side by side, and neighbours are merged as the host's tree says, one depth of the tree at
-//! a time, from one of two buffers to the other: what stands `d` merges away from the last one is in buffer `d % 2`. A
-//! part that is short stays out of most merges. Values travel with their keys, and so does, where there are status
-//! bits, a *mark* per item.
+//! Its parts of the runs are side by side, and neighbours are merged by the host's tree, one depth at a time, from one
+//! of two buffers to the other: items that are `d` merges away from the last one are in buffer `d % 2`. A short part
+//! takes part in few merges. Values move with their keys, and so does, if there are status bits, a *mark* per item.
 
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::warp::{self, FULL_MASK};
@@ -16,40 +15,41 @@ use crate::primitives::merge_path::MergeKey;
 #[cfg(feature = "bodies")]
 use crate::primitives::merge_path::{crossing_in_shared, goes_first};
 
-/// Items of a chunk, which one warp loads: as many for each lane on their way from memory at a time.
+/// Items per chunk, which one warp loads, with all loads of a lane in flight.
 const CHUNK: u32 = 32 * PER_LANE;
 const PER_LANE: u32 = 4;
 
-/// The most depths of a tree.
+/// Largest depth of a tree.
 pub const MOST_ROUNDS: u32 = 8;
 
-/// Where things stand in shared memory, in bytes.
+/// Places in shared memory, in bytes.
 pub(super) struct Layout {
     other_keys: u32,
     values: u32,
     other_values: u32,
     plan: u32,
-    /// Words for what a kernel does after the merge.
+    /// Words for the kernel after the merge.
     pub(super) rest: u32,
-    /// Bytes of a buffer of marks, of which there are two or none.
+    /// Bytes per buffer of marks; there are two buffers or none.
     marks: u32,
 }
 
 impl Layout {
-    /// Bytes of what a kernel adds, with marks if they are needed: they stand at the end.
+    /// Returns the bytes of shared memory, with `rest` bytes for the kernel; marks, if needed, come at the end.
     #[cfg(not(target_arch = "nvptx64"))]
     pub(super) const fn shared_bytes(&self, rest: u32) -> u32 {
         self.rest + rest.next_multiple_of(16)
     }
 
-    /// Bytes of the marks.
+    /// Returns the bytes of the marks.
     #[cfg(not(target_arch = "nvptx64"))]
     pub(super) const fn marks_bytes(&self) -> u32 {
         2 * self.marks
     }
 }
 
-/// Both buffers of keys and values, with room for what a thread looks at beyond the end, and the plan.
+/// Returns the layout: both buffers of keys and values, with the places that a thread may read beyond the end, and the
+/// plan.
 pub(super) const fn layout<K, V>(threads: u32, items: u32, pairs: bool) -> Layout {
     let tile = threads * items;
     let room = tile + items + 1;
@@ -61,19 +61,20 @@ pub(super) const fn layout<K, V>(threads: u32, items: u32, pairs: bool) -> Layou
     Layout { other_keys, values, other_values: values + values_bytes, plan, rest: plan + PLAN_BYTES, marks }
 }
 
-/// What one warp works out for the block.
+/// Plan of the merges, which one warp computes for the block.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Plan {
-    /// For each run: addresses of keys, values and status bits, and what is added to a place in the tile.
+    /// For each run: addresses of keys, values and status bits, and the offset from a place of the run to one in the
+    /// tile.
     runs: Shared<u64>,
-    /// For each merge: where its parts begin and end in the tile, and its first thread.
+    /// For each merge: beginning and end of its parts in the tile, and its first thread.
     nodes: Shared<u32>,
-    /// For each depth: its first merge, how many there are, their threads, and items of a thread.
+    /// For each depth: its first merge, the number of merges, their threads, and the items per thread.
     depths: Shared<u32>,
-    /// Where each run's part begins in the tile, and the tile's end.
+    /// Beginning of each run's part in the tile, and the tile's end.
     begins: Shared<u32>,
-    /// How many chunks the runs before each have, and all of them.
+    /// Chunks of all earlier runs for each run, and of all runs.
     chunks: Shared<u32>,
 }
 
@@ -96,17 +97,17 @@ impl Plan {
         }
     }
 
-    /// Works it out; by one warp. Each lane has the run and the merge of its number.
+    /// Computes the plan by one warp. Each lane has the run and the merge of its number.
     ///
     /// # Safety
-    /// - All lanes of the warp come here together; the plan is in shared memory, which nothing else accesses before a
+    /// - All lanes of the warp call this together; the plan is in shared memory, which nothing else accesses before a
     ///   barrier.
-    /// - `run` and its part are as [`merge_tile`] says; `rounds` is at most [`MOST_ROUNDS`].
+    /// - `run` and its part satisfy the contract of [`merge_tile`]; `rounds` is at most [`MOST_ROUNDS`].
     #[inline(always)]
     #[track_caller]
     unsafe fn draw_up<const THREADS: u32, const ITEMS: usize>(self, run: Entry, (start, end): (u64, u64), rounds: u32) {
         let lane = warp::lane_id();
-        // SAFETY: each lane writes what is its own; shuffles, votes and loops are the same for the whole warp.
+        // SAFETY: each lane writes its own places; shuffles, votes and loops are uniform in the warp.
         unsafe {
             let own = (end - start) as u32;
             let ends = warp::inclusive_scan_add(FULL_MASK, own);
@@ -129,8 +130,8 @@ impl Plan {
                 if number == 0 { 0 } else { last }
             };
             let (begin, middle, end) = (position(node & 0xff), position(node >> 8 & 0xff), position(node >> 16 & 0xff));
-            // Few items are shared out among all threads, since the block waits for the slowest one. Lane `d` works
-            // that out for depth `d`.
+            // Few items are divided among all threads, since the block waits for the slowest one. Lane `d` computes
+            // that for depth `d`.
             let len = if node != 0 { end - begin } else { 0 };
             let (mut items, mut nodes) = (0, 0);
             for depth in 0..rounds {
@@ -142,7 +143,7 @@ impl Plan {
                 (items, nodes) = if lane == depth { (all, count) } else { (items, nodes) };
             }
             let per_thread = items.div_ceil(THREADS - nodes).clamp(1, ITEMS as u32);
-            // At least one thread for each merge, so that their first ones differ.
+            // At least one thread per merge, so that their first threads differ.
             let of_node = warp::shuffle_idx(FULL_MASK, per_thread, node >> 24);
             let threads = if node != 0 { len.div_ceil(of_node).max(1) } else { 0 };
             let threads_end = warp::inclusive_scan_add(FULL_MASK, threads);
@@ -164,24 +165,24 @@ impl Plan {
     }
 }
 
-/// A tile that has been merged, or a buffer of one that is.
+/// Merged tile, or a buffer of one that is being merged.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 pub(super) struct Items<K, V> {
     /// Keys, in order.
     pub keys: Shared<K>,
-    /// Their values, if there are any.
+    /// Values, if there are any.
     pub values: Shared<V>,
-    /// Whether their status bits are set, 0 or 1; only if marks travelled.
+    /// Status bits, 0 or 1 per item; only if marks are moved.
     pub marks: Shared<u8>,
 }
 
 #[cfg(feature = "bodies")]
 impl<K: Word, V: Word> Items<K, V> {
-    /// Copies an item from another buffer, but for its key.
+    /// Copies an item from another buffer, without its key.
     ///
     /// # Safety
-    /// Both places are in their buffers; nothing writes the one or accesses the other meanwhile.
+    /// Both places are in their buffers; nothing writes the source or accesses the target meanwhile.
     #[inline(always)]
     #[track_caller]
     unsafe fn take<const PAIRS: bool>(self, i: u32, from: Self, place: u32, marked: bool) {
@@ -197,14 +198,14 @@ impl<K: Word, V: Word> Items<K, V> {
     }
 }
 
-/// Loads and merges the block's tile, of which each run's part goes from `start` to `end` of the run of the lane's
-/// number: the first warp's lanes know `run` and part, other warps need not. `odd` has a bit for each run that is an
-/// odd number of merges away from the end, `rounds` is the greatest number of merges; `marked` says whether any run has
-/// status bits. Gives the items and their number.
+/// Loads and merges the block's tile; returns the items and their number. Each run's part goes from `start` to `end` of
+/// the run numbered as the lane; only the first warp's lanes need `run` and part. `odd` has a bit for each run that is
+/// an odd number of merges away from the root, `rounds` is the greatest number of merges; `marked` tells whether any
+/// run has status bits.
 ///
 /// # Safety
-/// - All threads of a block of `THREADS` threads come here together. The parts are `THREADS * ITEMS` items at most,
-///   valid for reads and sorted, and nothing writes them meanwhile; bitmaps too.
+/// - All threads of a block of `THREADS` threads call this together. The parts are `THREADS * ITEMS` items at most,
+///   valid for reads and sorted, and nothing writes them meanwhile; bitmaps likewise.
 /// - Nodes are a tree over all runs that have items, its depths below `rounds`, at most [`MOST_ROUNDS`].
 /// - Dynamic shared memory begins with the [`layout`], and nothing else accesses that; if `marked`, the marks are at
 ///   `marks_at`.
@@ -243,9 +244,9 @@ pub(super) unsafe fn merge_tile<
     let plan = Plan::at(at.plan);
     let t = thread::thread_idx_x();
     let lane = warp::lane_id();
-    // SAFETY: shuffles and votes are reached by whole warps, barriers by all threads; each item is loaded by one thread
-    // to the place that is its own; a merge writes the places of its parts in the other buffer, each thread its own; a
-    // thread looks at most `ITEMS` places beyond a part, for which there is room.
+    // SAFETY: whole warps reach shuffles and votes, all threads barriers; each item is loaded by one thread to its own
+    // place; a merge writes the places of its parts in the other buffer, each thread its own; a thread reads at most
+    // `ITEMS` places beyond a part, which exist.
     unsafe {
         if t < 32 {
             let (run, part) = lane_run();
@@ -256,7 +257,7 @@ pub(super) unsafe fn merge_tile<
         let (begins, first_chunk, chunks) = (plan.begins.get(lane + 1), plan.chunks.get(lane), plan.chunks.get(32));
         let mut chunk = t / 32;
         while chunk < chunks {
-            // The last run whose chunks begin at or before this one; those without items come before one that has.
+            // The last run whose chunks begin at or before this one; runs without items come before one with items.
             let number = warp::ballot(FULL_MASK, first_chunk <= chunk).count_ones() - 1;
             let end = warp::shuffle_idx(FULL_MASK, begins, number);
             let begin = plan.begins.get(number) + (chunk - plan.chunks.get(number)) * CHUNK + lane;
@@ -318,7 +319,7 @@ pub(super) unsafe fn merge_tile<
     }
 }
 
-/// Two parts, side by side, and where in their merge a thread begins.
+/// Two parts, side by side, and the thread's beginning in their merge.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Part {
@@ -326,16 +327,16 @@ struct Part {
     middle: u32,
     end: u32,
     diagonal: u32,
-    /// How many items it merges at most.
+    /// Largest number of items that it merges.
     per_thread: u32,
 }
 
 /// Merges the thread's items of two parts, from one buffer to the other.
 ///
 /// # Safety
-/// - All lanes of the warp come here together.
+/// - All lanes of the warp call this together.
 /// - The parts are in the buffer, sorted, and nothing writes there meanwhile.
-/// - The thread's places in the other one are its own.
+/// - The thread's places in the other buffer belong to it.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
@@ -384,7 +385,7 @@ unsafe fn few<K: MergeKey, V: Word, const PAIRS: bool>(
     mask: K,
     marked: bool,
 ) {
-    // SAFETY: the caller's promise: each round goes one place further in one of the parts.
+    // SAFETY: the contract of this function: each round advances by one place in one of the parts.
     unsafe {
         for u in 0..count {
             let (first, second) = (from.keys.get(at_a), from.keys.get(at_b));
@@ -398,7 +399,7 @@ unsafe fn few<K: MergeKey, V: Word, const PAIRS: bool>(
     }
 }
 
-/// Merges up to `ITEMS` items, `count` at most. `BOUNDED` says that a part may end before.
+/// Merges up to `ITEMS` items, `count` at most. With `BOUNDED`, a part may end before.
 ///
 /// # Safety
 /// The contract of [`merge_part`].
@@ -416,11 +417,11 @@ unsafe fn serial<K: MergeKey, V: Word, const ITEMS: usize, const PAIRS: bool, co
     marked: bool,
 ) {
     let keys = from.keys;
-    // SAFETY: the caller's promise: each round goes one place further in one of the parts.
+    // SAFETY: the contract of this function: each round advances by one place in one of the parts.
     unsafe {
         let (mut first, mut second) = (keys.get(at_a), keys.get(at_b));
         for u in 0..ITEMS as u32 {
-            // Without branches: neighbouring threads differ in what they take.
+            // Without branches: neighbouring threads take different sides.
             let mut from_a = goes_first(first, second, mask);
             if BOUNDED {
                 from_a = (at_b >= b_end) | ((at_a < a_end) & from_a);

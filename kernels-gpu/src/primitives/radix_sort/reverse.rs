@@ -1,8 +1,8 @@
-//! Items in reverse order, for sorts that turn round the order of equal ones.
+//! Items in reverse order, for sorts that reverse the order of equal ones.
 
 use warpset_simt::{Global, GlobalMut, thread};
 
-/// Threads of a block.
+/// Threads per block.
 pub const REVERSE_BLOCK: u32 = 256;
 
 kernel! {
@@ -12,13 +12,13 @@ kernel! {
     /// - Launch: 1-D, any number of blocks of any size.
     /// - `keys`, `values`: valid for `n` reads, values of `value_words` words of 32 bits (0, 1 or 2), not written while
     ///   the kernel runs.
-    /// - `out_keys`, `out_values`: for `n` writes, used by this launch alone.
+    /// - `out_keys`, `out_values`: valid for `n` writes, used by this launch alone.
     pub unsafe fn radix_sort_reverse<K>(
         keys: Global<K>, values: Global<u32>, n: usize, value_words: u32, out_keys: GlobalMut<K>,
         out_values: GlobalMut<u32>,
     ) for [u32 => radix_sort_reverse_u32, u64 => radix_sort_reverse_u64, u128 => radix_sort_reverse_u128] {
         for i in thread::grid_stride(n) {
-            // SAFETY: `i < n`, and so is `n - 1 - i`.
+            // SAFETY: `i < n`, hence `n - 1 - i < n`.
             unsafe {
                 out_keys.write(i, keys.read_nc(n - 1 - i));
                 if value_words == 1 {

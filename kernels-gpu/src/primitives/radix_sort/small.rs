@@ -1,4 +1,4 @@
-//! Inputs that one block holds: all passes in one launch, through shared memory.
+//! Sort of inputs that one block holds: all passes in one launch, through shared memory.
 
 use crate::primitives::block_sort::BlockSort;
 use crate::primitives::ranking::{Digit, SortKey};
@@ -6,7 +6,7 @@ use warpset_simt::{Global, GlobalMut, Word, thread};
 
 /// Threads of the block.
 pub const SMALL_BLOCK: u32 = 32 * WARPS;
-/// Items that it sorts at most.
+/// Largest number of items.
 pub const SMALL_ITEMS: usize = TILE as usize;
 /// Dynamic shared memory, in bytes.
 pub const SMALL_SHARED_BYTES: u32 = BlockSort::<u64, WARPS, TILE>::SHARED_BYTES;
@@ -37,11 +37,11 @@ unsafe fn sort<K: SortKey, V: Word, const PAYLOAD: bool>(
     type Sort<K> = BlockSort<K, WARPS, TILE>;
     let mut block: Sort<K> = BlockSort::in_shared_memory();
     let rows = n.div_ceil(SMALL_BLOCK);
-    // SAFETY: items are read and written below `n`, read before the first barrier (payloads: before one that all pass)
-    // and written after it; the payloads' shared memory is used after a barrier that follows the last read of it.
+    // SAFETY: items are read and written below `n`, read before the first barrier (payloads: before one that all reach)
+    // and written after it; the payloads' shared memory is used after a barrier that follows its last read.
     unsafe {
         Sort::<K>::for_each(rows, |place| {
-            // What lies past the end stays after all items.
+            // Places past the end stay after all items.
             let key = if place < n { keys.read(place as usize) } else { K::splat(!flip) };
             block.set(place, key);
         });

@@ -1,5 +1,4 @@
-//! What the blocks of a grid that runs all at once do together: they wait for each other, and add up what each has
-//! counted.
+//! Cooperation of the blocks of a resident grid: they wait for each other, and sum their counts.
 
 use warpset_simt::shared::Shared;
 use warpset_simt::{GlobalMut, ShuffleWord, atomic, fence, thread};
@@ -8,7 +7,7 @@ use super::interval::bounds_of_block;
 use super::{COUNT_WORDS, ROW};
 use crate::primitives::ranking::{DIGITS, SortKey};
 
-/// A barrier of the grid, in two steps.
+/// Barrier of the grid, in two steps.
 #[derive(Clone, Copy)]
 pub(super) struct GridBarrier {
     arrived: GlobalMut<u32>,
@@ -16,16 +15,16 @@ pub(super) struct GridBarrier {
 }
 
 impl GridBarrier {
-    /// At a word that is zero before the launch, which alone uses it.
+    /// Returns a barrier at a word that is zero before the launch, which alone uses it.
     #[inline(always)]
     pub(super) fn new(arrived: GlobalMut<u32>) -> Self {
         GridBarrier { arrived, waits: 0 }
     }
 
-    /// Tells the other blocks that this one's writes have been done.
+    /// Signals to the other blocks that this one's writes are done.
     ///
     /// # Safety
-    /// All threads of the block come here together; the word is zero before the launch, which alone uses it.
+    /// All threads of the block call this together; the word is zero before the launch, which alone uses it.
     #[inline(always)]
     #[track_caller]
     pub(super) unsafe fn arrive(self) {
@@ -40,7 +39,7 @@ impl GridBarrier {
     /// Waits until all blocks have arrived as often as this one.
     ///
     /// # Safety
-    /// The contract of [`arrive`](Self::arrive), which stands before; all blocks of the grid are resident.
+    /// The contract of [`arrive`](Self::arrive), which has been called before; all blocks of the grid are resident.
     #[inline(always)]
     #[track_caller]
     pub(super) unsafe fn wait(&mut self) {
@@ -56,14 +55,14 @@ impl GridBarrier {
     }
 }
 
-/// The least and the greatest of what the blocks of the grid have, for keys that no atomic compares. Each block leaves
-/// its own in its second row of the matrix, which the first exchange does not use.
+/// Returns the least and the greatest of the blocks' values, for keys without atomic comparisons. Each block writes its
+/// own to its second row of the matrix, which the first exchange does not use.
 ///
 /// # Safety
-/// - All threads of a block of `WARPS` warps come here together, in all blocks of the grid, before the first exchange;
+/// - All threads of a block of `WARPS` warps call this together, in all blocks of the grid, before the first exchange;
 ///   there are at most as many blocks as threads of a block.
 /// - `matrix` has a row of [`COUNT_WORDS`] for each block.
-/// - `scratch` is as [`bounds_of_block`] says, whose results are `own`.
+/// - `scratch` satisfies the contract of [`bounds_of_block`], and `own` are its results.
 #[inline(always)]
 pub(super) unsafe fn bounds_of_grid<K: SortKey + ShuffleWord, const WARPS: u32>(
     own: (K, K),
@@ -73,8 +72,8 @@ pub(super) unsafe fn bounds_of_grid<K: SortKey + ShuffleWord, const WARPS: u32>(
 ) -> (K, K) {
     let (t, blocks) = (thread::thread_idx_x(), thread::grid_dim_x());
     let table: GlobalMut<K> = matrix.at((COUNT_WORDS / 2 * blocks) as usize).cast();
-    // SAFETY: two keys for each block, which it alone writes; a barrier of the grid stands before others read them, and
-    // its barriers of the block between the uses of scratch.
+    // SAFETY: each block has two keys, which it alone writes; a barrier of the grid separates these writes from the
+    // reads of other blocks, and barriers of the block separate the uses of scratch.
     unsafe {
         if t == 0 {
             table.write(2 * thread::block_idx_x() as usize, own.0);
@@ -90,11 +89,12 @@ pub(super) unsafe fn bounds_of_grid<K: SortKey + ShuffleWord, const WARPS: u32>(
     }
 }
 
-/// What the whole grid has of this thread's digit, and what the blocks before have; for the first [`DIGITS`] threads.
+/// Returns the counts of this thread's digit in the whole grid, and in earlier blocks; for the first [`DIGITS`]
+/// threads.
 ///
 /// # Safety
-/// - All threads of a block of `THREADS` come here together.
-/// - `counts` has a row for each block, which no thread writes meanwhile.
+/// - All threads of a block of `THREADS` call this together.
+/// - `counts` has a row per block, which no thread writes meanwhile.
 /// - `sums` is shared memory for `4 * THREADS` words, which nothing else uses.
 #[inline(always)]
 #[track_caller]
@@ -104,8 +104,8 @@ pub(super) unsafe fn add_up<const THREADS: u32>(counts: GlobalMut<u32>, sums: Sh
     let (blocks, own) = (thread::grid_dim_x(), thread::block_idx_x());
     let (column, group, groups) = (t % ROW, t / ROW, THREADS / ROW);
     let (mut all, mut before) = ([0; 2], [0; 2]);
-    // SAFETY: rows are below the grid; each thread has four words of its own, and a barrier stands before they are
-    // read.
+    // SAFETY: rows are below the grid; each thread has four words of its own, and a barrier separates their writes from
+    // reads.
     unsafe {
         let mut first = group;
         while first < blocks {

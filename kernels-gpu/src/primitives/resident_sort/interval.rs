@@ -1,4 +1,4 @@
-//! Cutting the interval from the least key to the greatest into parts of equal width.
+//! Division of the interval from the least key to the greatest into parts of equal width.
 
 use warpset_simt::shared::Shared;
 use warpset_simt::warp::{self, FULL_MASK};
@@ -6,18 +6,18 @@ use warpset_simt::{ShuffleWord, thread};
 
 use crate::primitives::ranking::SortKey;
 
-/// An interval of what keys are compared by, cut into parts. What is less is in an earlier part or in the same one.
+/// Interval of compared parts of keys, cut into parts. A lesser key is in an earlier part or in the same one.
 #[derive(Clone, Copy)]
 pub(super) struct Interval<K> {
     least: K,
-    /// Low bits that do not count, so that 32 are left.
+    /// Low bits that are ignored, so that 32 are left.
     shift: u32,
-    /// Parts for each step of `1 << shift`, times 2^32, rounded down.
+    /// Parts per step of `1 << shift`, times 2^32, rounded down.
     factor: u64,
 }
 
 impl<K: SortKey> Interval<K> {
-    /// From `least` to `greatest`, both inside, in fewer than 2^16 parts.
+    /// Returns the interval from `least` to `greatest`, both inside, with fewer than 2^16 parts.
     #[inline(always)]
     pub(super) fn new(least: K, greatest: K, parts: u32) -> Self {
         let range = greatest.minus(least);
@@ -25,7 +25,7 @@ impl<K: SortKey> Interval<K> {
         Interval { least, shift, factor: ((parts as u64) << 32) / (range.shifted(shift) as u64 + 1) }
     }
 
-    /// The part of something inside, below the number of parts.
+    /// Returns the part of a value inside, below the number of parts.
     #[inline(always)]
     pub(super) fn part(self, compared: K) -> u32 {
         // A range of 32 bits needs no shift.
@@ -35,33 +35,33 @@ impl<K: SortKey> Interval<K> {
     }
 }
 
-/// What `pick` leaves of the values of all lanes.
+/// Combines the values of all lanes by `pick`.
 ///
 /// # Safety
-/// All lanes of the warp come here together.
+/// All lanes of the warp call this together.
 #[inline(always)]
 unsafe fn over_warp<K: ShuffleWord>(mut value: K, pick: impl Fn(K, K) -> K) -> K {
     let mut distance = 1;
     while distance < warp::WARP_SIZE {
-        // SAFETY: the loop is the same for the whole warp.
+        // SAFETY: the loop is uniform in the warp.
         value = pick(value, unsafe { warp::shuffle_xor(FULL_MASK, value, distance) });
         distance *= 2;
     }
     value
 }
 
-/// The least and the greatest over the threads of a block of `WARPS` warps. One barrier.
+/// Returns the least and the greatest over the threads of a block of `WARPS` warps. One barrier.
 ///
 /// # Safety
-/// - All threads of the block come here together.
-/// - `scratch` has room for two values per warp, and nothing else accesses it meanwhile and until the next barrier.
+/// - All threads of the block call this together.
+/// - `scratch` is valid for two values per warp, and nothing else accesses it until the next barrier.
 #[inline(always)]
 pub(super) unsafe fn bounds_of_block<K: SortKey + ShuffleWord, const WARPS: u32>(
     (least, greatest): (K, K),
     scratch: Shared<K>,
 ) -> (K, K) {
     let lane = warp::lane_id();
-    // SAFETY: whole warps come to the shuffles; two places per warp, and a barrier before they are read.
+    // SAFETY: whole warps reach the shuffles; there are two places per warp, and a barrier before they are read.
     unsafe {
         let (least, greatest) = (over_warp(least, K::min), over_warp(greatest, K::max));
         if lane == 0 {
@@ -95,7 +95,7 @@ mod tests {
                     let narrow = Interval::new(least as u32, (least + range) as u32, parts);
                     assert!(steps.iter().all(|s| narrow.part((least + s) as u32) == interval.part(least + s)));
                 }
-                // As the middle bits of a wider range; the low ones do not count.
+                // Middle bits of a wider range; the low ones are ignored.
                 let place = |x: u64| (u128::from(x) << 40) + 5;
                 let wide = Interval::new(place(least), place(least + range), parts);
                 let same = |s: &u64| wide.part(place(least + s)) == interval.part(least + s);

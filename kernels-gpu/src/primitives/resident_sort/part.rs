@@ -1,9 +1,9 @@
-//! A block sorts a part of the keys, which shared memory holds.
+//! Sort by one block of a part of the keys, in shared memory.
 //!
-//! The part's interval is cut again, into about as many *slots* as there are items. Each slot's items are counted, sums
-//! say where slots begin, and each item takes a place in its slot. Few share a slot, so each counts by itself those
-//! that go before it there. Where many share one (many equal keys, or keys in dense groups), the part is sorted by a
-//! network of comparisons instead, which is little code: code takes time to load, and this is rare.
+//! The part's interval is cut again, into about as many *slots* as items. Each slot's items are counted, prefix sums
+//! give the beginnings of slots, and each item takes a place in its slot. Few items share a slot, so each counts the
+//! items before it there. If many share one (many equal keys, or dense groups of keys), the part is sorted by a network
+//! of comparisons instead, which is little code: code takes time to load, and this is rare.
 
 use warpset_core::scan::Sum;
 use warpset_simt::shared::{self, Shared};
@@ -16,13 +16,13 @@ use super::{BATCH, Order};
 use crate::block;
 use crate::primitives::ranking::SortKey;
 
-/// The most items of a slot that are compared with each other.
+/// Largest number of items of a slot that are compared with each other.
 const MOST_IN_SLOT: u32 = 48;
 
-/// Slots of a warp's row: each lane has four neighbours, so that no two lanes meet at a bank.
+/// Slots of a warp's row: each lane has four neighbours, so that lanes do not conflict at a bank.
 const ROW_SLOTS: u32 = 4 * 32;
 
-/// How many items a block has room for, and in how many slots: a multiple of four for each of its threads.
+/// Capacity of a block in items and slots; the number of slots is a multiple of four times its threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Room {
@@ -34,19 +34,19 @@ pub struct Room {
 
 const _: () = assert!(size_of::<Room>() == 8);
 
-// Shared memory: sums; two bounds per warp; slots; keys; values; for each place in the order of slots, which item.
+// Shared memory: sums; two bounds per warp; slots; keys; values; the item of each place in the order of slots.
 const BOUNDS_AT: u32 = 128;
 const SLOTS_AT: u32 = BOUNDS_AT + 2 * 32 * 16;
 
 impl Room {
-    /// Bytes of shared memory, for items of this many bytes.
+    /// Returns the bytes of shared memory, for items of `item_bytes` bytes.
     #[must_use]
     pub const fn shared_bytes(self, item_bytes: u32) -> u32 {
         SLOTS_AT + 4 * self.slots + self.capacity * (item_bytes + 2)
     }
 }
 
-/// A part, in scratch memory, and where it goes.
+/// Part in scratch memory, and its target.
 #[derive(Clone, Copy)]
 pub(super) struct Part<K, V> {
     pub(super) keys: GlobalMut<K>,
@@ -58,13 +58,13 @@ pub(super) struct Part<K, V> {
 
 #[cfg(feature = "bodies")]
 impl<K: SortKey + ShuffleWord, V: Word + Default> Part<K, V> {
-    /// Sorts it.
+    /// Sorts the part.
     ///
     /// # Safety
-    /// - All threads of a block of `THREADS` threads come here together.
-    /// - The part has at most `room.capacity` items, fewer than 2^16; they are valid for reads and writes, and so are
-    ///   as many places of the output; nothing else accesses either meanwhile.
-    /// - Dynamic shared memory has as many bytes as `room` takes; nothing else accesses it meanwhile.
+    /// - All threads of a block of `THREADS` threads call this together.
+    /// - The part has at most `room.capacity` items, fewer than 2^16; they are valid for reads and writes, and the
+    ///   output for the same number of writes; nothing else accesses either meanwhile.
+    /// - Dynamic shared memory has the bytes of `room`; nothing else accesses it meanwhile.
     #[inline(always)]
     pub(super) unsafe fn sort<const PAYLOAD: bool, const WARPS: u32, const THREADS: u32>(
         self,
@@ -86,9 +86,8 @@ impl<K: SortKey + ShuffleWord, V: Word + Default> Part<K, V> {
         let lane = warp::lane_id();
         let rows = room.slots / (4 * THREADS);
         let own_slots = slots.at(t / 32 * rows * ROW_SLOTS + 4 * lane);
-        // SAFETY: items are below `len` and slots below their number; each item has a place of its own; barriers stand
-        // between accesses of different threads to the same words, but for those that are atomic; all threads reach
-        // them.
+        // SAFETY: items are below `len` and slots below their number; each item has its own place; barriers separate
+        // accesses of different threads to the same words, except for atomic ones; all threads reach them.
         unsafe {
             let (mut least, mut greatest) = (K::splat(!0), K::splat(0));
             let mut i = t;
@@ -153,7 +152,7 @@ impl<K: SortKey + ShuffleWord, V: Word + Default> Part<K, V> {
                 i += THREADS;
             }
             thread::sync_threads();
-            // Each slot's word is where it ends now.
+            // Each slot's word is now its end.
             let mut place = t;
             while place < self.len {
                 let own = places.get(place);
@@ -177,8 +176,8 @@ impl<K: SortKey + ShuffleWord, V: Word + Default> Part<K, V> {
         }
     }
 
-    /// Sorts it by comparing: Batcher's bitonic network, in the form whose steps all put the lesser item first. Items
-    /// past the last one would be the greatest, so they would never move and need no places.
+    /// Sorts the part by comparing: Batcher's bitonic network, in the form whose steps all put the lesser item first.
+    /// Items past the last one would be the greatest, so they would never move and need no places.
     ///
     /// # Safety
     /// - The contract of [`sort`](Self::sort), which has loaded the keys and values; there is a place for each item.
@@ -191,8 +190,8 @@ impl<K: SortKey + ShuffleWord, V: Word + Default> Part<K, V> {
         places: Shared<u16>,
     ) {
         let t = thread::thread_idx_x();
-        // SAFETY: places are below `len` and name items; each is in one pair of a step, which one thread has, and a
-        // barrier stands between steps; all threads reach it.
+        // SAFETY: places are below `len` and name items; each is in one pair of a step, which belongs to one thread,
+        // and a barrier separates steps; all threads reach it.
         unsafe {
             let mut i = t;
             while i < self.len {
@@ -202,8 +201,7 @@ impl<K: SortKey + ShuffleWord, V: Word + Default> Part<K, V> {
             thread::sync_threads();
             let mut sorted = 1;
             while sorted < self.len {
-                // The first step compares what mirrors each other in two sorted stretches, the others what is
-                // `distance` apart.
+                // The first step compares mirrored places in two sorted ranges, the others places `distance` apart.
                 let (mut distance, mut mask) = (sorted, 2 * sorted - 1);
                 while distance > 0 {
                     let mut pair = t;

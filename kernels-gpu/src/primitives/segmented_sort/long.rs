@@ -7,32 +7,32 @@ use warpset_core::scan::Sum;
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, GlobalMut, Word, atomic, thread};
 
-/// Threads of a block of the histogram.
+/// Threads per block of the histogram.
 pub const COUNT_BLOCK: u32 = 512;
 /// Dynamic shared memory of the histogram, in bytes.
 pub const COUNT_SHARED_BYTES: u32 = 16 * DIGITS * 4;
 
-/// A tile of a long segment.
+/// Tile of a long segment.
 #[cfg(feature = "bodies")]
 struct Tile {
-    /// Which long segment.
+    /// Number of the long segment.
     segment: u32,
-    /// Which of its tiles.
+    /// Number of the tile in it.
     number: u32,
-    /// Where the segment begins.
+    /// Beginning of the segment.
     begin: u64,
-    /// Where the tile begins.
+    /// Beginning of the tile.
     first: u64,
-    /// Its items.
+    /// Number of items.
     valid: u32,
 }
 
 #[cfg(feature = "bodies")]
 impl Tile {
-    /// Tile `at` of the list.
+    /// Reads tile `at` of the list.
     ///
     /// # Safety
-    /// `long` and `tiles` are as [`segmented_sort_find`](super::segmented_sort_find) left them, and `at` is below the
+    /// `long` and `tiles` are the outputs of [`segmented_sort_find`](super::segmented_sort_find), and `at` is below the
     /// number of tiles.
     #[inline(always)]
     unsafe fn read(long: Global<u64>, tiles: Global<u64>, at: u32, tile_items: u32) -> Tile {
@@ -69,8 +69,8 @@ unsafe fn count<K: SortKey, const MAX: u32>(
 ) {
     let shared_counts: Shared<u32> = shared::dynamic(0);
     let t = thread::thread_idx_x();
-    // SAFETY: shared indices stay below `passes * DIGITS`; barriers, which all threads reach, stand between clearing,
-    // counting and adding up; items are those of the tile.
+    // SAFETY: shared indices stay below `passes * DIGITS`; barriers, which all threads reach, separate clearing,
+    // counting and summing; items are those of the tile.
     unsafe {
         let number = found.read_nc(0) as u32;
         let mut at = thread::block_idx_x();
@@ -117,11 +117,10 @@ macro_rules! count_kernels {
             ///
             /// # Safety
             /// - Launch: 1-D, blocks of [`COUNT_BLOCK`] threads, [`COUNT_SHARED_BYTES`] of dynamic shared memory.
-            /// - `long`, `tiles`, `found`: as [`segmented_sort_find`](super::segmented_sort_find) left them, tiles
-            ///   being of `tile_items`; `keys`: valid for all items, not written while the kernel runs.
+            /// - `long`, `tiles`, `found`: the outputs of [`segmented_sort_find`](super::segmented_sort_find), with
+            ///   tiles of `tile_items`; `keys`: valid for all items, not written while the kernel runs.
             /// - `begin + bits` is at most the key's width; `passes` at least `bits / 8` and at most its bytes.
-            /// - `counts`: [`DIGITS`] words for each pass for each long segment, zero at the start, used by this launch
-            ///   alone.
+            /// - `counts`: [`DIGITS`] words per pass and long segment, zero at the start, used by this launch alone.
             #[launch_bounds(512, 2)]
             pub unsafe fn $name(
                 keys: Global<$key>, begin: u32, bits: u32, passes: u32, flip: u32, tile_items: u32, long: Global<u64>,
@@ -141,7 +140,7 @@ count_kernels! {
     segmented_sort_count_u128: u128, 16;
 }
 
-/// One digit's pass over the long segments, tile by tile.
+/// Runs one digit's pass over the long segments, tile by tile.
 ///
 /// # Safety
 /// The contract of the kernels that call it.
@@ -163,9 +162,9 @@ unsafe fn pass<K: SortKey, V: Word + Default, const PAYLOAD: bool, const WARPS: 
 ) {
     let tile_items = WARPS * 32 * ITEMS as u32;
     let t = thread::thread_idx_x();
-    // SAFETY: tickets make `at` unique, so this block alone publishes its row, and clears it among the next pass's.
-    // Items are read within the tile; places come from exact counts of the segment's items, so they are in it and
-    // differ. All threads reach every barrier; one stands between two uses of shared memory.
+    // SAFETY: tickets make `at` unique, so this block alone publishes its row, and clears the same row of the next
+    // pass. Items are read within the tile; places come from exact counts of the segment's items, so they are in it and
+    // distinct. All threads reach every barrier; one separates two uses of shared memory.
     unsafe {
         let number = found.read_nc(0) as u32;
         loop {
@@ -181,7 +180,7 @@ unsafe fn pass<K: SortKey, V: Word + Default, const PAYLOAD: bool, const WARPS: 
                 next_look_back.write(at as usize * DIGITS as usize + t as usize, 0);
             }
             let (start, _) = block::exclusive_scan::<Sum<u64>, WARPS>(total, shared::dynamic(0));
-            // The segment's rows: a tile finds those before it by its number.
+            // The segment's rows: a tile finds the rows of earlier ones by its number.
             let rows = LookBack::new(look_back.at((at - number) as usize * DIGITS as usize), DIGITS);
             onesweep_tile::scatter_tile::<K, V, PAYLOAD, WARPS, ITEMS>(
                 (from.0.at(first as usize), from.1.at(if PAYLOAD { first as usize } else { 0 })),
@@ -198,7 +197,7 @@ unsafe fn pass<K: SortKey, V: Word + Default, const PAYLOAD: bool, const WARPS: 
 
 macro_rules! long_kernels {
     ($($name:ident, $shape:ident: $key:ty, $value:ty, $payload:literal, $threads:literal x $items:literal, $blocks:literal;)*) => {$(
-        /// The shape of the kernel of the same name.
+        /// Shape of the kernel of the same name.
         pub const $shape: PassShape = PassShape::new(
             $threads, $items, size_of::<$key>() as u32, if $payload { size_of::<$value>() as u32 } else { 0 },
         );
@@ -208,10 +207,11 @@ macro_rules! long_kernels {
             ///
             /// # Safety
             /// - Launch: 1-D, any number of blocks of the kernel's shape.
-            /// - `long`, `tiles`, `found`: as [`segmented_sort_find`](super::segmented_sort_find) left them, tiles
-            ///   being of the kernel's shape; `counts`: as the launch that counts left them.
-            /// - `keys`: valid for all items, not written while the kernel runs; `out_keys`: likewise, overlaps nothing
-            ///   else, and nothing else accesses long segments there. Payloads likewise, if the kernel has them.
+            /// - `long`, `tiles`, `found`: the outputs of [`segmented_sort_find`](super::segmented_sort_find), with
+            ///   tiles of the kernel's shape; `counts`: the output of the launch that counts.
+            /// - `keys`: valid for all items, not written while the kernel runs; `out_keys`: valid for all items,
+            ///   overlaps nothing else, and nothing else accesses long segments there. Payloads likewise, if the kernel
+            ///   has them.
             /// - `look_back`, `next_look_back`: a row of [`DIGITS`] words for each tile, used by this launch alone; the
             ///   former zero.
             /// - `ticket`: one word, zero, used by this launch alone.

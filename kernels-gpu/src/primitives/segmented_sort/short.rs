@@ -1,4 +1,4 @@
-//! Short segments: a block sorts those that begin in its window.
+//! Short segments: each block sorts those that begin in its window.
 
 use super::{SHORT, TILE, WINDOW};
 use crate::block;
@@ -8,7 +8,7 @@ use warpset_core::scan::Sum;
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, GlobalMut, Word, thread, warp};
 
-/// Threads of a block.
+/// Threads per block.
 pub const SHORT_BLOCK: u32 = 512;
 /// Dynamic shared memory for `u32` keys, in bytes.
 pub const SHORT_SHARED_BYTES_U32: u32 = shared_bytes(BlockSort::<u32, WARPS, { TILE as u32 }>::SHARED_BYTES);
@@ -20,32 +20,32 @@ const _: () = assert!(
 );
 
 const WARPS: u32 = SHORT_BLOCK / 32;
-/// Words of the bitmap for a tile.
+/// Words of the bitmap per tile.
 const WORDS: u32 = TILE as u32 / 32;
-/// Words of the bitmap for a window.
+/// Words of the bitmap per window.
 const WINDOW_WORDS: u32 = WINDOW as u32 / 32;
 
-// After the block sort's memory: the bitmap as it is read (one word more than a tile, and one that stays zero), as it
-// begins with the first segment, how many segments begin before each word, and a few words.
+// After the block sort's memory: the bitmap as read (one word more than a tile, and one that stays zero), the bitmap
+// from the first segment on, the number of segments before each word, and a few words.
 const fn shared_bytes(block_sort: u32) -> u32 {
     block_sort + (WORDS + 2 + WORDS + WORDS + 32) * 4
 }
 
-/// Where a block's segments are, in items after the window's begin.
+/// Beginnings of a block's segments, relative to its window.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Bitmap {
-    /// A bit for each item of the window and of a short segment after it.
+    /// A bit per item of the window and of a short segment after it.
     raw: Shared<u32>,
     /// These bits from the block's first item on, zero after the last one.
     begins: Shared<u32>,
-    /// How many bits stand before each word of `begins`.
+    /// Number of bits before each word of `begins`.
     before: Shared<u32>,
     /// First item, one past the last, and sums.
     misc: Shared<u32>,
 }
 
-/// The first set bit of `word(k)` for `k` in `from..to`, as a place; `!0` if there is none. By one warp.
+/// Returns the first set bit of `word(k)` for `k` in `from..to`, as a place; `!0` if there is none. By one warp.
 ///
 /// # Safety
 /// All lanes of the warp arrive together.
@@ -56,7 +56,7 @@ unsafe fn first_set(from: u32, to: u32, word: impl Fn(u32) -> u32) -> u32 {
     while k < to {
         let at = k + warp::lane_id();
         let bits = if at < to { word(at) } else { 0 };
-        // SAFETY: the loop is the same for all lanes.
+        // SAFETY: the loop is uniform in the warp.
         let found = unsafe { warp::ballot(warp::FULL_MASK, bits != 0) };
         if found != 0 {
             let place = at * 32 + bits.trailing_zeros();
@@ -68,7 +68,7 @@ unsafe fn first_set(from: u32, to: u32, word: impl Fn(u32) -> u32) -> u32 {
     !0
 }
 
-/// The last set bit of `word(k)` for `k` below `to`, as a place; there is one. By one warp.
+/// Returns the last set bit of `word(k)` for `k` below `to`, as a place; there is one. By one warp.
 ///
 /// # Safety
 /// All lanes of the warp arrive together.
@@ -80,7 +80,7 @@ unsafe fn last_set(to: u32, word: impl Fn(u32) -> u32) -> u32 {
         // Lane 0 has the last word of the 32 before `k`.
         let at = k.wrapping_sub(1 + warp::lane_id());
         let bits = if at < to { word(at) } else { 0 };
-        // SAFETY: the loop is the same for all lanes.
+        // SAFETY: the loop is uniform in the warp.
         let found = unsafe { warp::ballot(warp::FULL_MASK, bits != 0) };
         if found != 0 {
             let place = at.wrapping_mul(32).wrapping_add(31).wrapping_sub(bits.leading_zeros());
@@ -99,8 +99,8 @@ impl Bitmap {
         Bitmap { raw: at(0), begins: at(WORDS + 2), before: at(2 * WORDS + 2), misc: at(3 * WORDS + 2) }
     }
 
-    /// Reads the bitmap of the window and finds which items are the block's. Returns the first one, how many there are,
-    /// and how many segments; `(_, 0, 0)` if there are none.
+    /// Reads the bitmap of the window and finds the block's items. Returns the first one, their number, and the number
+    /// of segments; `(_, 0, 0)` if there are none.
     ///
     /// # Safety
     /// - All threads of the block arrive.
@@ -108,7 +108,7 @@ impl Bitmap {
     #[inline(always)]
     unsafe fn load(self, words: Global<u32>, total: usize, window: u32) -> (u32, u32, u32) {
         let t = thread::thread_idx_x();
-        // SAFETY: words are read below `total`; shared indices stay in their arrays; barriers stand between writing and
+        // SAFETY: words are read below `total`; shared indices stay in their arrays; barriers separate writing from
         // reading; all threads reach barriers and the scan, whole warps the searches.
         unsafe {
             if t < WORDS + 2 {
@@ -159,10 +159,10 @@ impl Bitmap {
         }
     }
 
-    /// The number of item `i`'s segment among the block's.
+    /// Returns the number of item `i`'s segment among the block's.
     ///
     /// # Safety
-    /// - After [`load`](Self::load).
+    /// - [`load`](Self::load) has been called.
     /// - `i` is below its count.
     #[inline(always)]
     unsafe fn segment_of(self, i: u32) -> u32 {
@@ -173,7 +173,7 @@ impl Bitmap {
         }
     }
 
-    /// Where the segment of item `i` begins and ends, if no word of the bitmap but the last is empty.
+    /// Returns the beginning and end of item `i`'s segment, if only the last word of the bitmap may be empty.
     ///
     /// # Safety
     /// The contract of [`segment_of`](Self::segment_of), with `count` items.
@@ -223,8 +223,8 @@ unsafe fn sort<K: SortKey, V: Word, const PAYLOAD: bool>(
     let mut block: Sort<K> = BlockSort::in_shared_memory();
     let bitmap = Bitmap::behind(Sort::<K>::SHARED_BYTES);
     let window = thread::block_idx_x();
-    // SAFETY: items are read and written below `count` from `first` on, which are this block's alone; barriers stand
-    // between the uses of shared memory, which all threads reach, as `count` and `segments` are the same for all.
+    // SAFETY: items are read and written below `count` from `first` on, and belong to this block; barriers separate the
+    // uses of shared memory, and all threads reach them, as `count` and `segments` are uniform.
     unsafe {
         let (first, count, segments) = bitmap.load(words, total, window);
         if count == 0 {
@@ -236,7 +236,7 @@ unsafe fn sort<K: SortKey, V: Word, const PAYLOAD: bool>(
         let t = thread::thread_idx_x();
         let dense = thread::sync_threads_and(32 * (t + 1) >= count || bitmap.begins.get(t) != 0);
         if dense {
-            // Segments are shorter than 96: each item counts those of its segment that go before it.
+            // Segments are shorter than 96: each item counts the items of its segment before it.
             for i in 0..rows {
                 let at = i * SHORT_BLOCK + t;
                 if at < count {
@@ -263,7 +263,7 @@ unsafe fn sort<K: SortKey, V: Word, const PAYLOAD: bool>(
             return;
         }
         Sort::<K>::for_each(rows, |place| {
-            // What lies past the end stays after all items.
+            // Places past the end stay after all items.
             let key = if place < count { keys.read_nc(place as usize) } else { K::splat(!flip) };
             block.set(place, key);
         });
@@ -311,11 +311,11 @@ macro_rules! short_kernels {
             #[doc = concat!("Sorts the short segments of `", stringify!($key), "` keys.")]
             ///
             /// # Safety
-            /// - Launch: 1-D, a block of [`SHORT_BLOCK`] threads for each [`WINDOW`] items, with dynamic shared memory
+            /// - Launch: 1-D, one block of [`SHORT_BLOCK`] threads per [`WINDOW`] items, with the dynamic shared memory
             ///   for the key.
-            /// - `begins`: `words` words, as [`segmented_sort_find`](super::segmented_sort_find) left them.
-            /// - `keys`: valid for as many reads as there are bits, but for the last one, not written while the kernel
-            ///   runs; `out_keys`: for as many writes, overlaps nothing else, and nothing else accesses short segments
+            /// - `begins`: `words` words, the output of [`segmented_sort_find`](super::segmented_sort_find).
+            /// - `keys`: valid for one read per bit except the last, not written while the kernel runs; `out_keys`:
+            ///   valid for the same number of writes, overlaps nothing else, and nothing else accesses short segments
             ///   there. `values`, `out_values` likewise, if the kernel has payloads.
             /// - `begin + bits` is at most the key's width, and `passes` at least `bits / 8`.
             #[launch_bounds(512, $blocks)]

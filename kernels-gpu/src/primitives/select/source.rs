@@ -5,18 +5,18 @@ use warpset_simt::{Global, warp};
 use super::Item;
 use crate::primitives::predicate::Predicate;
 
-/// Where items come from.
+/// Source of the items.
 pub(super) trait Input<T>: Copy {
-    /// Item `i`.
+    /// Reads item `i`.
     ///
     /// # Safety
-    /// It is there.
+    /// `i` is below the number of items.
     unsafe fn item(self, i: usize) -> T;
-    /// Items `i` to `i + 3`.
+    /// Reads items `i` to `i + 3`.
     ///
     /// # Safety
-    /// - They are there.
-    /// - In memory the address of the first is a multiple of 16.
+    /// - They are below the number of items.
+    /// - If they are in memory, the address of the first is a multiple of 16.
     unsafe fn four(self, i: usize) -> [T; 4];
 }
 
@@ -35,7 +35,7 @@ impl<T: Item> Input<T> for Global<T> {
     }
 }
 
-/// The places of items, instead of items.
+/// Places of items, in place of items.
 #[derive(Clone, Copy)]
 pub(super) struct Places;
 
@@ -51,18 +51,18 @@ impl Input<u64> for Places {
     }
 }
 
-/// What decides which items are kept.
+/// Decision which items are kept.
 pub(super) trait Source<T: Item>: Copy {
-    /// Whether item `i` is.
+    /// Whether item `i` is kept.
     ///
     /// # Safety
     /// `i` is below the number of items.
     unsafe fn keeps<I: Input<T>>(self, items: I, i: usize, item: T) -> bool;
 
-    /// Whether items `i` to `i + 3`, a multiple of 4, are: the four lowest bits.
+    /// Tests items `i` to `i + 3`, where `i` is a multiple of 4: the four lowest bits are set for kept ones.
     ///
     /// # Safety
-    /// They are below the number of items, and all lanes of the warp come here together, with neighbouring ones.
+    /// They are below the number of items, and all lanes of the warp call this together, with consecutive groups.
     #[inline(always)]
     #[track_caller]
     unsafe fn keeps_four<I: Input<T>>(self, items: I, i: usize, four: [T; 4]) -> u32 {
@@ -71,7 +71,7 @@ pub(super) trait Source<T: Item>: Copy {
     }
 }
 
-/// Whether items `i` to `i + 3` are kept: the four lowest bits.
+/// Tests items `i` to `i + 3` one by one: the four lowest bits are set for kept ones.
 ///
 /// # Safety
 /// They are below the number of items.
@@ -86,7 +86,7 @@ unsafe fn one_by_one<T: Item, S: Source<T>, I: Input<T>>(source: S, items: I, i:
     bits
 }
 
-/// Items whose bit is set: bit `i % 32` of word `i / 32`.
+/// Items with a set bit: bit `i % 32` of word `i / 32`.
 #[derive(Clone, Copy)]
 pub(super) struct Bitmap(pub(super) Global<u32>);
 
@@ -100,12 +100,12 @@ impl<T: Item> Source<T> for Bitmap {
     #[inline(always)]
     #[track_caller]
     unsafe fn keeps_four<I: Input<T>>(self, _items: I, i: usize, _four: [T; 4]) -> u32 {
-        // SAFETY: there is a bit for each item, and four from a multiple of 4 on are in one word.
+        // SAFETY: there is a bit for each item, and four bits from a multiple of 4 on are in one word.
         unsafe { self.0.read_nc(i / 32) >> (i % 32) & 15 }
     }
 }
 
-/// Items whose flag is not zero.
+/// Items with a flag that is not zero.
 #[derive(Clone, Copy)]
 pub(super) struct Flags {
     pub(super) flags: Global<u8>,
@@ -125,7 +125,7 @@ impl<T: Item> Source<T> for Flags {
         if self.aligned {
             // SAFETY: there is a flag for each item.
             let bytes = unsafe { self.flags.cast::<u32>().read_nc(i / 4) };
-            // The top bit of each byte says whether one of its bits is set; the product brings the four together.
+            // The top bit of each byte tells whether one of its bits is set; the product collects the four.
             let set = ((((bytes & 0x7f7f_7f7f) + 0x7f7f_7f7f) | bytes) >> 7) & 0x0101_0101;
             set.wrapping_mul(1 << 24 | 1 << 17 | 1 << 10 | 1 << 3) >> 24 & 15
         } else {
@@ -135,7 +135,7 @@ impl<T: Item> Source<T> for Flags {
     }
 }
 
-/// Items that a predicate keeps.
+/// Items that satisfy a predicate.
 #[derive(Clone, Copy)]
 pub(super) struct If<P>(pub(super) P);
 
@@ -146,7 +146,7 @@ impl<T: Item, P: Predicate<T>> Source<T> for If<P> {
     }
 }
 
-/// The first of each group of equal neighbours.
+/// First of each group of equal neighbours.
 #[derive(Clone, Copy)]
 pub(super) struct Unique;
 
@@ -154,13 +154,13 @@ impl<T: Item + warpset_simt::ShuffleWord> Source<T> for Unique {
     #[inline(always)]
     #[track_caller]
     unsafe fn keeps<I: Input<T>>(self, items: I, i: usize, item: T) -> bool {
-        // SAFETY: the item before.
+        // SAFETY: `i > 0`, so the previous item exists.
         i == 0 || unsafe { items.item(i - 1) } != item
     }
     #[inline(always)]
     #[track_caller]
     unsafe fn keeps_four<I: Input<T>>(self, items: I, i: usize, four: [T; 4]) -> u32 {
-        // SAFETY: the whole warp comes here; the lane before has the four items before, but for lane 0.
+        // SAFETY: the whole warp calls this; the previous lane has the four previous items, except for lane 0.
         let before = unsafe { warp::shuffle_up(warp::FULL_MASK, four[3], 1) };
         // SAFETY: the contract of this function.
         let differs = if warp::lane_id() == 0 { unsafe { self.keeps(items, i, four[0]) } } else { before != four[0] };

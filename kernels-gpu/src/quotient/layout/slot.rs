@@ -73,7 +73,7 @@ impl Slot for u32 {
     #[cfg(feature = "bodies")]
     #[inline(always)]
     unsafe fn put(self, remainders: &mut Pending, window: Window, at: u32, remainder_bits: u32) {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract is the same.
         unsafe { remainders.field(window, at, remainder_bits, self) }
     }
     #[inline(always)]
@@ -84,7 +84,7 @@ impl Slot for u32 {
     #[inline(always)]
     unsafe fn read_field(words: Global<u64>, at: u32, width: u32) -> u32 {
         let (words, index, shift) = (words.cast::<u32>(), at as usize / 32, at % 32);
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe {
             let mut value = words.read_nc(index) >> shift;
             if shift + width > 32 {
@@ -96,7 +96,7 @@ impl Slot for u32 {
     #[cfg(feature = "bodies")]
     #[inline(always)]
     unsafe fn read4(from: Global<u32>, i: usize) -> [u32; 4] {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract is the same.
         unsafe { from.read4_nc(i) }
     }
 }
@@ -119,7 +119,7 @@ impl Slot for u64 {
     #[cfg(feature = "bodies")]
     #[inline(always)]
     unsafe fn put(self, remainders: &mut Pending, window: Window, at: u32, remainder_bits: u32) {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract is the same.
         unsafe { remainders.wide_field(window, at, remainder_bits, self) }
     }
     #[inline(always)]
@@ -134,7 +134,7 @@ impl Slot for u64 {
     #[cfg(feature = "bodies")]
     #[inline(always)]
     unsafe fn read4(from: Global<u64>, i: usize) -> [u64; 4] {
-        // SAFETY: the caller's promise is the same, for two pairs.
+        // SAFETY: the contract is the same, for two pairs.
         let ([a, b], [c, d]) = unsafe { (from.read2_nc(i), from.read2_nc(i + 2)) };
         [a, b, c, d]
     }

@@ -16,7 +16,7 @@ impl Window {
     #[inline(always)]
     pub unsafe fn or(self, index: u32, bits: u32) {
         if bits != 0 {
-            // SAFETY: the caller's promise.
+            // SAFETY: the contract is the same.
             unsafe { self.0.reduce_or(index, bits) };
         }
     }
@@ -43,7 +43,7 @@ impl Pending {
     #[inline(always)]
     pub unsafe fn add(&mut self, window: Window, index: u32, bits: u32) {
         if index != self.index {
-            // SAFETY: the caller's promise.
+            // SAFETY: the contract is the same.
             unsafe { self.flush(window) };
             *self = Pending { index, bits: 0 };
         }
@@ -58,7 +58,7 @@ impl Pending {
     #[inline(always)]
     pub unsafe fn field(&mut self, window: Window, at: u32, width: u32, value: u32) {
         let (index, shift) = (at / 32, at % 32);
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe {
             self.add(window, index, value << shift);
             if shift + width > 32 {
@@ -74,7 +74,7 @@ impl Pending {
     #[cfg(feature = "bodies")]
     #[inline(always)]
     pub unsafe fn wide_field(&mut self, window: Window, at: u32, width: u32, value: u64) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe {
             self.field(window, at, width.min(32), value as u32);
             if width > 32 {
@@ -90,7 +90,7 @@ impl Pending {
     #[cfg(feature = "bodies")]
     #[inline(always)]
     pub unsafe fn flush(&self, window: Window) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe { window.or(self.index, self.bits) };
     }
 }

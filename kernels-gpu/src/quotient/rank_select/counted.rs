@@ -22,11 +22,11 @@ use crate::quotient::layout::Slot;
 #[cfg(feature = "bodies")]
 use crate::quotient::layout::lay_out;
 use crate::quotient::memory::{Fingerprint, Parameters, ReadOnly};
+use crate::quotient::rank_select::extract_tile::TILE_BLOCKS;
+#[cfg(feature = "bodies")]
+use crate::quotient::rank_select::extract_tile::extract;
 use crate::quotient::rank_select::form::CountedRankSelect;
 use crate::quotient::rank_select::search::Runs;
-use crate::quotient::rank_select::take_apart::TILE_BLOCKS;
-#[cfg(feature = "bodies")]
-use crate::quotient::rank_select::take_apart::extract;
 use crate::{block, look_back};
 
 /// Threads of a block, in all kernels here.
@@ -62,7 +62,7 @@ impl Marks {
     #[inline(always)]
     unsafe fn mark(&mut self, item: u64) {
         if item / 32 != self.index {
-            // SAFETY: the caller's promise.
+            // SAFETY: the contract is the same.
             unsafe { self.flush() };
             self.index = item / 32;
         }
@@ -74,7 +74,7 @@ impl Marks {
     #[inline(always)]
     unsafe fn flush(&mut self) {
         if self.bits != 0 {
-            // SAFETY: the caller's promise.
+            // SAFETY: the contract is the same.
             unsafe { atomic::reduce_or(self.words.at(self.index as usize), self.bits) };
             self.bits = 0;
         }

@@ -68,7 +68,7 @@ impl RankSelectQuery {
     #[inline(always)]
     pub unsafe fn contains(self, words: Global<u64>, key: u64) -> bool {
         let Some(fingerprint) = self.fingerprint(key) else { return false };
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract is the same.
         unsafe { self.contains_fingerprint(words, fingerprint) }
     }
 
@@ -80,7 +80,7 @@ impl RankSelectQuery {
     #[inline(always)]
     pub unsafe fn count(self, words: Global<u64>, key: u64) -> u64 {
         let Some(fingerprint) = self.fingerprint(key) else { return 0 };
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract is the same.
         unsafe { self.count_fingerprint(words, fingerprint) }
     }
 

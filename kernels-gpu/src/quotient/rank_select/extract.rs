@@ -1,5 +1,5 @@
 //! The kernel that takes a rank-and-select quotient filter apart
-//! ([`take_apart`](crate::quotient::rank_select::take_apart)): its fingerprints in ascending order.
+//! ([`extract_tile`](crate::quotient::rank_select::extract_tile)): its fingerprints in ascending order.
 
 use warpset_core::quotient::rank_select::Blocks;
 use warpset_core::quotient::slots::BLOCK_SLOTS;
@@ -7,9 +7,9 @@ use warpset_simt::{Global, GlobalMut};
 
 use crate::quotient::memory::{Parameters, ReadOnly};
 #[cfg(feature = "bodies")]
-use crate::quotient::rank_select::take_apart::extract;
+use crate::quotient::rank_select::extract_tile::extract;
 
-pub use crate::quotient::rank_select::take_apart::{BLOCK, TILE_BLOCKS, look_back_words, shared_bytes};
+pub use crate::quotient::rank_select::extract_tile::{BLOCK, TILE_BLOCKS, look_back_words, shared_bytes};
 
 kernel! {
     /// A filter's fingerprints, ascending, less `dropped` low bits, as `F`.

@@ -132,7 +132,7 @@ impl<const COUNTED: bool> Writer<COUNTED> {
     #[inline(always)]
     unsafe fn occupy(&mut self, quotient: u32) {
         let index = self.block(quotient) + 2 * OCCUPIEDS as u32 + quotient % 64 / 32;
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe { self.occupieds.add(self.window, index, 1 << (quotient % 32)) };
     }
 
@@ -143,7 +143,7 @@ impl<const COUNTED: bool> Writer<COUNTED> {
     #[inline(always)]
     unsafe fn end_run(&mut self, slot: u32) {
         let index = self.block(slot) + 2 * RUNENDS as u32 + slot % 64 / 32;
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe { self.runends.add(self.window, index, 1 << (slot % 32)) };
     }
 
@@ -154,7 +154,7 @@ impl<const COUNTED: bool> Writer<COUNTED> {
     #[inline(always)]
     unsafe fn set_offset(&self, first: u32, offset: u64) {
         let index = self.block(first) + 2 * OFFSET as u32;
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe {
             self.window.or(index, offset as u32);
             self.window.or(index + 1, (offset >> 32) as u32);
@@ -169,11 +169,11 @@ impl<const COUNTED: bool> Writer<COUNTED> {
     unsafe fn put<F: Slot>(&mut self, slot: u32, remainder: F, is_digit: bool) {
         if COUNTED && is_digit {
             let index = self.block(slot) + 2 * DIGITS as u32 + slot % 64 / 32;
-            // SAFETY: the caller's promise.
+            // SAFETY: the contract is the same.
             unsafe { self.digits.add(self.window, index, 1 << (slot % 32)) };
         }
         let at = 32 * (self.block(slot) + 2 * Self::REMAINDERS) + slot % 64 * self.remainder_bits;
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe { remainder.put(&mut self.remainders, self.window, at, self.remainder_bits) };
     }
 
@@ -183,7 +183,7 @@ impl<const COUNTED: bool> Writer<COUNTED> {
     /// The contract of [`occupy`](Self::occupy).
     #[inline(always)]
     unsafe fn finish(self) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe {
             self.occupieds.flush(self.window);
             self.runends.flush(self.window);
@@ -212,7 +212,7 @@ impl<const COUNTED: bool> Form for Slots<COUNTED> {
     ) {
         let split = parameters.split();
         let remainder_bits = split.remainder_bits;
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract is the same.
         let far = unsafe { Target::<COUNTED>::new(words, remainder_bits, slots) };
         let mut target = Writer::<COUNTED>::new(window, remainder_bits);
         // Before the tile's first slot there are quotients, run ends and blocks, but no slots of items. They are
@@ -268,7 +268,7 @@ impl<const COUNTED: bool> Form for Slots<COUNTED> {
     #[inline(always)]
     unsafe fn add<F: Slot>(items: &Items<F>, parameters: Parameters, slots: u64, free: F, words: GlobalMut<u64>) {
         let split = parameters.split();
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract is the same.
         let target = unsafe { Target::<COUNTED>::new(words, split.remainder_bits, slots) };
         let mut free = free.bits();
         let mut last = items.before.quotient(split.remainder_bits).bits();
@@ -301,7 +301,7 @@ impl<const COUNTED: bool> Form for Slots<COUNTED> {
         is_last: bool,
         words: GlobalMut<u64>,
     ) {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract is the same.
         let target = unsafe { Target::<COUNTED>::new(words, parameters.split().remainder_bits, slots) };
         let t = thread::thread_idx_x() as u64;
         if is_last && t == 0 {

@@ -25,7 +25,7 @@ pub fn ends_below(runends: u64, offset: u64) -> u32 {
 /// Both have been written, and nothing writes them at the same time.
 #[inline(always)]
 pub unsafe fn ones_before(words: Shared<u32>, before: Shared<u32>, part: u32) -> u32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: the contract is the same.
     unsafe {
         let mut ones = before.get(part / 2);
         if part % 2 != 0 {
@@ -53,7 +53,7 @@ pub unsafe fn list_quotients<F: Fingerprint>(
     let lane = warp::lane_id();
     let mut part = from;
     while part < to {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe {
             let place = first + ones_before(occupieds, before, part);
             if occupieds.get(part) >> lane & 1 != 0 && place < room {

@@ -39,7 +39,7 @@ impl Form for Standard {
         window: Shared<u32>,
         words: GlobalMut<u64>,
     ) {
-        // SAFETY: the caller's promise is the same; the container is the same for all threads.
+        // SAFETY: the contract is the same; the container is the same for all threads.
         unsafe {
             match parameters.container() {
                 Container::Bytes => compose::<F, false>(items, parameters, base, free, part, window, words),

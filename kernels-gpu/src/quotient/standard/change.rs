@@ -39,7 +39,7 @@ pub unsafe fn change<const REMOVES: bool>(
     fingerprint: u64,
     changed: GlobalMut<u64>,
 ) -> bool {
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the contract is the same.
     let outcome = unsafe {
         with_slots(
             words,
@@ -50,7 +50,7 @@ pub unsafe fn change<const REMOVES: bool>(
         )
     };
     if outcome == Inserted::NoSlot {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe { atomic::reduce_add(changed.at(1), 1) };
     }
     outcome == Inserted::Stored
@@ -95,7 +95,7 @@ pub unsafe fn put_left(n: usize, left: GlobalMut<u32>, is_left: bool) {
 pub unsafe fn put_changed(changed: GlobalMut<u64>, done: bool) {
     let count = thread::sync_threads_count(done);
     if thread::thread_idx_x() == 0 && count != 0 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe { atomic::reduce_add(changed, count as u64) };
     }
 }

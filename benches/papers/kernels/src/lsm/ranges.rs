@@ -159,7 +159,7 @@ kernel! {
         out_keys: GlobalMut<K>, segments: GlobalMut<u64>,
     ) for [u32 => published_store_keys_u32, u64 => published_store_keys_u64] {
         let storage = Storage { counter: Counter { batch, batches }, lower, offsets, n, segments };
-        // SAFETY: the caller keeps the contract; a candidate lies in its level and has a place of its own.
+        // SAFETY: the contract is the same; a candidate lies in its level and has a place of its own.
         unsafe { store(storage, |from, to| out_keys.write(to, keys.read_nc(from))) };
     }
 
@@ -194,7 +194,7 @@ kernel! {
     /// As [`published_mark_valid`], without `marked`.
     pub unsafe fn published_final_count<K>(keys: Global<K>, segments: Global<u64>, n: usize, counts: GlobalMut<u64>)
     for [u32 => published_final_count_u32, u64 => published_final_count_u64] {
-        // SAFETY: the caller keeps the contract.
+        // SAFETY: the contract is the same.
         unsafe { validate(keys, segments, n, counts, |_, _, _| {}) };
     }
 
@@ -209,7 +209,7 @@ kernel! {
     pub unsafe fn published_mark_valid<K>(
         keys: Global<K>, segments: Global<u64>, n: usize, counts: GlobalMut<u64>, marked: GlobalMut<K>,
     ) for [u32 => published_mark_valid_u32, u64 => published_mark_valid_u64] {
-        // SAFETY: the caller keeps the contract; `validate` tells of places within segments, of each once.
+        // SAFETY: the contract is the same; `validate` tells of places within segments, of each once.
         unsafe {
             validate(keys, segments, n, counts, |i, variable, is_valid| {
                 marked.write(i, K::pack(variable.original(), is_valid));
@@ -232,7 +232,7 @@ kernel! {
         (u32, u32) => published_compact_u32_u32, (u32, u64) => published_compact_u32_u64,
         (u64, u32) => published_compact_u64_u32, (u64, u64) => published_compact_u64_u64
     ] {
-        // SAFETY: the caller keeps the contract.
+        // SAFETY: the contract is the same.
         unsafe { compact(marked, values, segments, offsets, n, out_keys, out_values) };
     }
 }

@@ -71,7 +71,7 @@ kernel! {
 #[inline(always)]
 unsafe fn label(flags: Global<u64>, labels: Global<u32>, quotient: u64) -> u32 {
     let block = (quotient / 64) as usize;
-    // SAFETY: the caller's promise.
+    // SAFETY: the contract is the same.
     unsafe { labels.read_nc(block) + (flags.read_nc(block) & (!0 >> (63 - quotient % 64))).count_ones() }
 }
 

@@ -1,8 +1,8 @@
 //! Insertion into blocks, and removal from them.
 //!
 //! Source: algorithm 9 (`INSERTINTOREGIONS`) and section V-B. Items move by whole words. What a change writes lies
-//! between the fingerprint's place and the first empty slot, but for the bit of its quotient; offsets that change are
-//! those of the blocks that begin there. So changes in different superclusters touch different bits.
+//! between the fingerprint's place and the first empty slot, except for the bit of its quotient; offsets that change
+//! are those of the blocks that begin there. So changes in different superclusters touch different bits.
 
 use super::{Blocks, DIGITS, OCCUPIEDS, OFFSET, RUNENDS};
 use crate::bits::{ReadWords, Select, WriteWords, lowest, range, write_field};

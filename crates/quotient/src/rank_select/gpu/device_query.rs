@@ -1,4 +1,4 @@
-//! What kernels of others need to ask a filter.
+//! Queries for kernels of other crates.
 
 pub use warpset_kernels::quotient::rank_select::device_query::RankSelectQuery;
 
@@ -6,7 +6,7 @@ use crate::RankSelect;
 use crate::gpu::QuotientFilter;
 
 impl QuotientFilter<RankSelect> {
-    /// What a kernel asks this filter with, beside its [`words`](QuotientFilter::words): see
+    /// Returns the query that a kernel asks this filter with, beside its [`words`](QuotientFilter::words): see
     /// [`warpset_kernels::quotient::rank_select::device_query`], and the chapter on kernels of your own in the project's
     /// documentation.
     pub fn query(&self) -> RankSelectQuery {

@@ -46,7 +46,7 @@ impl<const PACKED: bool> Writer<PACKED> {
     pub(super) unsafe fn occupy(&mut self, quotient: u32) {
         let at =
             if PACKED { 32 * (quotient / 64 * self.block_words) + quotient % 64 } else { quotient * self.slot_bits };
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe { self.occupieds.add(self.window, at / 32, 1 << (at % 32)) };
     }
 
@@ -56,7 +56,7 @@ impl<const PACKED: bool> Writer<PACKED> {
     /// The contract of [`occupy`](Self::occupy).
     #[inline(always)]
     pub(super) unsafe fn item<F: Slot>(&mut self, slot: u32, is_shifted: bool, follows: bool, remainder: F) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe {
             if !PACKED {
                 let metadata = (is_shifted as u64) << 2 | (follows as u64) << 1;
@@ -81,7 +81,7 @@ impl<const PACKED: bool> Writer<PACKED> {
     /// The contract of [`occupy`](Self::occupy).
     #[inline(always)]
     unsafe fn flush_metadata(&mut self) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe {
             self.continuations.flush(self.window);
             self.window.or(self.continuations.index + 2, self.shifteds);
@@ -95,7 +95,7 @@ impl<const PACKED: bool> Writer<PACKED> {
     /// The contract of [`occupy`](Self::occupy).
     #[inline(always)]
     pub(super) unsafe fn finish(mut self) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe {
             self.flush_metadata();
             self.occupieds.flush(self.window);

@@ -52,7 +52,7 @@ impl<F: Near> Theirs<F> {
     /// The batch is readable up to the end.
     #[inline(always)]
     unsafe fn get(&self) -> F {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         if self.next < self.end { unsafe { self.batch.read_nc(self.next as usize) }.minus(self.base) } else { F::END }
     }
 }
@@ -73,7 +73,7 @@ unsafe fn combine<F: Near, const PACKED: bool, const REMOVES: bool>(
     mut put: impl FnMut(u32, F, bool),
 ) {
     let bits = ours.remainder_bits;
-    // SAFETY: ours advances only before its end; the rest is the caller's promise.
+    // SAFETY: ours advances only before its end; the rest is the contract of this function.
     unsafe {
         let mut first: F = ours.get();
         let mut second = theirs.get();
@@ -118,7 +118,7 @@ unsafe fn fill<F: Near, const PACKED: bool, const REMOVES: bool>(
     by_runs: bool,
 ) -> (u32, u32) {
     let (mut free, mut count) = (0u32, 0u32);
-    // SAFETY: the caller's promise.
+    // SAFETY: the contract is the same.
     unsafe {
         if !by_runs {
             combine::<F, PACKED, REMOVES>(&mut ours, &mut theirs, None, keep, |quotient, _, _| {

@@ -44,7 +44,7 @@ macro_rules! near {
             }
             #[inline(always)]
             unsafe fn field(words: Global<u32>, index: u32, at: u32, width: u32) -> $word {
-                // SAFETY: the caller's promise.
+                // SAFETY: the contract is the same.
                 unsafe {
                     let mut value = (words.read_nc(index as usize) >> at) as $word;
                     if at + width > 32 {
@@ -137,7 +137,7 @@ impl<const PACKED: bool> Ours<PACKED> {
     #[inline(always)]
     unsafe fn continuations(&self) -> u64 {
         let index = self.at / 64 * (self.remainder_bits + 3) + 1;
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe { self.words.read_nc(index as usize) }
     }
 
@@ -237,7 +237,7 @@ impl<const PACKED: bool> Ours<PACKED> {
     #[inline(always)]
     unsafe fn is_continuation_in_bytes(&self) -> bool {
         let (index, shift) = place_of_bytes(self.at, bytes_of_slot(self.remainder_bits));
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe { self.words.cast::<u32>().read_nc(index as usize) >> (shift + 1) & 1 != 0 }
     }
 }

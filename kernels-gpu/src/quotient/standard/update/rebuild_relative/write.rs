@@ -44,7 +44,7 @@ impl<const PACKED: bool> Writer<PACKED> {
     #[inline(always)]
     unsafe fn or(&self, index: u32, bits: u64) {
         if bits != 0 {
-            // SAFETY: the caller's promise.
+            // SAFETY: the contract is the same.
             unsafe { atomic::reduce_or(self.words.at(index as usize), bits) };
         }
     }
@@ -54,7 +54,7 @@ impl<const PACKED: bool> Writer<PACKED> {
     #[inline(always)]
     unsafe fn flush_metadata(&mut self) {
         let first = self.block * (self.remainder_bits + 3);
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe {
             self.or(first + 1, self.continuations);
             self.or(first + 2, self.shifteds);
@@ -69,13 +69,13 @@ impl<const PACKED: bool> Writer<PACKED> {
     #[inline(always)]
     unsafe fn field(&mut self, index: u32, shift: u32, width: u32, value: u64) {
         if index != self.index {
-            // SAFETY: the caller's promise.
+            // SAFETY: the contract is the same.
             unsafe { self.or(self.index, self.items) };
             (self.index, self.items) = (index, 0);
         }
         self.items |= value << shift;
         if shift + width > 64 {
-            // SAFETY: the caller's promise.
+            // SAFETY: the contract is the same.
             unsafe { self.or(index, self.items) };
             (self.index, self.items) = (index + 1, value >> (64 - shift));
         }
@@ -93,7 +93,7 @@ impl<const PACKED: bool> Writer<PACKED> {
         }
         let (index, shift) = place_of_bytes(quotient, bytes_of_slot(self.remainder_bits));
         if index / 2 != self.occupied_index {
-            // SAFETY: the caller's promise.
+            // SAFETY: the contract is the same.
             unsafe { self.or(self.occupied_index, self.occupied) };
             (self.occupied_index, self.occupied) = (index / 2, 0);
         }
@@ -107,7 +107,7 @@ impl<const PACKED: bool> Writer<PACKED> {
     #[inline(always)]
     pub(super) unsafe fn put(&mut self, slot: u32, is_shifted: bool, follows: bool, remainder: u64) {
         let bits = self.remainder_bits;
-        // SAFETY: the caller's promise, for this slot and those before.
+        // SAFETY: the contract of this function, for this slot and those before.
         unsafe {
             if !PACKED {
                 let bytes = bytes_of_slot(bits);
@@ -133,7 +133,7 @@ impl<const PACKED: bool> Writer<PACKED> {
     /// The contract of [`or`](Self::or).
     #[inline(always)]
     pub(super) unsafe fn finish(mut self) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe {
             if PACKED {
                 self.flush_metadata();
