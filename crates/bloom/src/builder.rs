@@ -4,7 +4,7 @@ use warpset_core::bloom::blocked;
 
 use crate::{AskedSize, BlockedLayout, Error, Layout, PhysicalType, SplitBlockLayout, rates};
 
-/// The rate unless the user asks for another.
+/// The default rate.
 pub const DEFAULT_FPR: f64 = 0.01;
 
 /// Means below this many keys per block are called out of reach.
@@ -257,8 +257,8 @@ impl BlockedBuilder {
         })
     }
 
-    /// Returns the shape with the best number of bits per key. `score` is to be large; `slack` is what evenness may
-    /// cost.
+    /// Returns the shape with the best number of bits per key. `score` is to be maximised; `slack` is the permitted
+    /// loss for an even shape.
     fn best_shape(&self, slack: f64, score: impl Fn(blocked::BlockShape) -> f64) -> Result<blocked::BlockShape, Error> {
         let mut best: Option<(blocked::BlockShape, f64)> = None;
         let mut best_even = best;
@@ -275,7 +275,7 @@ impl BlockedBuilder {
                 worse = 0;
             } else {
                 worse += 1;
-                // The score has one hill, up to ripples where the bits per key pass a power of two.
+                // The score has one maximum, up to ripples at bits per key that pass a power of two.
                 if worse > 4 && hashes >= shape.words() {
                     break;
                 }

@@ -19,7 +19,7 @@ pub use shared::SharedBloom;
 /// Buckets that one task counts the bits of.
 const BUCKETS: usize = 64;
 
-/// A Bloom filter in host memory; its layout `L` says which one.
+/// A Bloom filter in host memory, of the kind that its layout `L` selects.
 ///
 /// Use it by its names [`SplitBlockBloom`], [`BlockedBloom`] and [`RaoBloom`]. Filters are `Send` and `Sync`; queries
 /// take `&self` and insertions `&mut self`, so that no query can see half of an insertion; threads that insert at the
@@ -167,9 +167,9 @@ impl<L: Layout> Bloom<L> {
 
     /// Keeps the bits that are set in `other` too, a filter with the same parameters.
     ///
-    /// All keys of both inputs remain, except that Rao's filter with two choices may lose one that went to different
-    /// buckets: it refuses. Others may remain too: the rate of false positives is higher than that of a filter of the
-    /// common keys alone.
+    /// All keys of both inputs remain, except that Rao's filter with two choices may lose a key that went to different
+    /// buckets: it refuses. Other keys may remain too: the rate of false positives is higher than that of a filter of
+    /// the common keys alone.
     ///
     /// # Errors
     /// [`Error::Incompatible`] names the first parameter that differs; [`Error::NoIntersection`].
@@ -227,10 +227,10 @@ impl<L: Layout> Bloom<L> {
         Ok(())
     }
 
-    /// Halves the filter as often as its number of blocks is even and [`Bloom::fpr`] stays at or below `fpr`;
-    /// says how often.
+    /// Halves the filter while its number of blocks is even and [`Bloom::fpr`] stays at or below `fpr`; returns the
+    /// number of halvings.
     ///
-    /// For filters that were sized for more keys than came.
+    /// For filters sized for more keys than were inserted.
     ///
     /// # Errors
     /// [`Error::InvalidFpr`], [`Error::OutOfMemory`].

@@ -39,7 +39,7 @@ pub trait BloomFilter: TestAndInsert<Error = Error> + Sized {
     /// # Errors
     /// [`Error::CannotFold`], [`Error::OutOfMemory`], and the errors of the backend.
     fn fold(&mut self, factor: u64) -> Result<(), Error>;
-    /// Halves the filter as often as its rate stays at or below `fpr`; says how often.
+    /// Halves the filter while its rate stays at or below `fpr`; returns the number of halvings.
     ///
     /// # Errors
     /// [`Error::InvalidFpr`], [`Error::OutOfMemory`], and the errors of the backend.

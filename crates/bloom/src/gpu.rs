@@ -1,6 +1,6 @@
 //! Filters in device memory: the same bits as [`cpu`], built and queried by kernels.
 //!
-//! Every operation comes in three forms.
+//! Every operation has three forms.
 //! - `_bulk` takes host slices and waits. It takes keys of any type (keys that are no integers are hashed on the host)
 //!   and stages them through pinned memory in chunks: inputs larger than device memory work, and one chunk is copied
 //!   while the kernels work on another.

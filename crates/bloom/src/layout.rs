@@ -96,7 +96,7 @@ pub(crate) mod engine {
         }
         /// Returns the hash in a probe, by which bulk `test_and_insert` tells keys apart.
         fn hash_of(probe: &Self::Probe) -> u64;
-        /// Asks for the cache lines of a probe.
+        /// Prefetches the cache lines of a probe.
         fn prefetch(&self, words: &[Self::Word], probe: &Self::Probe);
         /// Prefetches the words of up to [`BATCH`] probes.
         fn prefetch_batch(&self, words: &[Self::Word], probes: &[Self::Probe]) {
@@ -157,7 +157,7 @@ pub(crate) mod engine {
     }
 }
 
-/// Asks for the cache line that holds `words[index]`.
+/// Prefetches the cache line of `words[index]`.
 #[inline(always)]
 pub(crate) fn prefetch<W>(words: &[W], index: usize) {
     #[cfg(target_arch = "x86_64")]

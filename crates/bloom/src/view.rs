@@ -80,7 +80,7 @@ impl<'a, L: Layout> View<'a, L> {
 
     /// Answers 64 keys at a time: `answer(i, bits, probes)` has the answers for keys `64 i` and up, and their probes.
     ///
-    /// A batch is hashed and its cache lines asked for while the batch before it is tested.
+    /// Hashes a batch and prefetches its cache lines while the batch before it is tested.
     pub(crate) fn answer<K: Key>(&self, keys: &[K], mut answer: impl FnMut(usize, u64, &[L::Probe])) {
         let prefetch = size_of_val(self.words) > PREFETCH_BYTES;
         let mut probes = [[L::Probe::default(); BATCH]; 2];

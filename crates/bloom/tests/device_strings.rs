@@ -1,6 +1,6 @@
 //! Byte strings in device memory: hashed there, with the bits and answers that the same strings have on the host.
 //!
-//! Runs on the emulator, and on a CUDA device too where the feature `cuda` is on and a device answers.
+//! Runs on the emulator, and with the feature `cuda` also on a CUDA device if one is present.
 
 #![cfg(feature = "gpu")]
 

@@ -1,7 +1,7 @@
 //! Filters on a device against the same filters on the host: equal bytes, equal answers.
 //!
-//! Runs on the emulator, and on a CUDA device too where the feature `cuda` is on and a device answers; with
-//! `WARPSET_REQUIRE_CUDA=1` it must.
+//! Runs on the emulator, and with the feature `cuda` also on a CUDA device if one is present; `WARPSET_REQUIRE_CUDA=1`
+//! requires one.
 
 #![cfg(feature = "gpu")]
 
@@ -353,7 +353,7 @@ fn running_out_of_device_memory_changes_nothing() {
     assert!(filter.to_host().unwrap().contains_bulk(&many).unwrap().into_iter().all(|yes| yes));
 }
 
-/// Bytes that panic when they are asked for.
+/// Bytes that panic when read.
 struct Trap(Option<u64>);
 
 impl AsRef<[u8]> for Trap {

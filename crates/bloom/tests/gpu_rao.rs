@@ -1,7 +1,7 @@
 //! Rao's filter on a device against the same filter on the host: equal bytes, equal answers, equal overflows.
 //!
-//! Runs on the emulator, and on a CUDA device too where the feature `cuda` is on and a device answers; with
-//! `WARPSET_REQUIRE_CUDA=1` it must.
+//! Runs on the emulator, and with the feature `cuda` also on a CUDA device if one is present; `WARPSET_REQUIRE_CUDA=1`
+//! requires one.
 
 #![cfg(feature = "gpu")]
 
@@ -181,7 +181,7 @@ fn raos_filter_on_a_stream_agrees_with_the_host() {
 
 #[test]
 fn raos_filter_has_few_and_many_buckets_and_tiles_of_several_keys() {
-    // Buckets are counted in shared memory where they are few and keys many: on the emulator's one multiprocessor a
+    // With few buckets and many keys, buckets are counted in shared memory: on the emulator's one multiprocessor a
     // thread takes two keys from 2,049 on.
     for device in devices(15) {
         for (buckets, n) in [(3u64, 9000u64), (300, 9000), (1, 1), (3, 0)] {

@@ -80,8 +80,8 @@ pub fn word_of<K: Key + ?Sized>(key: &K) -> u64 {
     key.word().unwrap_or_else(|| key.xxh64())
 }
 
-/// Runs attempts until one succeeds. `attempt` builds under a layout; `without_repetitions` removes equal keys and says
-/// how many are left.
+/// Runs attempts until one succeeds. `attempt` builds under a layout; `without_repetitions` removes equal keys and
+/// returns the number of the others.
 pub(crate) fn attempts<F: Width, T>(
     settings: &Settings,
     mut keys: u64,

@@ -52,7 +52,7 @@ impl DeviceWidth for u32 {}
 
 /// Form of host keys on their way to a device: integers unchanged, other keys by XXH64.
 const HASHING: Hashing = Hashing::word();
-/// Hashes that are asked at a time to measure a rate.
+/// Hashes per lookup when a rate is measured.
 const SAMPLES: u64 = 1 << 22;
 
 /// [`crate::BinaryFuse`] in device memory.

@@ -220,8 +220,8 @@ impl Layout {
     }
 }
 
-/// Returns the published graph of that many keys. Where the number of keys is just above one at which segments double,
-/// a graph rarely peels; so every fourth attempt takes segments of half the length in the same array, as `xorf` does.
+/// Returns the published graph of that many keys. A graph rarely peels if the number of keys is just above one at which
+/// segments double; so every fourth attempt takes segments of half the length in the same array, as `xorf` does.
 fn one_graph(arity: Arity, keys: u64, attempt: u32) -> Result<Graph, Error> {
     let count = keys as f64;
     let slots = if keys == 1 { 0 } else { (count * arity.slots_per_key(count)).round() as u64 };

@@ -112,7 +112,7 @@ impl<'a, F: Width> Lookup<'a, F> {
     }
 }
 
-/// Asks for the cache line of a slot.
+/// Prefetches the cache line of a slot.
 #[inline(always)]
 pub(crate) fn prefetch<T>(slots: &[T], at: usize) {
     #[cfg(target_arch = "x86_64")]

@@ -48,7 +48,7 @@ pub const fn shared_bytes(stretch: usize) -> u32 {
 pub struct Parts {
     /// There are `1 << bits` parts; 0 marks a batch that is not divided.
     pub bits: u32,
-    /// The keys that a part has room for, at most [`MAX_CAPACITY`].
+    /// Most keys of a part, at most [`MAX_CAPACITY`].
     pub capacity: u32,
 }
 

@@ -5,9 +5,9 @@
 //! bytes each a wider one: beyond the L2 cache of an H200, 64 bytes read by four lanes cost what 32 bytes read by one
 //! thread do, while one thread reading 64 bytes halves the rate.
 //!
-//! Common shapes have kernels of their own here, in which everything is a constant; all others share those of their
-//! block size and number of sectors, in which only the number of bits per key is not (see
-//! [`sectors`](crate::bloom::sectors); they are modules of their own). Test-and-insert, which its claim table binds,
+//! Common shapes have kernels of their own here, in which everything is a constant. All others share those of their
+//! block size and number of sectors, in which only the number of bits per key is a variable (see
+//! [`sectors`](crate::bloom::sectors); they are modules of their own). Test-and-insert, which its claim table bounds,
 //! takes any shape.
 
 use crate::batch::keys::KeyKind;

@@ -142,7 +142,7 @@ impl BlockedQuery {
     }
 }
 
-/// Whether a blocked filter contains a hash, bit by bit; for any shape, and lanes that come alone.
+/// Whether a blocked filter contains a hash, bit by bit; for any shape, and for single lanes.
 ///
 /// # Safety
 /// `words` holds `blocks > 0` blocks of `shape`, not written while the kernel runs.

@@ -39,8 +39,8 @@ const OWN: u32 = 8;
 const SCANNING: u32 = (1 << MAX_BITS) / OWN;
 /// Parts in which a thread reserves room.
 const RESERVED: u32 = (1u32 << MAX_BITS).div_ceil(BLOCK);
-/// A tile asks what earlier tiles have shown if this many of its threads have a key that comes twice in it: of 2^24
-/// keys that come four times each, tiles have six such keys.
+/// A tile reads the hashes of earlier tiles if at least this many of its threads have a key that occurs twice in it: of
+/// 2^24 keys that occur four times each, tiles have six such keys.
 const MANY: u32 = 8;
 /// Places of the table that finds equal keys of a tile.
 const PLACES: u32 = TILE as u32;
@@ -167,7 +167,7 @@ kernel! {
             }
             let some = thread::sync_threads_count(absent != 0) != 0;
 
-            // Their hashes. In the table of equal keys the first to come takes the place of its hash.
+            // Their hashes. In the table of equal keys the first arrival takes the place of its hash.
             let mut j = 0;
             while j < items && absent >> j != 0 {
                 let hashes = keys.hashes(first + j * BLOCK as usize);
@@ -182,7 +182,7 @@ kernel! {
             }
             thread::sync_threads();
 
-            // Among keys equal to the one in their place the smallest number gets it.
+            // Among keys equal to the one in their place the smallest number wins it.
             let (mut equal, mut smaller, mut twice) = (0u32, 0u32, false);
             let mut j = 0;
             while j < items && absent >> j != 0 {

@@ -2,9 +2,9 @@
 //!
 //! Source: Venkatesh Rao, "Implementation of the Bloom Filter on GPU using CUDA", 2010, sections 4.3 to 4.5. A batch of
 //! keys is assigned to buckets, grouped by bucket, built by one thread block per bucket in shared memory, and merged
-//! into global memory by OR. Departures: assignment and grouping, the paper's preprocessing on the host, happen here
-//! too; the grouped hashes lie in global memory (the paper's 64 KiB of constant memory hold few). Where the buckets are
-//! few, keys are counted in shared memory first: all atomics of a batch would meet in the same few words otherwise.
+//! into global memory by OR. Departures: assignment and grouping, the paper's preprocessing on the host, run here too;
+//! the grouped hashes lie in global memory (the paper's 64 KiB of constant memory hold few). With few buckets, keys are
+//! counted in shared memory first: otherwise all atomics of a batch would meet in the same few words.
 
 use crate::batch::keys::KeyKind;
 #[cfg(feature = "bodies")]

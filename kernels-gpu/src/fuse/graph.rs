@@ -25,8 +25,8 @@ fn place_in_grid() -> (usize, usize) {
 /// Appends a slot to the list if it is this lane's turn.
 ///
 /// # Safety
-/// - All lanes of the warp come here together.
-/// - `cursor`: where the next slot goes, accessed by atomics alone while the kernel runs; `free`: valid for it.
+/// - All lanes of the warp call this together.
+/// - `cursor`: the place of the next slot, accessed by atomics alone while the kernel runs; `free`: valid for it.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
@@ -101,7 +101,7 @@ impl Peeled {
     ///
     /// # Safety
     /// - As for [`append`].
-    /// - Each slot that took a key of this round comes once.
+    /// - Each slot that took a key of this round occurs once.
     #[inline(always)]
     unsafe fn remove<const ARITY: usize>(self, slot: u32, cursor: GlobalMut<u32>, free: GlobalMut<u32>) {
         // SAFETY: this function's contract; the key's number and slots are in range.
@@ -126,8 +126,8 @@ impl Peeled {
     /// Writes the fingerprint of the key that `slot` took.
     ///
     /// # Safety
-    /// The slots of keys that were taken in later rounds have theirs, and those of no key are zero; the slot is this
-    /// thread's.
+    /// - Slots of keys taken in later rounds have their fingerprints, and slots of no key are zero; the slot is this
+    ///   thread's.
     #[inline(always)]
     unsafe fn assign<const ARITY: usize, F: Slot>(self, slot: u32, out: GlobalMut<F>) {
         // SAFETY: as the caller says.
@@ -196,7 +196,7 @@ kernel! {
     /// # Safety
     /// - Launch: 1-D, one thread per slot, [`BLOCK`] threads per block.
     /// - `cells`: `slots` words, not written while the kernel runs.
-    /// - `free`: a place per slot; `end`: where the next one goes, 0 before; used by this launch alone.
+    /// - `free`: a place per slot; `end`: the place of the next one, 0 before; used by this launch alone.
     pub unsafe fn fuse_graph_free(cells: Global<u64>, slots: usize, free: GlobalMut<u32>, end: GlobalMut<u32>) {
         let (i, _) = place_in_grid();
         // SAFETY: `i < slots` where it is read; whole warps reach `append`.
@@ -241,8 +241,8 @@ kernel! {
 }
 
 kernel! {
-    /// Removes keys, the second half of a round: keys that were taken leave their other slots, and slots that became
-    /// free are listed.
+    /// Removes keys, the second half of a round: taken keys leave their other slots, and slots that became free are
+    /// listed.
     ///
     /// # Safety
     /// As for [`fuse_graph_take`], which has run for this round, but for cells, which are accessed by this launch
@@ -293,7 +293,7 @@ kernel! {
 }
 
 kernel! {
-    /// Writes the fingerprints, of type `F`, of the keys that were taken in a round.
+    /// Writes the fingerprints, of type `F`, of the keys taken in a round.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads; `arity` 3 or 4.

@@ -49,7 +49,7 @@ kernel! {
 }
 
 kernel! {
-    /// Finds where the hashes of each shard begin: `begins[s]` becomes the number of hashes of shards before `s`.
+    /// Finds the first hash of each shard: `begins[s]` becomes the number of hashes of shards before `s`.
     ///
     /// # Safety
     /// - Launch: 1-D, one thread for each of `shards + 1` numbers, [`BLOCK`] threads per block.

@@ -27,7 +27,7 @@ unsafe fn is_at<const ARITY: usize, F: Slot>(slots: Global<F>, first: usize, gra
 }
 
 kernel! {
-    /// Asks a filter with fingerprints of type `F` for each key.
+    /// Looks each key up in a filter with fingerprints of type `F`.
     ///
     /// # Safety
     /// - Launch: 1-D, one thread per key, [`BLOCK`] threads per block.

@@ -84,7 +84,7 @@ impl Keys {
 /// Adds all keys to the cells, and lists the slots that have one.
 ///
 /// # Safety
-/// All threads of the block come here together; `memory` is for `slots` slots, which are those of the graph.
+/// - All threads of the block call this together; `memory` is for `slots` slots, the number of the graph's.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn fill<const ARITY: usize>(memory: Memory, slots: u32, graph: Graph, keys: Keys) {

@@ -69,7 +69,7 @@ macro_rules! builds {
         }
 
         impl $filter {
-            /// Returns a filter for `keys` different keys; 1% false positives unless told otherwise.
+            /// Returns a filter for `keys` different keys, by default with 1% false positives.
             pub fn builder(keys: u64) -> $builder {
                 <$builder>::new(keys)
             }

@@ -78,7 +78,7 @@ impl<L: OneBlock> SharedBloom<'_, L> {
         self.set(&self.layout.probe(&key))
     }
 
-    /// Inserts all keys on the calling thread, with the cache lines of the next ones asked for ahead.
+    /// Inserts all keys on the calling thread; prefetches the cache lines of the next ones.
     pub fn insert_bulk<K: Key>(&self, keys: &[K]) {
         let mut probes = [L::Probe::default(); BATCH];
         for keys in keys.chunks(BATCH) {

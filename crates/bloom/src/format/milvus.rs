@@ -93,7 +93,7 @@ impl<'a> View<'a, SplitBlockLayout> {
     /// Returns the filter in Milvus' envelope.
     ///
     /// Build it with [`SplitBlockBuilder::power_of_two`](crate::SplitBlockBuilder::power_of_two) or
-    /// [`SplitBlockLayout::for_milvus`]; integers must hash as eight bytes, which they do unless told otherwise.
+    /// [`SplitBlockLayout::for_milvus`]; integers must hash as eight bytes, the default.
     ///
     /// # Errors
     /// [`Error::Milvus`] for a number of blocks that Milvus refuses, [`Error::ColumnMismatch`] for integers that hash

@@ -21,8 +21,8 @@ use warpset_base::file::{read_exact, read_words};
 use crate::cpu::Bloom;
 use crate::{Error, FileError, Layout, SplitBlockBloom, SplitBlockLayout, View};
 
-/// The physical type of a Parquet column: with it goes which bytes of a value a filter hashes, and so which keys to
-/// use.
+/// The physical type of a Parquet column. It determines the bytes of a value that a filter hashes, and so the type of
+/// keys.
 ///
 /// | column | keys |
 /// | --- | --- |
@@ -143,7 +143,7 @@ impl<R: Read> Thrift<R> {
         Ok(Some((*before, byte & 15)))
     }
 
-    /// Skips a value; in a struct, a boolean has no bytes beside its type.
+    /// Skips a value; in a struct, a boolean has no bytes of its own.
     fn skip(&mut self, kind: u8, in_struct: bool, depth: u32) -> Result<(), Error> {
         if depth > MAX_DEPTH {
             return Err(wrong("the structures of its header nest too deep"));

@@ -14,8 +14,8 @@ use super::Grouping;
 const FEWEST: usize = 1 << 21;
 /// The most keys that a part has on average.
 const KEYS: usize = 4096;
-/// Shared memory that a block asks for at least where the stretch stays in the filter: beside more blocks, those of the
-/// filter that they touch would drive each other out of the L2 cache of an H200.
+/// Least shared memory of a block if the stretch stays in the filter: with more blocks at a time, their stretches would
+/// evict each other from the L2 cache of an H200.
 const LEAST_SHARED_BYTES: u32 = 72 << 10;
 /// The base-two logarithms of keys per hash that is remembered across tiles, and of the most hashes: 8 MiB of the
 /// cache.
@@ -72,7 +72,7 @@ fn parts_of(grouping: Grouping, n: usize) -> Option<Parts> {
     };
     let bits = bits.clamp(1, MAX_BITS);
     let mean = n.div_ceil(1 << bits);
-    // A part overflows this at ten standard deviations where keys differ, at four where each comes 16 times.
+    // With different keys, a part overflows at ten standard deviations; with keys that occur 16 times each, at four.
     let capacity = (mean + mean / 4 + mean / 16).next_multiple_of(32).min(MAX_CAPACITY);
     Some(Parts { bits, capacity: capacity as u32 })
 }

@@ -115,7 +115,7 @@ impl<L: DeviceOneBlock> Bloom<L> {
     /// - The contract of [`Bloom::insert_async`].
     unsafe fn insert_grouped<K: DeviceKeys>(&self, stream: &Stream, keys: K, bits: u32) -> Result<(), Error> {
         let n = keys.count();
-        // All scratch comes first: an insertion that runs out of memory has not begun.
+        // All scratch is allocated first: an insertion that runs out of memory has not begun.
         let chunk = n.min(MOST_KEYS);
         let mut grouped = stream.alloc_uninit::<u64>(chunk)?;
         let scratch = stream.alloc_uninit::<u64>(if bits > radix::MAX_DIGIT_BITS { chunk } else { 0 })?;

@@ -111,7 +111,7 @@ pub trait DeviceOneBlock: DeviceLayout {
         claims: Claims,
     ) -> Result<(), GpuError>;
 
-    /// Queues the rest of a test-and-insert of a batch that has been divided, for the parts that did not overflow.
+    /// Queues the rest of a test-and-insert of a divided batch, for the parts that did not overflow.
     ///
     /// # Safety
     /// - The contract of insertions; the division of this batch writes `divided`, and `answers` hold its marks.
@@ -242,8 +242,8 @@ macro_rules! shapes {
             Ok(true)
         }
 
-        /// The shapes that have kernels of their own, in which everything is a constant: block, word, bits per key. All
-        /// others have kernels in which the number of bits per key is not.
+        /// Shapes with kernels of their own, in which block, word and bits per key are constants. In the kernels of all
+        /// other shapes the number of bits per key is not.
         pub const SPECIALISED_SHAPES: &[(u32, u32, u32)] = &[$(($block_bits, $word_bits, $hashes)),*];
     };
 }

@@ -138,7 +138,7 @@ impl<L: DeviceLayout> Bloom<L> {
         Ok(())
     }
 
-    /// Returns the folded filter, beside this one.
+    /// Returns the folded filter; this one is unchanged.
     pub(super) fn folded(&self, factor: u64) -> Result<Bloom<L>, Error> {
         let stream = self.synchronised_stream()?;
         // SAFETY: this filter is borrowed, and the other not handed out, until the stream has been waited for.

@@ -1,9 +1,9 @@
 //! Split-block filter with blocks on several devices.
 //!
 //! Each device has a range of the blocks, as a filter of its own. A key's block follows from the high half of its hash,
-//! and the bits in the block from the low half; so the device that has the block is asked for a hash with the same low
-//! half, and a high half that means this block among the device's own. All shards together are the words of one filter,
-//! bit for bit, whatever the number of devices.
+//! and the bits in the block from the low half. The device with the block gets a hash with the same low half, and with
+//! a high half that selects this block among its own. All shards together are the words of one filter, bit for bit, for
+//! any number of devices.
 
 use std::fmt;
 use std::ops::Range;
@@ -27,8 +27,8 @@ const ROUTED: usize = if cfg!(test) { 1 << 9 } else { 1 << 22 };
 /// A [`SplitBlockBloom`] with its blocks divided among several devices, for filters larger than one device's memory.
 /// Bits, answers and rate equal those of [`cpu::SplitBlockBloom`] for any number of devices.
 ///
-/// Keys come from host slices. They are hashed on the host and sent, 8 bytes each, to the device that has their block;
-/// all devices work at the same time, one host thread each, while the host hashes the keys that come next.
+/// Keys come from host slices. The host hashes them and sends them, 8 bytes each, to the device with their block. All
+/// devices work at the same time, one host thread each, while the host hashes the next keys.
 ///
 /// ```
 /// use warpset_bloom::{Filter, Insert, SplitBlockBloom};
@@ -56,7 +56,7 @@ struct Router {
     blocks: Vec<Range<u64>>,
 }
 
-/// A builder of filters that are divided among devices: what `sharded_on` makes of a builder.
+/// A builder of filters divided among devices, from a builder's `sharded_on`.
 #[derive(Debug)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct ShardedBuilder {
@@ -102,7 +102,7 @@ impl SplitBlockBuilder {
 struct Piece {
     /// The shard of each key.
     shards: Vec<u32>,
-    /// The hashes that each shard is asked for, in the order of the keys.
+    /// Hashes for each shard, in the order of the keys.
     hashes: Vec<Vec<u64>>,
 }
 
@@ -135,7 +135,7 @@ impl ShardedBloom {
         Ok(copy)
     }
 
-    /// Returns a copy in host memory: one filter, to be saved or asked there. Waits for all work on the devices.
+    /// Returns a copy in host memory: one filter, to save or to query. Waits for all work on the devices.
     ///
     /// # Errors
     /// [`Error::Gpu`]; too little host memory.
@@ -330,7 +330,7 @@ impl Router {
         })
     }
 
-    /// Returns the shard that has the block of a hash, and the hash that it is asked for instead.
+    /// Returns the shard with the block of a hash, and the hash to look up there.
     fn shard_of(&self, hash: u64) -> (usize, u64) {
         let block = block_of(hash, self.layout.blocks());
         // Shards are nearly equal, so this is the right one or a neighbour.

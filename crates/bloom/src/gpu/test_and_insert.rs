@@ -110,7 +110,7 @@ impl<L: DeviceOneBlock> Bloom<L> {
     /// Runs all batches; `answers` are on the device `there`.
     ///
     /// # Safety
-    /// As above; `answers` has room.
+    /// - The contract above; `answers` are valid for one answer per key.
     unsafe fn batches<K: DeviceKeys>(
         &mut self,
         stream: &Stream,
@@ -138,7 +138,8 @@ impl<L: DeviceOneBlock> Bloom<L> {
     /// Runs one batch.
     ///
     /// # Safety
-    /// As above; `answers` has room, and the scratch was made for at least `n` keys.
+    /// - The contract above; `answers` are valid for one answer per key, and the scratch was made for at least `n`
+    ///   keys.
     unsafe fn batch(
         &self,
         stream: &Stream,

@@ -52,9 +52,9 @@ impl SplitBlockLayout {
         self.int32
     }
 
-    /// Returns the hash of a key as these filters take it. [`Hashed`] keys go in as they are, so that inserting this or
-    /// asking for it is the same as with the key: hash once, then serve many filters, or keep hashes until there are
-    /// enough for a filter.
+    /// Returns the hash of a key for these filters. [`Hashed`] keys pass unchanged, so inserting or looking up this
+    /// hash equals inserting or looking up the key: hash once for many filters, or keep hashes until there are enough
+    /// for a filter.
     ///
     /// ```
     /// use warpset_bloom::{SplitBlockBloom, SplitBlockLayout};

@@ -137,7 +137,7 @@ impl Work<'_> {
     /// Writes each hash once.
     fn without_repetitions(&self, from: &mut Spill) -> Result<Spill, Error> {
         let mut to = self.spill(from.seed)?;
-        // Ranges of hashes that are still to come, the last one first.
+        // Ranges of hashes that are not read yet, the last one first.
         let mut ranges = vec![(0, u64::MAX)];
         while let Some((first, last)) = ranges.pop() {
             match self.distinct(from, first, last)? {

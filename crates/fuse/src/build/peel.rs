@@ -1,8 +1,8 @@
 //! Peeling one graph in rounds, on one thread, and assigning fingerprints in the reverse order.
 //!
-//! A slot is free while one remaining key has it. In a round, every free slot takes its key, unless the key has another
-//! free slot before it; then all these keys leave the graph, which frees slots for the next round. No slot of a key
-//! that leaves in a round is taken by another key of the same round, so keys of one round can come in any order.
+//! A slot is free if exactly one remaining key has it. In a round, every free slot takes its key, unless the key has
+//! another free slot before it; then all these keys leave the graph, which frees slots for the next round. No slot of a
+//! key that leaves in a round is taken by another key of the same round, so keys of one round can have any order.
 
 use warpset_base::words::{OutOfMemory, zeroed_vec};
 use warpset_core::fuse::Graph;
@@ -60,14 +60,13 @@ impl Part<'_> {
     }
 }
 
-/// Slots in a list after which the memory of a slot is asked for, and after which that of its key's other slots.
+/// Slots in a list after which the memory of a slot is prefetched, and after which that of its key's other slots.
 const FIRST_AHEAD: usize = 32;
 const SECOND_AHEAD: usize = 12;
 /// Slots from which on a graph does not fit in the cache of a core.
 const FAR: usize = 1 << 16;
 
-/// Asks for the memory of slots that come later in a list: the hashes first, then what `others` says of the slots of
-/// their keys.
+/// Prefetches the memory of later slots in a list: the hashes first, then the slots of their keys, by `others`.
 #[inline(always)]
 fn ahead<const ARITY: usize, T>(graph: Graph, list: &[u32], i: usize, hashes: &[u64], others: &[T]) {
     let last = list.len() - 1;
@@ -77,7 +76,7 @@ fn ahead<const ARITY: usize, T>(graph: Graph, list: &[u32], i: usize, hashes: &[
     (0..ARITY).for_each(|j| prefetch(others, graph.position::<ARITY>(start, hash, j)));
 }
 
-/// Asks for the cache line of a slot.
+/// Prefetches the cache line of a slot.
 #[inline(always)]
 fn prefetch<T>(slots: &[T], slot: u32) {
     crate::lookup::prefetch(slots, slot as usize);
@@ -126,7 +125,7 @@ impl Peeler {
         parts.enumerate().map(move |(i, (counts, hashes))| Part { counts, hashes, first: (first + i * len) as u32 })
     }
 
-    /// Says that a count ran over.
+    /// Records that a count ran over.
     pub(crate) fn overflow(&mut self) {
         self.overflown = true;
     }

@@ -99,7 +99,7 @@ pub(super) fn build<F: DeviceWidth>(
         },
         || Ok(distinct.borrow().as_ref().map_or(0, |distinct| distinct.count as u64)),
     );
-    // Keys that were lent are read until then.
+    // Borrowed keys are read until then.
     stream.synchronize()?;
     built
 }

@@ -18,7 +18,7 @@ const MOST_ROUNDS: u32 = 128;
 /// Bits of hashes by which they are sorted, so that neighbouring threads meet neighbouring slots.
 const SORTED_BITS: std::ops::Range<u32> = 48..64;
 
-/// Rounds that were queued together.
+/// Rounds queued together.
 struct Batch {
     /// Two more words than rounds.
     ends: DeviceVec<u32>,

@@ -40,7 +40,7 @@ impl<F: DeviceWidth> Filter for BinaryFuse<F> {
         if keys.is_empty() {
             return Ok(());
         }
-        // Work that the caller queued on streams of their own comes first.
+        // Work that the caller queued on other streams runs first.
         self.device.synchronize()?;
         Staging::new(&self.device, HASHING).run(
             keys,

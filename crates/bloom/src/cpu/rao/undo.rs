@@ -48,7 +48,7 @@ pub(super) fn keep(saved: Vec<Result<Saved, Error>>, copies: &mut Vec<Saved>) ->
     result
 }
 
-/// Buckets as they were, one after the other.
+/// Old contents of buckets, one after the other.
 #[derive(Default)]
 pub(super) struct Saved {
     pub(super) buckets: Vec<u32>,

@@ -10,7 +10,7 @@ use crate::{Error, Insert, Key};
 /// Name of insertions in errors.
 pub(super) const INSERTION: &str = "an insertion into a Bloom filter";
 
-/// Device memory for the keys of a batch that come from the host.
+/// Device memory for the host keys of a batch.
 pub(super) struct HostKeys {
     keys: DeviceVec<u64>,
     string_hashes: DeviceVec<u32>,

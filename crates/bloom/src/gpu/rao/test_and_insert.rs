@@ -1,5 +1,5 @@
-//! Test-and-insert: which of equal keys comes first is found as for the other filters, and the new keys are inserted as
-//! a bulk insertion of them alone would, so that with two choices the rounds agree with the host's.
+//! Test-and-insert: claims find the first of equal keys, as for the other filters. The new keys are inserted like a
+//! bulk insertion of them alone, so with two choices the rounds agree with the host's.
 
 use std::ops::Range;
 

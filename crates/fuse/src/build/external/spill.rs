@@ -1,5 +1,5 @@
-//! Hashes on disk, spread over ranges by their high bits: one temporary file takes pieces of all ranges in the order in
-//! which their buffers fill up; where the pieces of a range are stays in memory.
+//! Hashes on disk, spread over ranges by their high bits. One temporary file takes pieces of all ranges in the order in
+//! which their buffers fill up; the places of the pieces stay in memory.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
