@@ -47,8 +47,8 @@ warpset_base::saved_methods! {
 
 /// Views of saved bytes.
 impl<'a, L: Layout> View<'a, L> {
-    /// Returns a filter in saved bytes, without a copy ([`map`](crate::cpu::Bloom::map) does the same with a file):
-    /// checks everything, the checksum included, for which it reads the bytes once.
+    /// Views a filter in saved bytes, without a copy ([`map`](crate::cpu::Bloom::map) does the same with a file).
+    /// Checks everything and reads the bytes once, for the checksum.
     ///
     /// The payload must be aligned to 4 bytes; it is in a mapping that starts at a page, or any allocation that starts
     /// at a multiple of 4.

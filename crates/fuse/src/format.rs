@@ -43,8 +43,8 @@ warpset_base::saved_methods! {
 
 /// Views of saved bytes.
 impl<'a, F: Width> View<'a, F> {
-    /// Returns a filter in saved bytes, without a copy ([`map`](BinaryFuse::map) does the same with a file): checks
-    /// everything, for which it reads the bytes once.
+    /// Views a filter in saved bytes, without a copy ([`map`](BinaryFuse::map) does the same with a file). Checks
+    /// everything and reads the bytes once.
     ///
     /// The payload must be aligned to 8 bytes; it is in a mapping that starts at a page.
     ///

@@ -273,7 +273,7 @@ impl Engine for RaoLayout {
         match self.first_level {
             // A multiply-shift: neighbours fall together.
             FirstLevel::Mixed => new * factor + part,
-            // A remainder: those that agree modulo the new number fall together.
+            // A remainder: remainders that agree modulo the new number fall together.
             FirstLevel::String(_) => new + part * (self.buckets / factor),
         }
     }
