@@ -60,7 +60,7 @@ impl Replacement {
     /// Opens a file to be written under this name.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn create(path: &Path) -> io::Result<Replacement> {
         let Some(target) = target(path)? else { return Ok(Replacement { file: open_through(path)?, part: None }) };
         if target.is_dir() {
@@ -100,7 +100,7 @@ impl Replacement {
     /// Waits until the bytes are on the disk; pipes and terminals have nothing to wait for.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn sync(&self) -> io::Result<()> {
         match self.file.sync_all() {
             Err(error)
