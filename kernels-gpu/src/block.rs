@@ -115,7 +115,7 @@ impl Value for u128 {
     }
 }
 
-/// Field by field: the fields with how each becomes a scalar and is made of one, and where it stands in shared memory.
+/// Field by field: each with its conversions to and from a scalar, and its offset in shared memory.
 macro_rules! fields {
     ([$($generic:ident)?] $value:ty, $bytes:expr; $($field:tt: $scalar:ty, $to:expr, $from:expr, at $offset:expr;)*) => {
         impl $(<$generic: Value>)? Value for $value {

@@ -19,11 +19,11 @@
 
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
-// Most modules use only a part of what they share.
+// Most modules use only a part of the shared code.
 #![cfg_attr(target_arch = "nvptx64", allow(dead_code, unused_features, unused_imports, unused_macros))]
 // Constants and imports that only bodies use, which the host compiles for the emulator.
 #![cfg_attr(not(feature = "emulator"), allow(dead_code, unused_imports, unused_macros))]
-// Kernels take what they need as arguments, and index register arrays by loop variables, which unroll.
+// Kernels take all data as arguments, and index register arrays by loop variables, which unroll.
 #![allow(clippy::manual_is_multiple_of, clippy::needless_range_loop, clippy::too_many_arguments)]
 
 /// [`warpset_simt::kernel!`] for the kernels of this crate, which know their PTX, and for those that its macros make.

@@ -1,6 +1,6 @@
-//! Decoupled look-back: how a tile learns, in a single pass, what the tiles before it amount to.
+//! Decoupled look-back: tiles combine the values of all tiles before them in a single pass.
 //!
-//! Every tile publishes first the aggregate of its own items and, once it knows what stands before them, the inclusive
+//! Every tile first publishes the aggregate of its own items and, once the values before them are known, the inclusive
 //! prefix up to its end. A tile walks back over its predecessors, a warp reading 32 of them at a time, combining
 //! aggregates until it meets a prefix. Source: Merrill and Garland, "Single-pass Parallel Prefix Scan with Decoupled
 //! Look-back", NVIDIA NVR-2016-002, 2016.
@@ -289,7 +289,7 @@ unsafe fn look<V: Published>(look_back: GlobalMut<u64>, at: usize) -> (u64, V) {
 ///
 /// # Safety
 /// - The contract of [`publish`], for reading.
-/// - A fence of the publisher and one of the reader stand between the two.
+/// - A fence of the publisher and one of the reader lie between the two.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
@@ -330,7 +330,7 @@ pub unsafe fn exclusive_prefix<O: Operator<Value: Published>>(look_back: GlobalM
             if lane > nearest {
                 value = O::IDENTITY;
             }
-            // Lane 0 is the latest tile: values of higher lanes stand before those of lower ones.
+            // Lane 0 is the latest tile: values of higher lanes precede those of lower ones.
             let mut distance = 1;
             while distance < 32 {
                 let before = value.shuffle_down(distance);
@@ -353,9 +353,9 @@ pub unsafe fn exclusive_prefix<O: Operator<Value: Published>>(look_back: GlobalM
 ///
 /// # Safety
 /// - The contract of [`exclusive_prefix`].
-/// - All threads of the block come here together, `aggregate` is the first thread's (others need not know it), and
-///   `slot` is room for a value in shared memory, aligned to 8 bytes, that nothing else accesses meanwhile and until
-///   the next barrier.
+/// - All threads of the block come here together, `aggregate` of the first thread is valid (that of the others is
+///   ignored), and `slot` is room for a value in shared memory, aligned to 8 bytes, that nothing else accesses
+///   meanwhile and until the next barrier.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]

@@ -46,7 +46,7 @@ pub enum Error {
     Gpu(#[from] GpuError),
 }
 
-/// Writes what `Display` writes: a program whose `main` returns the error prints it by `Debug`.
+/// Formats like `Display`: a program whose `main` returns the error prints it by `Debug`.
 impl std::fmt::Debug for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         std::fmt::Display::fmt(self, f)
@@ -65,7 +65,7 @@ pub fn adopt_context(context: &Context) -> Result<Device, Error> {
 /// Returns the device's context for `cust`: retained once more, and made current on this thread.
 ///
 /// # Errors
-/// [`Error::Emulator`], or what `cust` says.
+/// [`Error::Emulator`], or the error of `cust`.
 pub fn lend_context(device: &Device) -> Result<Context, Error> {
     if device.is_emulator() {
         return Err(Error::Emulator);
@@ -82,7 +82,8 @@ pub fn lend_context(device: &Device) -> Result<Context, Error> {
 /// # Safety
 /// `stream` outlives every clone of the result.
 pub unsafe fn adopt_stream(device: &Device, stream: &CustStream) -> Result<Stream, Error> {
-    // SAFETY: a live stream of `cust`, which makes no legacy default streams; the caller keeps it alive.
+    // SAFETY: a live stream of `cust`, which makes no legacy default streams; it outlives the result, by this
+    // function's contract.
     Ok(unsafe { Stream::adopt(device, stream.as_inner().cast())? })
 }
 

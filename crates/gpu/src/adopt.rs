@@ -40,8 +40,8 @@ impl<'a, T: Pod> AdoptedMemory<'a, T> {
     /// Wraps `len` items at `address` on `device`.
     ///
     /// # Errors
-    /// [`GpuError::InvalidCast`] if the address is not aligned for `T`; [`GpuError::OtherDevice`] if the driver knows
-    /// the address as memory of another device; [`GpuError::Driver`] if it knows no such address.
+    /// [`GpuError::InvalidCast`] if the address is not aligned for `T`; [`GpuError::OtherDevice`] if the address is
+    /// memory of another device; [`GpuError::Driver`] if the driver finds no memory there.
     ///
     /// # Safety
     /// - `address` is valid for `len` items of `T` on `device` as long as `'a`.

@@ -1,7 +1,7 @@
 //! Exchange of tensors with PyTorch, JAX, CuPy, NumPy and others by DLPack, in both directions and without a copy.
 //!
 //! Source: DLPack 1.3, `include/dlpack/dlpack.h`, and its Python specification. A program that embeds Python, or talks
-//! to it, takes the pointer out of the capsule that `__dlpack__` returns, and renames the capsule to `used_dltensor` or
+//! to it, takes the pointer out of the capsule returned by `__dlpack__`, and renames the capsule to `used_dltensor` or
 //! `used_dltensor_versioned` when the tensor is here; or makes a capsule of what [`DeviceVec::into_dlpack`] gives.
 //! Crates that speak Python, such as `dlpark`, have the same structures, to whose pointers ours are cast.
 //!
@@ -201,7 +201,7 @@ pub struct DeviceTensor<T: ArrayItem> {
 
 impl<T: ArrayItem> DeviceTensor<T> {
     /// Takes a tensor of `device`, whose items are of type `T` and lie one after the other; bytes may be booleans.
-    /// Waits for all work on the device, so what was queued to fill the tensor has been done.
+    /// Waits for all work on the device, so that queued work that fills the tensor is done.
     ///
     /// # Errors
     /// [`GpuError::ForeignArray`] names the field that does not fit; [`GpuError::InvalidCast`] if the items are not
@@ -407,7 +407,7 @@ impl<T: ArrayItem> DeviceVec<T> {
     }
 }
 
-/// A vector in device memory that other libraries use too, by DLPack or the CUDA array interface. Clones are the same
+/// A vector in device memory that other libraries use too, by DLPack or the CUDA array interface. Clones share the
 /// vector; its memory is freed when the last clone and the last tensor are gone, after all work on the device.
 ///
 /// ```

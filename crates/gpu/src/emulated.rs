@@ -76,9 +76,9 @@ impl EmulatorOptions {
     }
 }
 
-/// No lock is needed: allocation and launches are the emulator's, which threads may share; and the host touches an
-/// allocation only through a vector's borrow, while the caller of a launch guarantees that nothing else accesses what
-/// the kernel accesses.
+/// No lock is needed. Allocation and launches are the emulator's, which threads may share. The host accesses an
+/// allocation only through a vector's borrow, and the contract of a launch excludes other accesses to the memory of its
+/// kernel.
 pub(crate) struct EmulatedDevice {
     /// Number of the device in this process, from 1, for messages.
     pub(crate) number: u64,
@@ -86,7 +86,7 @@ pub(crate) struct EmulatedDevice {
     pub(crate) pinned: PinnedPool,
     properties: DeviceProperties,
     emulator: Emulator,
-    /// Queues of its streams, unless calls execute what they queue.
+    /// Queues of its streams, unless calls execute their work at once.
     deferred: Option<Deferred>,
     resident_blocks: u32,
     pub(crate) asked: Asked,
@@ -224,8 +224,8 @@ impl EmulatedDevice {
         self.deferred.as_ref().map_or(Ok(true), |deferred| deferred.is_done(self, point))
     }
 
-    /// Overwrites pinned memory that is given back, if streams run late: a copy that nothing waited for finds poison
-    /// instead of what it was to bring.
+    /// Overwrites pinned memory that is given back, if streams run late: a copy that the program did not wait for then
+    /// finds poison.
     pub(crate) fn poison(&self, words: &mut [u64]) {
         if self.deferred.is_some() {
             words.fill(u64::from_ne_bytes([POISON; 8]));

@@ -13,7 +13,7 @@ const NOTHING: usize = 256;
 
 pub(crate) struct Memory {
     pub(crate) device: Device,
-    /// The stream in whose order it was allocated and is freed, if it is not usable everywhere at once.
+    /// The stream that orders its allocation and its freeing; `None` if every stream may use the memory at once.
     home: Option<Stream>,
     /// Whether another stream than `home` has used it, through a call that we saw.
     foreign: AtomicBool,
@@ -93,7 +93,7 @@ impl Memory {
         self.address
     }
 
-    /// Lets `stream` use this memory: it must be of the same device, and comes after the allocation.
+    /// Lets `stream` use this memory: checks that it is of this device, and orders it after the allocation.
     pub(crate) fn prepare_for(&self, stream: &Stream, operation: &'static str) -> Result<()> {
         stream.device().expect_same(&self.device, operation)?;
         self.order_behind_home(stream)
@@ -111,7 +111,7 @@ impl Memory {
         }
     }
 
-    /// Whether it is freed in the order of `stream`, which alone has used it as far as we saw.
+    /// Whether the memory is freed in the order of `stream`, and no other stream has used it by a call of this crate.
     pub(crate) fn follows(&self, stream: &Stream) -> bool {
         let whole = self.whole();
         whole.home.as_ref() == Some(stream) && !whole.foreign.load(Ordering::Relaxed)
@@ -156,7 +156,7 @@ impl Memory {
         }
     }
 
-    /// Slices check their ranges when they are made; this is what the `unsafe` blocks above rest on.
+    /// Slices check their ranges when they are made. The `unsafe` blocks above rely on this check.
     fn check(&self, address: usize, bytes: usize) {
         assert!(
             address >= self.address && bytes <= self.bytes && address - self.address <= self.bytes - bytes,
@@ -203,7 +203,7 @@ impl Budget {
         self.limit.load(Ordering::Relaxed).saturating_sub(self.used.load(Ordering::Relaxed))
     }
 
-    /// Counts an allocation, unless it is past the limit; then says how much is left.
+    /// Counts an allocation within the limit; otherwise returns the bytes left.
     fn take(&self, bytes: usize) -> Result<(), usize> {
         let limit = self.limit.load(Ordering::Relaxed);
         let more = |used: usize| used.checked_add(bytes).filter(|&sum| sum <= limit);

@@ -128,8 +128,8 @@ impl Stream {
         }
     }
 
-    /// Whether the stream runs beside the legacy default stream, as asked of the driver. Always so for streams of this
-    /// crate; one that was adopted is as its owner made it.
+    /// Whether the stream runs beside the legacy default stream, according to the driver. Always true for streams of
+    /// this crate; an adopted one keeps its owner's setting.
     ///
     /// # Errors
     /// [`GpuError::Driver`] with the driver's code.
@@ -141,7 +141,7 @@ impl Stream {
         }
     }
 
-    /// Moves `event` to the end of what this stream holds now.
+    /// Moves `event` to the end of the work that this stream holds now.
     ///
     /// # Errors
     /// [`GpuError::OtherDevice`] if the event is another device's; [`GpuError::Driver`] with the driver's code.
@@ -149,7 +149,7 @@ impl Stream {
         event.record(self)
     }
 
-    /// Makes what is queued here from now on wait for `event`. Events of other devices will do.
+    /// Makes later work on this stream wait for `event`, which may be of another device.
     ///
     /// # Errors
     /// [`GpuError::Driver`] with the driver's code.
@@ -157,7 +157,7 @@ impl Stream {
         event.make_wait(self)
     }
 
-    /// Makes what is queued here from now on wait for what `other` holds now.
+    /// Makes later work on this stream wait for the work that `other` holds now.
     ///
     /// # Errors
     /// [`GpuError::Driver`] with the driver's code.
@@ -320,7 +320,7 @@ impl Stream {
     /// [`GpuError::Driver`] with the driver's code.
     ///
     /// # Safety
-    /// Until the stream has passed this copy, `to` stays allocated, and no one reads or writes it.
+    /// Until the stream has passed this copy, `to` stays allocated, and nothing else reads or writes it.
     pub unsafe fn download_async<'a, T: Pod>(&self, from: impl Into<DeviceSlice<'a, T>>, to: &mut [T]) -> Result<()> {
         let from = from.into();
         same_len(from.len(), to.len())?;
@@ -404,7 +404,7 @@ impl Stream {
     }
 
     /// Queues a copy between device slices of the same length. The source may be on another device of the same kind;
-    /// then this stream waits for nothing there: synchronise first, or [`wait`](Self::wait).
+    /// then this stream does not wait for that device: synchronise first, or [`wait`](Self::wait).
     ///
     /// # Errors
     /// [`GpuError::LengthMismatch`]; [`GpuError::OtherDevice`] if the target lies on another device than the stream;

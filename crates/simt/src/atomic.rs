@@ -95,7 +95,7 @@ pub unsafe fn load_relaxed<P: Place>(word: P) -> P::Word {
     unsafe { imp::load_relaxed(word.place().0) }
 }
 
-/// Reads the word; what was written before the [`store_release`] whose value it reads is visible afterwards.
+/// Reads the word. Writes before the [`store_release`] of the value read are visible afterwards.
 ///
 /// # Safety
 /// As for [`load_relaxed`].

@@ -1,9 +1,8 @@
 //! Handles to global memory: one pointer on the device, pointer and length on the host.
 //!
-//! A handle has no lifetime, so that it can be a parameter of a kernel. Owners live in
-//! the host crates, and the kernel's contract says how long a handle is valid.
-//! A second field would cost the device its knowledge that the pointer is to global
-//! memory, so lengths are checked by the emulator only.
+//! A handle has no lifetime, so that it can be a parameter of a kernel. The owners are in the host crates, and the
+//! kernel's contract limits the use of a handle. A second field would hide from the device compiler that the pointer is
+//! to global memory, so only the emulator checks lengths.
 use crate::Word;
 use crate::target::memory as imp;
 
@@ -24,8 +23,7 @@ macro_rules! common {
             }
         }
         impl<T> Copy for $name<T> {}
-        // SAFETY: a handle is an address; every access through it is unsafe, and the
-        // kernel's contract says which accesses are free of races.
+        // SAFETY: a handle is an address; every access through it is unsafe, and the kernel's contract excludes races.
         unsafe impl<T: Send> Send for $name<T> {}
         // SAFETY: a handle is an address; every access through it is unsafe.
         unsafe impl<T: Send> Sync for $name<T> {}
@@ -53,7 +51,7 @@ macro_rules! common {
                 $name(imp::cast(self.0))
             }
 
-            /// Asks for the cache line of element `i` to be brought into the L2 cache.
+            /// Brings the cache line of element `i` into the L2 cache.
             ///
             /// # Safety
             /// `i` is below the length.
@@ -186,8 +184,8 @@ common!(GlobalMut, *mut T);
 impl<T> Global<T> {
     /// Returns a handle to `len` elements at an address that was read from memory, for tables of arrays.
     ///
-    /// The compiler does not know that such an address is one of global memory, so on the device these elements are
-    /// read by [`read_nc`](Self::read_nc) and the vector reads only, which say so themselves.
+    /// The compiler cannot infer that such an address is in global memory, so on the device these elements are read by
+    /// [`read_nc`](Self::read_nc) and the vector reads only, which are explicit about it.
     #[inline(always)]
     #[must_use]
     pub fn at_address(address: u64, len: usize) -> Self {

@@ -9,8 +9,8 @@ use core::marker::PhantomData;
 
 /// An array of `T` in shared memory, as a 32-bit address in the shared window.
 ///
-/// A Rust pointer would give generic loads and stores, which cost registers and up
-/// to 17% in kernels that live on shared memory; these are `ld.shared`/`st.shared`.
+/// A Rust pointer would give generic loads and stores, which cost registers and up to 17% in kernels that depend on
+/// shared memory; these are `ld.shared`/`st.shared`.
 #[repr(transparent)]
 pub struct Shared<T>(u32, PhantomData<*mut T>);
 

@@ -252,7 +252,7 @@ impl Bucket {
     #[track_caller]
     unsafe fn has_duplicates(&self) -> bool {
         let mut first = 0;
-        // SAFETY: the caller's promise; keys are read below their number.
+        // SAFETY: this function's contract; keys are read below their number.
         unsafe {
             while first < self.keys {
                 let (place, mut other, mut equal) = (first + lane_id(), 0, false);

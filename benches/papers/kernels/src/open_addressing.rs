@@ -9,9 +9,9 @@ use warpset_simt::{Global, GlobalMut, atomic, kernel, thread};
 
 /// Threads of a block.
 pub const BLOCK: u32 = 256;
-/// Slots of a window.
+/// Slots per window.
 pub const WINDOW: usize = 4;
-/// A free slot; no key may have this value.
+/// Mark of a free slot; no key may have this value.
 pub const FREE: u64 = u64::MAX;
 
 /// Returns the window of a key.

@@ -11,7 +11,7 @@ use crate::words::{AlignedWords, OutOfMemory, zeroed_vec};
 /// Chunk size for skipping.
 const SKIPPED: usize = 1 << 16;
 
-/// The payload of a saved structure, to be read part by part; whatever is read goes into the checksum.
+/// Payload of a saved structure, read part by part; all bytes read go into the checksum.
 pub struct PayloadReader<'r> {
     reader: &'r mut dyn Read,
     hasher: Xxh3,
@@ -80,7 +80,7 @@ impl<'r> PayloadReader<'r> {
         Ok(())
     }
 
-    /// Reads what is left, and compares the checksum.
+    /// Reads the remaining bytes, and compares the checksum.
     ///
     /// # Errors
     /// [`FileError::Corrupted`], [`FileError::Truncated`], [`FileError::Io`].

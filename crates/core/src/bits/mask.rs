@@ -12,7 +12,7 @@ pub const fn range(from: u32, to: u32) -> u64 {
     if from >= to { 0 } else { (!0 >> (64 - (to - from))) << from }
 }
 
-/// Returns a mask of the bits above the highest one; of all bits if there is no one.
+/// Returns a mask of the bits above the highest set bit; of all bits if none is set.
 #[inline(always)]
 pub const fn above_last(word: u64) -> u64 {
     // A shift by 63 and another by one, as a shift by 64 has no meaning; without a one, neither must shift.

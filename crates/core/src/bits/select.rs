@@ -7,9 +7,9 @@
 //! | [`ByHalves`], [`select`], [`select_short`] | devices, constants | 11 / 11 on a host without `popcnt`, 5 / 6 with |
 //!
 //! Random words, one of two cores of a busy x86-64 machine, throughput per selection. A host chooses its form once per
-//! batch and passes it down by value, as a type: what is generic over [`Select`] is compiled for each form, and no
-//! selection asks the processor what it has. `pdep` takes an instruction that only `unsafe` code may assume, so its
-//! form stands outside this crate.
+//! batch and passes it down by value, as a type: code generic over [`Select`] is compiled for each form, and no
+//! selection queries the processor. Only `unsafe` code may assume the instruction `pdep`, so its form is outside this
+//! crate.
 //!
 //! Sources: Pandey, Bender, Johnson, "A Fast x86 Implementation of Select", arXiv 1706.00990, 2017 (`pdep`);
 //! Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022, section 2.1 (halves).

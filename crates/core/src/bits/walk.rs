@@ -1,7 +1,7 @@
 //! Walks over many words: ranks, selection, the next and the previous one.
 //!
-//! Words are asked for by number, so that those of a structure need not lie side by side, and may be the complement of
-//! what is stored: `|i| !words[i]` searches zeros. No word is asked for that holds no bit of the range.
+//! Words are requested by number, so that those of a structure need not be contiguous, and may be the complement of the
+//! stored ones: `|i| !words[i]` searches zeros. No word without a bit of the range is requested.
 
 use super::{Select, lowest};
 
@@ -102,7 +102,7 @@ mod tests {
             let has = |at: usize| words[at / 64] >> (at % 64) & 1 == 1;
             for from in (0..=BITS).step_by(step) {
                 for to in (0..=BITS).step_by(step) {
-                    // Panics if a word is asked for that holds no bit of the range.
+                    // Panics if a word without a bit of the range is requested.
                     let word = |index: u64| {
                         assert!(index * 64 < to as u64 && (index + 1) * 64 > from as u64);
                         words[index as usize]

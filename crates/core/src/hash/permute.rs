@@ -1,4 +1,4 @@
-//! Bijections of integers of any number of bits: what a fingerprint is made of when it has to tell its key.
+//! Bijections of integers of any number of bits: fingerprints from which the key can be recovered.
 
 use super::finalise;
 use crate::bits::lowest;

@@ -179,7 +179,7 @@ fn up_to_240<B: ByteSource + ?Sized>(bytes: &B, seed: u64) -> u128 {
     let len = bytes.len();
     let mut sums = Sums { low: (len as u64).wrapping_mul(P1), high: 0 };
     // Up to 128 bytes: pairs of 16 bytes from the middle to the ends. Above: 32 bytes after 32 bytes, and the last 32.
-    // One loop for both, whose body is a large part of what a device has to compile.
+    // One loop for both, because its body is a large part of the code that a device has to compile.
     let (is_short, steps) = (len <= 128, if len <= 128 { (len - 1) / 32 + 1 } else { len / 32 + 1 });
     for step in 0..steps {
         if !is_short && step == 4 {

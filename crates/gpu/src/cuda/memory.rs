@@ -11,7 +11,7 @@ use crate::error::{DriverCode, GpuError, Result};
 use crate::host;
 use crate::properties::MemoryInfo;
 
-/// Bytes that a memory pool takes from the driver at a time: what a pool holds after a first allocation of 4 bytes.
+/// Bytes that a memory pool takes from the driver at a time: the size of a pool after a first allocation of 4 bytes.
 const POOL_STEP: usize = 32 << 20;
 
 impl CudaDevice {
@@ -186,8 +186,8 @@ impl CudaStream {
     pub(crate) fn free(&self, address: Address) {
         self.device.enter_to_drop();
         if self.device.pool.is_some() {
-            // SAFETY: the address came from the pool; only this stream has used it, or the caller says otherwise
-            // and frees through the device.
+            // SAFETY: the address came from the pool; only this stream has used it, because memory that others have
+            // used is freed through the device.
             unsafe { binding::cuMemFreeAsync(address, self.raw) };
         } else {
             self.device.free_behind_everything(address);

@@ -6,7 +6,7 @@ use super::abi::sealed::Managed;
 use super::*;
 use crate::testing::devices;
 
-/// A tensor of another library, and how often it was given back.
+/// A tensor of another library, and the number of calls of its deleter.
 struct Theirs {
     _items: Vec<u64>,
     _numbers: Vec<i64>,

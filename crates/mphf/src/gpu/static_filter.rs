@@ -76,7 +76,7 @@ impl<M: DeviceHashKind> StaticFilter<M> {
             let bits = &mut found[range.start / 64..][..range.len().div_ceil(64)];
             let numbers = numbers[range].par_chunks_mut(64 * TASK);
             let all = numbers.zip(words.par_chunks(64 * TASK)).zip(bits.par_chunks_mut(TASK));
-            all.for_each(|((numbers, words), bits)| take_apart(numbers, words, bits));
+            all.for_each(|((numbers, words), bits)| split_replies(numbers, words, bits));
         })?;
         Ok(Bitmap::from_words(found, keys.len()))
     }
@@ -110,7 +110,7 @@ impl<M: DeviceHashKind, K: DeviceKeys128> DeviceFilter<K> for StaticFilter<M> {
 const TASK: usize = 1 << 9;
 
 /// Splits replies into numbers, and bits of the keys that have one.
-fn take_apart<N: Number>(numbers: &mut [N], words: &[u64], bits: &mut [u64]) {
+fn split_replies<N: Number>(numbers: &mut [N], words: &[u64], bits: &mut [u64]) {
     for ((numbers, words), bits) in numbers.chunks_mut(64).zip(words.chunks(64)).zip(bits) {
         for (i, (number, &word)) in numbers.iter_mut().zip(words).enumerate() {
             let is_member = word != u64::MAX;

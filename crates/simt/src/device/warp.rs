@@ -1,4 +1,4 @@
-//! Warp intrinsics, which LLVM knows to be convergent.
+//! Warp intrinsics, which LLVM treats as convergent.
 use core::arch::asm;
 
 use super::word::{MatchWord, ShuffleWord};
@@ -172,8 +172,8 @@ pub unsafe fn match_low_byte(mask: u32, value: u32) -> u32 {
         };
     }
     let mut peers = mask;
-    // SAFETY: votes, to which the caller's lanes all come with the same mask. Neither `pure` nor `nomem`, so that LLVM,
-    // which does not know them to be convergent, leaves them where they are.
+    // SAFETY: votes, which all lanes of the caller reach with the same mask. Neither `pure` nor `nomem`: LLVM does not
+    // treat them as convergent, and must leave them in place.
     unsafe {
         asm!(
             "{{ .reg .pred p; .reg .b32 v, w;",

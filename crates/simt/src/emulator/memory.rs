@@ -20,7 +20,7 @@ const QUARANTINE_BYTES: usize = 64 << 20;
     "out of device memory: {asked} bytes asked for, {free} free; raise `Config::memory_bytes` or free something first"
 )]
 pub struct OutOfMemory {
-    /// Bytes asked for.
+    /// Requested bytes.
     pub asked: usize,
     /// Bytes free.
     pub free: usize,

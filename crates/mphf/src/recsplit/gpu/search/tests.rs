@@ -1,4 +1,4 @@
-//! Numbers found by devices are those that the CPU finds.
+//! Numbers found by devices equal those of the CPU.
 
 use super::*;
 use crate::kind::Buckets as HostBuckets;
