@@ -276,7 +276,7 @@ struct Limits {
     lookups: Option<f64>,
     /// For changes at random addresses.
     atomics: Option<f64>,
-    /// For insertions: `atomics`, except for insertions that group their hashes first, because their changes hit the cache.
+    /// For insertions: `atomics`, except for insertions that group their hashes first: these changes hit the cache.
     inserts: Option<f64>,
     copies: Option<f64>,
 }
