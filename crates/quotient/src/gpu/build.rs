@@ -82,8 +82,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         QuotientFilter::lay_out(&stream, layout, &sorted)
     }
 
-    /// Builds a filter of counted fingerprints; see
-    /// [`DeviceBuilder::build_from_fingerprint_counts_device`](super::DeviceBuilder::build_from_fingerprint_counts_device).
+    /// Builds a filter of `copies[i]` copies of `fingerprints[i]`, which ascend, each once.
     pub(crate) fn from_given_counts(
         device: &Device,
         layout: Layout,

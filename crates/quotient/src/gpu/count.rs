@@ -90,7 +90,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         let to = counts.global_mut();
         // SAFETY: the contract of this function; everything else is freed in the order of the stream.
         unsafe {
-            keys.for_each_part(&hashing(&self.layout), stream, |first, hashed, n| {
+            keys.for_each_chunk(&hashing(&self.layout), stream, |first, hashed, n| {
                 let keys = exact::keys_for(&self.layout, hashed.keys);
                 S::counts(self, Asked { stream, keys, n }, stored.as_ref(), to.at(first))
             })

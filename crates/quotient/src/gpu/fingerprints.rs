@@ -114,7 +114,7 @@ impl Fingerprints {
         // SAFETY: there is a place for each key; scratch is freed in the order of the stream; the rest is the contract
         // of this function.
         unsafe {
-            keys.for_each_part(&hashing(layout), stream, |first, hashed, n| {
+            keys.for_each_chunk(&hashing(layout), stream, |first, hashed, n| {
                 let keys = exact::keys_for(layout, hashed.keys);
                 with_width!(&mut all, |all| hash(stream, layout, keys, n, all.global_mut().at(first)))?;
                 match too_wide {

@@ -165,7 +165,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         let method = if self.layout.exact { LookupMethod::Unsorted } else { method };
         // SAFETY: the contract of this function; scratch is freed in the order of the stream.
         unsafe {
-            keys.for_each_part(&hashing(&self.layout), stream, |first, hashed, n| {
+            keys.for_each_chunk(&hashing(&self.layout), stream, |first, hashed, n| {
                 let keys = exact::keys_for(&self.layout, hashed.keys);
                 S::look_up(self, Asked { stream, keys, n }, answers.from(first), method)
             })

@@ -35,7 +35,7 @@ pub(super) unsafe fn sorted<K: DeviceKeys>(layout: &Layout, stream: &Stream, key
     // SAFETY: there is a place for each key; scratch is freed in the order of the stream; the rest is the contract of
     // this function.
     unsafe {
-        keys.for_each_part(&hashing(layout), stream, |_, hashed, some| {
+        keys.for_each_chunk(&hashing(layout), stream, |_, hashed, some| {
             let grid = LaunchConfig::new(some.div_ceil(TILE) as u32, BLOCK).shared(SHARED_BYTES);
             let KeySlice { keys, kind, spread, .. } = hashed.keys;
             quotient_fingerprints_in_parts { keys, kind, spread, n: some, parameters, lens: lens_to, out, room: n }

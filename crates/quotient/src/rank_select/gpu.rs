@@ -20,13 +20,13 @@ use crate::gpu::{DeviceSlotKind, LookupMethod, QuotientFilter};
 use crate::slot_kind::{Change, Counts};
 use crate::{Error, Layout, RankSelect};
 
-mod ask;
 mod counted;
+mod device_query;
 mod in_place;
 mod lookup;
 mod rebuild;
 
-pub use ask::RankSelectQuery;
+pub use device_query::RankSelectQuery;
 
 /// Rank-and-select quotient filter on a device.
 type Filter = QuotientFilter<RankSelect>;

@@ -1,4 +1,4 @@
-//! Changes of single fingerprints in a standard quotient filter, and what became of a batch.
+//! Changes of single fingerprints in a standard quotient filter, and reports on a batch.
 
 use warpset_core::quotient::slots::{ByteSlots, Container, PackedSlots, SlotsMut};
 use warpset_core::quotient::standard::{self as core, Inserted};
@@ -6,7 +6,7 @@ use warpset_simt::{GlobalMut, atomic, thread, warp};
 
 use crate::quotient::memory::{Owned, Parameters};
 
-/// Does something with the slots of a filter that are changed.
+/// Runs `work` on the slots of a filter, for changes.
 ///
 /// # Safety
 /// `words` are those of a sound filter of `slots` slots, accessed by atomic operations alone while the kernel runs.
@@ -25,12 +25,12 @@ unsafe fn with_slots<T>(
     }
 }
 
-/// Inserts or removes a fingerprint: says whether that changed the filter. An insertion that finds no slot is counted
-/// in the second word of `changed`.
+/// Inserts or removes a fingerprint. Returns whether that changed the filter. An insertion without a slot is counted in
+/// the second word of `changed`.
 ///
 /// # Safety
-/// - The contract of `with_slots`, which says what the slots are.
-/// - The fingerprint's supercluster is this thread's alone, and `changed` has two words that are accessed atomically.
+/// - The contract of `with_slots`, for the same slots.
+/// - No other thread accesses the fingerprint's supercluster; `changed` has two words that are accessed atomically.
 #[inline(always)]
 pub unsafe fn change<const REMOVES: bool>(
     words: GlobalMut<u64>,
@@ -69,7 +69,7 @@ fn change_slots<S: SlotsMut, const REMOVES: bool>(slots: &mut S, parameters: Par
     }
 }
 
-/// Sets the bit of each of `n` items that is left, one per thread.
+/// Sets the bit of each of `n` items that waits for the next round, one per thread.
 ///
 /// # Safety
 /// - All threads of the warp come here together, one thread per item in the order of the grid.

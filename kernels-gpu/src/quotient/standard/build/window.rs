@@ -6,17 +6,17 @@ use warpset_simt::shared::Shared;
 use crate::quotient::layout::Slot;
 use crate::quotient::layout::window::{Pending, Window};
 
-/// Items of ascending slots on their way to a window in shared memory, words of 32 bits to which all threads add.
+/// Writer of items in ascending slots to a window in shared memory, 32-bit words to which all threads add.
 ///
-/// Writes what [`Appender`](warpset_core::quotient::slots::Appender) writes, with slots relative to the window.
+/// It writes what [`Appender`](warpset_core::quotient::slots::Appender) does, with slots relative to the window.
 pub(super) struct Writer<const PACKED: bool> {
     window: Window,
     remainder_bits: u32,
-    /// Words of 64 slots; bits of a slot where it has whole bytes.
+    /// Words of 64 slots; in whole bytes, the bits of a slot.
     block_words: u32,
     slot_bits: u32,
     occupieds: Pending,
-    /// `is_continuation`, and `is_shifted`, two words later.
+    /// `is_continuation`; `is_shifted` is two words later.
     continuations: Pending,
     shifteds: u32,
     remainders: Pending,
@@ -77,6 +77,8 @@ impl<const PACKED: bool> Writer<PACKED> {
         }
     }
 
+    /// Writes pending metadata.
+    ///
     /// # Safety
     /// The contract of [`occupy`](Self::occupy).
     #[inline(always)]

@@ -1,23 +1,23 @@
-//! Slots written by a thread in ascending order.
+//! Writer of slots in ascending order by one thread.
 
 use warpset_core::quotient::slots::bytes_of_slot;
 use warpset_simt::{GlobalMut, atomic};
 
 use super::walk::place_of_bytes;
 
-/// Items of ascending slots on their way to memory that is zero.
+/// Writer of items in ascending slots into zero memory.
 pub(super) struct Writer<const PACKED: bool> {
-    /// From the first of the thread's block on.
+    /// Words from the first of the thread's block on.
     words: GlobalMut<u64>,
     remainder_bits: u32,
     /// Packed: `is_occupied` of the thread's block. Bytes: those of its bits that are in word `occupied_index`.
     occupied: u64,
     occupied_index: u32,
-    /// The packed block in which items are put, relative to the thread's, and its metadata.
+    /// Packed block of the last item, relative to the thread's, and its metadata.
     block: u32,
     continuations: u64,
     shifteds: u64,
-    /// A word of remainders, or of slots.
+    /// Word of remainders, or of slots.
     index: u32,
     items: u64,
 }
@@ -38,8 +38,10 @@ impl<const PACKED: bool> Writer<PACKED> {
         }
     }
 
+    /// Adds bits to a word.
+    ///
     /// # Safety
-    /// - The word exists, as do those of all that has been put so far.
+    /// - The word exists, as do those of all items put so far.
     /// - All are accessed by such operations alone.
     #[inline(always)]
     unsafe fn or(&self, index: u32, bits: u64) {
@@ -49,6 +51,8 @@ impl<const PACKED: bool> Writer<PACKED> {
         }
     }
 
+    /// Writes the pending metadata of the block.
+    ///
     /// # Safety
     /// The contract of [`or`](Self::or).
     #[inline(always)]
@@ -62,7 +66,7 @@ impl<const PACKED: bool> Writer<PACKED> {
         (self.continuations, self.shifteds) = (0, 0);
     }
 
-    /// Up to 64 bits from bit `shift` of a word on.
+    /// Adds up to 64 bits from bit `shift` of a word on.
     ///
     /// # Safety
     /// The contract of [`or`](Self::or).
