@@ -4,7 +4,7 @@
 //!
 //! 1. Keys are hashed and spread over *partitions*, each a range of buckets small enough for the cache ([`partition`]).
 //! 2. Partition by partition, on any thread, while its keys are in cache: keys are sorted into buckets
-//!    ([`bucket_sort`]), and the kind finds their codes ([`HashKind::encode`]).
+//!    ([`bucket_sort`]), and the kind finds their codes ([`sealed::HashKind::encode`]).
 //! 3. The parts of all partitions are joined, and the lists of buckets are made ([`join`]).
 //!
 //! [`external`] repeats this for one range of buckets after the other.
