@@ -46,7 +46,7 @@ pub struct Fingerprints<M>(PhantomData<M>);
 /// ```
 ///
 /// Space: `w` bits per key, and the function's: 1.46 to 1.7 for the default kind,
-/// [`ConsensusKind`](crate::ConsensusKind); 1.5 to 3 for [`RecSplitKind`](crate::RecSplitKind). Lookups: one in the
+/// [`ConsensusKind`]; 1.5 to 3 for [`RecSplitKind`](crate::RecSplitKind). Lookups: one in the
 /// function, and one more cache miss in large filters.
 pub type StaticFilter<M = ConsensusKind> = StoredFunction<Fingerprints<M>>;
 

@@ -1,4 +1,4 @@
-//! Lookups in the lists for all keys of a batch, in vectors ([`crate::query::batch_simd`]).
+//! Lookups in the lists for all keys of a batch, in vectors.
 
 use super::{BLOCK, Lists};
 use crate::batch::reads::{Keys, Reader, Starts, Within, keys_of, next_key, windows_of, words_of};
