@@ -45,31 +45,31 @@ macro_rules! scalars {
             #[inline(always)]
             #[track_caller]
             unsafe fn shuffle_up(self, delta: u32) -> Self {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { warp::shuffle_up(FULL_MASK, self, delta) }
             }
             #[inline(always)]
             #[track_caller]
             unsafe fn shuffle_down(self, delta: u32) -> Self {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { warp::shuffle_down(FULL_MASK, self, delta) }
             }
             #[inline(always)]
             #[track_caller]
             unsafe fn shuffle_idx(self, lane: u32) -> Self {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { warp::shuffle_idx(FULL_MASK, self, lane) }
             }
             #[inline(always)]
             #[track_caller]
             unsafe fn to_shared(self, at: Shared<u32>) {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { at.cast::<$scalar>().set(0, self) }
             }
             #[inline(always)]
             #[track_caller]
             unsafe fn from_shared(at: Shared<u32>) -> Self {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { at.cast::<$scalar>().get(0) }
             }
         }
@@ -83,25 +83,25 @@ impl Value for u128 {
     #[inline(always)]
     #[track_caller]
     unsafe fn shuffle_up(self, delta: u32) -> Self {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the callee has this function's contract.
         unsafe { warp::shuffle_up(FULL_MASK, self, delta) }
     }
     #[inline(always)]
     #[track_caller]
     unsafe fn shuffle_down(self, delta: u32) -> Self {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the callee has this function's contract.
         unsafe { warp::shuffle_down(FULL_MASK, self, delta) }
     }
     #[inline(always)]
     #[track_caller]
     unsafe fn shuffle_idx(self, lane: u32) -> Self {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the callee has this function's contract.
         unsafe { warp::shuffle_idx(FULL_MASK, self, lane) }
     }
     #[inline(always)]
     #[track_caller]
     unsafe fn to_shared(self, at: Shared<u32>) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the 16 bytes from `at` on are valid and aligned to 8, by this function's contract.
         unsafe {
             at.cast::<u64>().set(0, self as u64);
             at.cast::<u64>().set(1, (self >> 64) as u64);
@@ -110,12 +110,12 @@ impl Value for u128 {
     #[inline(always)]
     #[track_caller]
     unsafe fn from_shared(at: Shared<u32>) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: the 16 bytes from `at` on are valid and aligned to 8, by this function's contract.
         unsafe { u128::from(at.cast::<u64>().get(1)) << 64 | u128::from(at.cast::<u64>().get(0)) }
     }
 }
 
-/// Field by field: the fields with how each becomes a scalar and is made of one, and where it stands in shared memory.
+/// Field by field: each with its conversions to and from a scalar, and its offset in shared memory.
 macro_rules! fields {
     ([$($generic:ident)?] $value:ty, $bytes:expr; $($field:tt: $scalar:ty, $to:expr, $from:expr, at $offset:expr;)*) => {
         impl $(<$generic: Value>)? Value for $value {
@@ -123,31 +123,33 @@ macro_rules! fields {
             #[inline(always)]
             #[track_caller]
             unsafe fn shuffle_up(self, delta: u32) -> Self {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { Self { $($field: $from(<$scalar>::shuffle_up($to(self.$field), delta)),)* } }
             }
             #[inline(always)]
             #[track_caller]
             unsafe fn shuffle_down(self, delta: u32) -> Self {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { Self { $($field: $from(<$scalar>::shuffle_down($to(self.$field), delta)),)* } }
             }
             #[inline(always)]
             #[track_caller]
             unsafe fn shuffle_idx(self, lane: u32) -> Self {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { Self { $($field: $from(<$scalar>::shuffle_idx($to(self.$field), lane)),)* } }
             }
             #[inline(always)]
             #[track_caller]
             unsafe fn to_shared(self, at: Shared<u32>) {
-                // SAFETY: the caller's promise; fields stand side by side.
+                // SAFETY: the value's bytes are valid, by this function's contract; the fields lie side by side in
+                // them.
                 unsafe { $(<$scalar>::to_shared($to(self.$field), at.at($offset / 4));)* }
             }
             #[inline(always)]
             #[track_caller]
             unsafe fn from_shared(at: Shared<u32>) -> Self {
-                // SAFETY: the caller's promise; fields stand side by side.
+                // SAFETY: the value's bytes are valid, by this function's contract; the fields lie side by side in
+                // them.
                 unsafe { Self { $($field: $from(<$scalar>::from_shared(at.at($offset / 4))),)* } }
             }
         }
@@ -191,7 +193,7 @@ pub unsafe fn warp_inclusive_scan<O: Operator<Value: Value>>(mut value: O::Value
 #[inline(always)]
 #[track_caller]
 pub unsafe fn warp_exclusive_scan<O: Operator<Value: Value>>(value: O::Value) -> (O::Value, O::Value) {
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the callee has this function's contract.
     unsafe {
         let inclusive = warp_inclusive_scan::<O>(value);
         let mut exclusive = inclusive.shuffle_up(1);
@@ -202,8 +204,8 @@ pub unsafe fn warp_exclusive_scan<O: Operator<Value: Value>>(value: O::Value) ->
     }
 }
 
-/// Bytes of shared memory that [`exclusive_scan`] and [`reduce`] need for values of type `V` in a block of `WARPS`
-/// warps.
+/// Returns the bytes of shared memory that [`exclusive_scan`] and [`reduce`] need for values of type `V` in a block of
+/// `WARPS` warps.
 pub const fn scratch_bytes<V: Value>(warps: u32) -> u32 {
     warps * V::SHARED_BYTES
 }
@@ -265,7 +267,7 @@ pub unsafe fn exclusive_scan<O: Operator<Value: Value>, const WARPS: u32>(
     value: O::Value,
     scratch: Shared<u32>,
 ) -> (O::Value, O::Value) {
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the callee has this function's contract.
     unsafe {
         let inclusive = warp_inclusive_scan::<O>(value);
         let mut exclusive = inclusive.shuffle_up(1);
@@ -285,7 +287,7 @@ pub unsafe fn exclusive_scan<O: Operator<Value: Value>, const WARPS: u32>(
 #[inline(always)]
 #[track_caller]
 pub unsafe fn reduce<O: Operator<Value: Value>, const WARPS: u32>(value: O::Value, scratch: Shared<u32>) -> O::Value {
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the callee has this function's contract.
     unsafe { across_warps::<O, WARPS>(warp_inclusive_scan::<O>(value), scratch).1 }
 }
 
@@ -326,7 +328,7 @@ mod tests {
                     pub unsafe fn $name(
                         x: Global<u64>, y: GlobalMut<u64>,
                     ) {
-                        // SAFETY: the caller's promise is the same.
+                        // SAFETY: the callee has this function's contract.
                         unsafe { run::<$operator, $warps>(x, y) }
                     }
                 )*

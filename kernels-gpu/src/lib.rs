@@ -1,4 +1,5 @@
-//! Every device kernel of Warpset, one folder per structure: indexing and memory here, arithmetic in `warpset-core`.
+//! Device kernels of Warpset, one folder per structure: indexing and memory accesses here, arithmetic in
+//! `warpset-core`.
 //!
 //! The crate is compiled twice. For the host it is an ordinary library with all modules: the kernels run in the
 //! emulator, and carry their PTX and device code ([`MODULES`]). For `nvptx64-nvidia-cuda`, `cargo xtask ptx` compiles
@@ -10,19 +11,19 @@
 //! `code/` until the first build. Files of a folder without kernels of their own are compiled for all modules of the
 //! folder. Files of device code stay empty for modules that `cargo xtask ptx` names as such: a registry takes 10 MiB.
 //!
-//! Any release may change kernels, their arguments and their modules. What other crates re-export, what kernels ask
-//! filters with, and `operators` follow the promise of `warpset`.
+//! Any release may change kernels, their arguments and their modules. Items that other crates re-export, the types that
+//! kernels query filters with, and `operators` follow the promise of `warpset`.
 //!
-//! This file declares modules and holds nothing that reaches the PTX, so it is not part of what the PTX is stamped
-//! with: a new module leaves the PTX of the others valid.
+//! This file declares modules and contains nothing that reaches the PTX, so the stamps of the PTX do not cover it: a
+//! new module leaves the PTX of the others valid.
 
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
-// Most modules use only a part of what they share.
+// Most modules use only a part of the shared code.
 #![cfg_attr(target_arch = "nvptx64", allow(dead_code, unused_features, unused_imports, unused_macros))]
 // Constants and imports that only bodies use, which the host compiles for the emulator.
 #![cfg_attr(not(feature = "emulator"), allow(dead_code, unused_imports, unused_macros))]
-// Kernels take what they need as arguments, and index register arrays by loop variables, which unroll.
+// Kernels take all data as arguments, and index register arrays by loop variables, which unroll.
 #![allow(clippy::manual_is_multiple_of, clippy::needless_range_loop, clippy::too_many_arguments)]
 
 /// [`warpset_simt::kernel!`] for the kernels of this crate, which know their PTX, and for those that its macros make.
@@ -59,16 +60,16 @@ pub mod batch {
 /// Bloom filters.
 #[cfg(any(feature = "bloom", warpset_folder = "bloom", feature = "filters"))]
 pub mod bloom {
+    pub mod batch_partition;
+    pub mod claims;
     #[cfg(any(
         not(target_arch = "nvptx64"),
         warpset_module = "bloom_blocked",
         warpset_module = "bloom_split_block",
         feature = "filters"
     ))]
-    pub mod ask;
-    pub mod claims;
-    pub mod parts;
-    pub mod recent;
+    pub mod device_query;
+    pub mod recent_hashes;
     pub mod sectors;
 
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "bloom_blocked"))]
@@ -175,12 +176,12 @@ pub mod quotient {
     /// Kernels for the slots of the rank-and-select quotient filter.
     pub mod rank_select {
         #[cfg(any(not(target_arch = "nvptx64"), feature = "filters"))]
-        pub mod ask;
+        pub mod device_query;
+        pub mod extract_tile;
         pub mod form;
         #[cfg(feature = "bodies")]
         pub mod runs;
         pub mod search;
-        pub mod take_apart;
 
         #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_rank_select_build"))]
         pub mod build;

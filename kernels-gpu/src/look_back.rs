@@ -1,6 +1,6 @@
-//! Decoupled look-back: how a tile learns, in a single pass, what the tiles before it amount to.
+//! Decoupled look-back: tiles combine the values of all tiles before them in a single pass.
 //!
-//! Every tile publishes first the aggregate of its own items and, once it knows what stands before them, the inclusive
+//! Every tile first publishes the aggregate of its own items and, once the values before them are known, the inclusive
 //! prefix up to its end. A tile walks back over its predecessors, a warp reading 32 of them at a time, combining
 //! aggregates until it meets a prefix. Source: Merrill and Garland, "Single-pass Parallel Prefix Scan with Decoupled
 //! Look-back", NVIDIA NVR-2016-002, 2016.
@@ -64,12 +64,12 @@ impl ValueWords for [u64; 1] {
     const ZERO: Self = [0];
     #[inline(always)]
     unsafe fn load(at: GlobalMut<u64>) -> Self {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the callee has this function's contract.
         [unsafe { atomic::load_relaxed(at) }]
     }
     #[inline(always)]
     unsafe fn store(self, at: GlobalMut<u64>) {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the callee has this function's contract.
         unsafe { atomic::store_relaxed(at, self[0]) }
     }
 }
@@ -79,12 +79,12 @@ impl ValueWords for [u64; 2] {
     const ZERO: Self = [0; 2];
     #[inline(always)]
     unsafe fn load(at: GlobalMut<u64>) -> Self {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the callee has this function's contract.
         unsafe { atomic::load_relaxed2(at) }
     }
     #[inline(always)]
     unsafe fn store(self, at: GlobalMut<u64>) {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the callee has this function's contract.
         unsafe { atomic::store_relaxed2(at, self) }
     }
 }
@@ -94,14 +94,14 @@ impl ValueWords for [u64; 4] {
     const ZERO: Self = [0; 4];
     #[inline(always)]
     unsafe fn load(at: GlobalMut<u64>) -> Self {
-        // SAFETY: the caller's promise is the same; both pairs are aligned if the first is.
+        // SAFETY: `at` is valid, by this function's contract; both pairs are aligned if the first is.
         let ([a, b], [c, d]) = unsafe { (atomic::load_relaxed2(at), atomic::load_relaxed2(at.at(2))) };
         [a, b, c, d]
     }
     #[inline(always)]
     unsafe fn store(self, at: GlobalMut<u64>) {
         let [a, b, c, d] = self;
-        // SAFETY: the caller's promise is the same; both pairs are aligned if the first is.
+        // SAFETY: `at` is valid, by this function's contract; both pairs are aligned if the first is.
         unsafe {
             atomic::store_relaxed2(at, [a, b]);
             atomic::store_relaxed2(at.at(2), [c, d]);
@@ -125,7 +125,7 @@ fn state<W: ValueWords>(words: W) -> u64 {
 pub trait Published: Value {
     /// The words it takes.
     type Words: ValueWords;
-    /// Its words, with the two highest bits of each clear.
+    /// Returns the value's words, with the two highest bits of each clear.
     fn pack(self) -> Self::Words;
     /// Returns the value of words whose two highest bits are clear.
     fn unpack(words: Self::Words) -> Self;
@@ -264,7 +264,7 @@ pub unsafe fn publish<V: Published>(look_back: GlobalMut<u64>, at: usize, state:
     for word in words.as_mut() {
         *word |= state;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `look_back` has room for value `at`, by this function's contract.
     unsafe { words.store(look_back.at(at * V::Words::COUNT)) }
 }
 
@@ -276,7 +276,7 @@ pub unsafe fn publish<V: Published>(look_back: GlobalMut<u64>, at: usize, state:
 #[inline(always)]
 #[track_caller]
 unsafe fn look<V: Published>(look_back: GlobalMut<u64>, at: usize) -> (u64, V) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `look_back` has room for value `at`, by this function's contract.
     let mut words = unsafe { V::Words::load(look_back.at(at * V::Words::COUNT)) };
     let state = state(words);
     for word in words.as_mut() {
@@ -289,12 +289,12 @@ unsafe fn look<V: Published>(look_back: GlobalMut<u64>, at: usize) -> (u64, V) {
 ///
 /// # Safety
 /// - The contract of [`publish`], for reading.
-/// - A fence of the publisher and one of the reader stand between the two.
+/// - A fence of the publisher and one of the reader lie between the two.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 pub unsafe fn published<V: Published>(look_back: GlobalMut<u64>, at: usize) -> V {
-    // SAFETY: the caller's promise.
+    // SAFETY: `look_back` has room for value `at`, by this function's contract.
     unsafe { look::<V>(look_back, at).1 }
 }
 
@@ -330,7 +330,7 @@ pub unsafe fn exclusive_prefix<O: Operator<Value: Published>>(look_back: GlobalM
             if lane > nearest {
                 value = O::IDENTITY;
             }
-            // Lane 0 is the latest tile: values of higher lanes stand before those of lower ones.
+            // Lane 0 is the latest tile: values of higher lanes precede those of lower ones.
             let mut distance = 1;
             while distance < 32 {
                 let before = value.shuffle_down(distance);
@@ -353,9 +353,9 @@ pub unsafe fn exclusive_prefix<O: Operator<Value: Published>>(look_back: GlobalM
 ///
 /// # Safety
 /// - The contract of [`exclusive_prefix`].
-/// - All threads of the block come here together, `aggregate` is the first thread's (others need not know it), and
-///   `slot` is room for a value in shared memory, aligned to 8 bytes, that nothing else accesses meanwhile and until
-///   the next barrier.
+/// - All threads of the block come here together, `aggregate` of the first thread is valid (that of the others is
+///   ignored), and `slot` is room for a value in shared memory, aligned to 8 bytes, that nothing else accesses
+///   meanwhile and until the next barrier.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]

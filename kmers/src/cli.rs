@@ -219,7 +219,7 @@ pub struct Merge {
 pub struct Histogram {
     /// A table
     pub table: PathBuf,
-    /// Number of copies of the last line, which counts k-mers with at least as many
+    /// Number of copies in the last line, which counts k-mers with this many or more
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub most: u32,
 }

@@ -230,7 +230,7 @@ pub enum Error {
     /// File that would be read and written at the same time, or written twice.
     #[error(transparent)]
     SameFile(#[from] warpset_base::file::SameFile),
-    /// Output with an ending of files in another form than those that are written.
+    /// Output with an ending of a form that is not written.
     #[error("{} would not be what its name says: {written}; name a file with another ending than .{ending}", path.display())]
     WrongEnding {
         /// File.

@@ -49,29 +49,52 @@ fn is_uracil(letter: u8) -> bool {
 /// Whether all letters are A, C, G, T in either case; white space is allowed if `WHITE`.
 #[inline]
 pub(crate) fn is_plain<const WHITE: bool>(text: &[u8]) -> bool {
-    #[inline(always)]
-    fn by_any<const WHITE: bool>(text: &[u8]) -> bool {
-        let mut is_odd = false;
-        for &letter in text {
-            let upper = letter & 0xdf;
-            let is_base = (upper == b'A') | (upper == b'C') | (upper == b'G') | (upper == b'T');
-            let is_white = (letter == b'\n') | (letter == b'\r') | (letter == b' ') | (letter == b'\t');
-            is_odd |= !(is_base | (WHITE & is_white));
-        }
-        !is_odd
-    }
     #[cfg(target_arch = "x86_64")]
     {
         #[target_feature(enable = "avx2")]
         fn by_avx2<const WHITE: bool>(text: &[u8]) -> bool {
-            by_any::<WHITE>(text)
+            is_plain_here::<WHITE>(text)
         }
         if is_x86_feature_detected!("avx2") {
             // SAFETY: the processor has AVX2, detected above.
             return unsafe { by_avx2::<WHITE>(text) };
         }
     }
-    by_any::<WHITE>(text)
+    is_plain_here::<WHITE>(text)
+}
+
+/// Answers as [`is_plain`], with the instructions of the function that calls it. Blocks of 32 letters become vectors;
+/// the last block overlaps the one before, since a loop over the rest would take longer than all of them.
+#[inline(always)]
+pub(crate) fn is_plain_here<const WHITE: bool>(text: &[u8]) -> bool {
+    let mut plain = [1u8; 32];
+    let Some(last) = text.last_chunk::<32>() else {
+        let mut rest = 1;
+        for &letter in text {
+            rest &= u8::from(is_allowed::<WHITE>(letter));
+        }
+        return rest == 1;
+    };
+    let (blocks, _) = text.as_chunks::<32>();
+    let mut i = 0;
+    while i <= blocks.len() {
+        let block = if i < blocks.len() { &blocks[i] } else { last };
+        let mut lane = 0;
+        while lane < 32 {
+            plain[lane] &= u8::from(is_allowed::<WHITE>(block[lane]));
+            lane += 1;
+        }
+        i += 1;
+    }
+    plain == [1; 32]
+}
+
+#[inline(always)]
+fn is_allowed<const WHITE: bool>(letter: u8) -> bool {
+    let upper = letter & 0xdf;
+    let is_base = (upper == b'A') | (upper == b'C') | (upper == b'G') | (upper == b'T');
+    let is_white = (letter == b'\n') | (letter == b'\r') | (letter == b' ') | (letter == b'\t');
+    is_base | (WHITE & is_white)
 }
 
 /// Appends letters without white space, with T for U.

@@ -64,7 +64,7 @@ impl Cut {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counted {
     words: Vec<u64>,
-    /// Places in `words`, ascending, with more copies than a word can hold, and these numbers.
+    /// Places in `words`, ascending, of numbers of copies that do not fit into a word, with these numbers.
     many: Vec<(usize, u64)>,
 }
 

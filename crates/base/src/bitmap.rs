@@ -23,8 +23,8 @@ pub struct Bitmap {
 }
 
 impl Bitmap {
-    /// Takes over `words`, one bit per key for `len` keys, or for as many as the words have bits; clears the bits past
-    /// the last key.
+    /// Takes over `words`, one bit per key for `len` keys, or for the number of bits in `words` if that is less; clears
+    /// the bits past the last key.
     pub fn from_words(mut words: Vec<u64>, len: usize) -> Bitmap {
         let len = len.min(words.len().saturating_mul(64));
         words.truncate(len.div_ceil(64));

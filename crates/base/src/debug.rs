@@ -1,7 +1,7 @@
 //! `Debug` of errors.
 
-/// Lets `Debug` of errors write what `Display` writes: a program whose `main` returns the error, and `unwrap`, print it
-/// by `Debug`.
+/// Implements `Debug` of errors by `Display`: `unwrap`, and a program whose `main` returns the error, print it by
+/// `Debug`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! debug_as_display {

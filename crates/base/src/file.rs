@@ -56,10 +56,10 @@ const CHECKSUM_AT: usize = 120;
 /// Reading from a stream grows the memory from this size on, so that a header alone cannot make it large.
 const FIRST_READ_BYTES: u64 = 1 << 20;
 
-/// Words from this many bytes on are asked for at random, so that they belong into huge pages.
+/// Size in bytes from which on words use huge pages, because they are accessed at random.
 const HUGE_BYTES: u64 = 1 << 25;
 
-/// A structure that can be saved: words, and parameters that say how many and what they mean.
+/// A structure that can be saved: words, and parameters that determine their number and meaning.
 pub trait Saved: Sized {
     /// Its number in headers, with the version of its format.
     const STRUCTURE: Structure;
@@ -75,7 +75,7 @@ pub trait Saved: Sized {
     /// Checks the parameters of a header and converts them.
     ///
     /// # Errors
-    /// [`FileError::InvalidHeader`], and what the structure adds.
+    /// [`FileError::InvalidHeader`], and the structure's own errors.
     fn layout_of(fields: [u64; FIELDS]) -> Result<Self::Layout, Self::Error>;
     /// Returns the number of words of a structure with these parameters.
     fn words_of(layout: &Self::Layout) -> u64;
@@ -86,7 +86,7 @@ pub trait Saved: Sized {
     /// Whether these can be the words of such a structure, for structures that can tell beyond the checksum.
     ///
     /// # Errors
-    /// What the structure says of words that cannot be its own.
+    /// The structure's error for words that it cannot have produced.
     fn check(_layout: &Self::Layout, _words: &[Self::Word]) -> Result<(), Self::Error> {
         Ok(())
     }
@@ -95,8 +95,8 @@ pub trait Saved: Sized {
     /// # Errors
     /// If there is no memory for it.
     fn from_saved(layout: Self::Layout, words: AlignedWords<Self::Word>) -> Result<Self, Self::Error>;
-    /// Reads the payload, verifies and checks it, and puts the structure together. Structures whose parts lie in memory
-    /// of their own read them there, so that the payload is not in memory twice.
+    /// Reads the payload, verifies and checks it, and builds the structure. Structures whose parts have memory of their
+    /// own read each part into it, so that the payload is never in memory twice.
     ///
     /// # Errors
     /// The errors of [`read_from`].
@@ -194,7 +194,7 @@ impl Header {
     }
 }
 
-/// A header of a structure, of which all but the checksum has been checked.
+/// Header of a structure, checked except for the checksum.
 struct HeaderOf<S: Saved> {
     layout: S::Layout,
     header: Header,
@@ -217,7 +217,7 @@ impl<S: Saved> HeaderOf<S> {
     }
 }
 
-/// Fills the buffer, or says how many bytes there were: `before` of them read already, `needed` in all.
+/// Fills the buffer, or reports the number of bytes that exist: `before` were read already, and `needed` is the total.
 ///
 /// # Errors
 /// [`FileError::Truncated`], [`FileError::Io`].
@@ -239,8 +239,8 @@ pub fn read_exact(
     Ok(())
 }
 
-/// Reads `len` words, allocating in step with what arrives. `available` is how many bytes are surely there, `before`
-/// how many were read already.
+/// Reads `len` words, and allocates memory as bytes arrive. `available` bytes certainly exist; `before` bytes were read
+/// already.
 ///
 /// # Errors
 /// [`FileError::Truncated`], [`FileError::OutOfMemory`], [`FileError::Io`].
@@ -282,7 +282,7 @@ pub fn write_to<S: Saved>(structure: &S, writer: &mut impl Write) -> Result<(), 
 /// grows with what arrives, whatever the header claims.
 ///
 /// # Errors
-/// Any [`FileError`] but [`FileError::TrailingBytes`], and what the structure adds.
+/// Any [`FileError`] but [`FileError::TrailingBytes`], and the structure's own errors.
 pub fn read_from<S: Saved>(reader: &mut impl Read, available: u64) -> Result<S, S::Error> {
     let mut bytes = [0; HEADER_BYTES];
     read_exact(reader, &mut bytes, 0, HEADER_BYTES as u64)?;
@@ -302,7 +302,7 @@ pub fn to_bytes<S: Saved>(structure: &S) -> Vec<u8> {
 /// Reads the saved form; bytes after its end are an error.
 ///
 /// # Errors
-/// Any [`FileError`], and what the structure adds.
+/// Any [`FileError`], and the structure's own errors.
 pub fn from_bytes<S: Saved>(mut bytes: &[u8]) -> Result<S, S::Error> {
     let available = bytes.len().saturating_sub(HEADER_BYTES) as u64;
     if let Some(head) = bytes.first_chunk() {
@@ -352,7 +352,7 @@ pub type Viewed<'a, S> = (<S as Saved>::Layout, &'a [<S as Saved>::Word]);
 /// Returns the parameters and the words in saved bytes, without a copy. Checks everything, so it reads all words.
 ///
 /// # Errors
-/// Any [`FileError`], and what the structure adds.
+/// Any [`FileError`], and the structure's own errors.
 pub fn view<S: Saved>(bytes: &[u8]) -> Result<Viewed<'_, S>, S::Error> {
     let (header, head, payload) = parse_view::<S>(bytes)?;
     header.verify(head, payload)?;
@@ -362,7 +362,7 @@ pub fn view<S: Saved>(bytes: &[u8]) -> Result<Viewed<'_, S>, S::Error> {
 /// Does the work of [`view`] but reads the header only.
 ///
 /// # Errors
-/// Any [`FileError`] but [`FileError::Corrupted`], and what the structure adds.
+/// Any [`FileError`] but [`FileError::Corrupted`], and the structure's own errors.
 pub fn view_unverified<S: Saved>(bytes: &[u8]) -> Result<Viewed<'_, S>, S::Error> {
     parse_view::<S>(bytes).map(|(header, _, payload)| (header.layout, payload))
 }
@@ -398,7 +398,7 @@ macro_rules! saved_methods {
             /// Writes header and payload.
             ///
             /// # Errors
-            /// [`FileError::Io`](crate::FileError::Io) with what the writer says.
+            /// [`FileError::Io`](crate::FileError::Io) with the writer's error.
             pub fn write_to<W: ::std::io::Write>(&self, mut writer: W) -> Result<(), $error> {
                 $crate::file::write_to(self, &mut writer)
             }
@@ -426,11 +426,11 @@ macro_rules! saved_methods {
                 $crate::file::from_bytes(bytes)
             }
 
-            /// Writes a file. A regular file that stands there, or that a link there leads to, is replaced at once, so
-            /// that a reader never sees half of it; into a pipe or a device the bytes go as they come.
+            /// Writes a file. A regular file at this path, or at the end of a link there, is replaced atomically, so
+            /// that a reader never sees a half-written one; a pipe or a device receives the bytes as they are written.
             ///
             /// # Errors
-            /// [`FileError::At`](crate::FileError::At) with the path and what the system says.
+            /// [`FileError::At`](crate::FileError::At) with the path and the system's error.
             pub fn save(&self, path: impl AsRef<::std::path::Path>) -> Result<(), $error> {
                 $crate::file::save(self, path.as_ref())
             }
@@ -438,8 +438,8 @@ macro_rules! saved_methods {
             /// Reads a file.
             ///
             /// # Errors
-            /// [`FileError::At`](crate::FileError::At) with the path and what is wrong: the errors of
-            /// [`from_bytes`](Self::from_bytes), or what the system says.
+            /// [`FileError::At`](crate::FileError::At) with the path and the cause: the errors of
+            /// [`from_bytes`](Self::from_bytes), or the system's error.
             pub fn load(path: impl AsRef<::std::path::Path>) -> Result<Self, $error> {
                 $crate::file::load(path.as_ref())
             }
@@ -461,7 +461,7 @@ mod tests {
         assert!(old.to_string().contains("version 1") && old.to_string().contains("version 2"), "{old}");
         assert_eq!(Header::parse(&header.to_bytes(next), next).unwrap(), header);
         assert_eq!(Header::parse(&header.to_bytes(second), second).unwrap(), header);
-        // A version says nothing about other structures.
+        // A version belongs to one structure.
         let other = Header::parse(&header.to_bytes(next), second).unwrap_err();
         let FileError::WrongStructure { expected, found } = other else { panic!("{other}") };
         assert_eq!([expected.number, found.number], [8, 7]);

@@ -1,16 +1,15 @@
 //! Traits of filters, on every backend: their operations on many keys, and code that works with any filter.
 //!
-//! Operations on host slices (`_bulk` in their names) are methods of these traits alone, on the host and on devices, and
-//! return `Result` on both: a program that moves a filter to a device changes its type and nothing else. In host memory
-//! only operations that can run out of space fail (insertions into Rao's Bloom filter and into quotient filters), and
-//! slices of different lengths.
+//! Operations on host slices (`_bulk` in their names) are methods of these traits alone, on the host and on devices,
+//! and return `Result` on both: a program that moves a filter to a device changes its type and nothing else. In host
+//! memory only operations that can run out of space fail (insertions into Rao's Bloom filter and into quotient
+//! filters), and slices of different lengths.
 //!
 //! Operations on single keys exist twice. Types in host memory have inherent methods with exact results
 //! (`contains(&key) -> bool`), which a program calls there; the traits have them as `Result` for generic code.
 //!
-//! Methods with `_if` in their names take a [`Stencil`], which says for each key of the batch whether it is meant. They
-//! gather the keys that are meant first, by reference (8 bytes of memory per key); the others cost no lookup and do not
-//! travel to a device.
+//! Methods with `_if` in their names take a [`Stencil`], which selects keys of the batch. They gather the selected keys
+//! first, by reference (8 bytes of memory per key); the others cost no lookup and do not travel to a device.
 //!
 //! | trait | operation | implemented by |
 //! | --- | --- | --- |
@@ -42,13 +41,13 @@ pub trait Filter {
     /// Error of an operation.
     type Error: std::error::Error + From<LengthMismatch> + Send + Sync + 'static;
 
-    /// Looks all keys up and gives the answers to `take`: what the other lookups are made of.
+    /// Looks up all keys and gives the answers to `take`. All other lookups are built on this one.
     ///
     /// # Errors
     /// The errors of the backend.
     fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Self::Error>;
 
-    /// Bytes of memory that the filter's words take.
+    /// Returns the bytes of memory that the filter's words take.
     fn memory_bytes(&self) -> u64;
 
     /// Whether one key may be in the filter. On a device that is a batch of one key.
@@ -80,7 +79,7 @@ pub trait Filter {
     /// Does the work of [`Filter::contains_bulk`] into a slice of the same length, as bytes 0 and 1.
     ///
     /// # Errors
-    /// If the lengths differ, and what the backend adds.
+    /// If the lengths differ, and the errors of the backend.
     fn contains_bytes_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [u8]) -> Result<(), Self::Error> {
         answers_into(self, keys, answers)
     }
@@ -133,7 +132,7 @@ pub trait Filter {
     /// Looks up the keys that the stencil selects; the answer for the others is `false`.
     ///
     /// # Errors
-    /// If the stencil is not for as many keys, and what the backend adds.
+    /// If the stencil covers another number of keys, and the errors of the backend.
     fn contains_if_bulk<K: Key>(
         &self,
         keys: &[K],
@@ -203,7 +202,7 @@ pub trait Insert: Filter {
         self.insert_bulk(&[key]).map(|_| ())
     }
 
-    /// Inserts the keys that a stencil means.
+    /// Inserts the keys that a stencil selects.
     ///
     /// ```
     /// use warpset_base::filter::Insert;
@@ -218,7 +217,7 @@ pub trait Insert: Filter {
     /// ```
     ///
     /// # Errors
-    /// If the stencil is not for as many keys, and those of [`Insert::insert_bulk`].
+    /// If the stencil covers another number of keys, and the errors of [`Insert::insert_bulk`].
     fn insert_if_bulk<K: Key>(
         &mut self,
         keys: &[K],
@@ -234,14 +233,14 @@ pub trait Insert: Filter {
     /// The errors of the backend.
     fn clear(&mut self) -> Result<(), Self::Error>;
 
-    /// Adds what another filter with the same parameters holds.
+    /// Adds the contents of another filter with equal parameters.
     ///
     /// # Errors
-    /// Filters that differ in a parameter, and what the backend adds.
+    /// Filters that differ in a parameter, and the errors of the backend.
     fn merge(&mut self, other: &Self) -> Result<(), Self::Error>;
 }
 
-/// A filter that can say, while it inserts, which keys it did not hold.
+/// A filter that reports, during an insertion, which keys it did not contain.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot say, while it inserts, which keys are new",
     note = "use `SplitBlockBloom`, `BlockedBloom`, `RaoBloom`, `StandardQuotientFilter` or `RankSelectQuotientFilter`"
@@ -269,7 +268,7 @@ pub trait TestAndInsert: Insert {
     /// Inserts the keys that the stencil selects and reports which of them were new; the others count as not new.
     ///
     /// # Errors
-    /// If the stencil is not for as many keys, and what the backend adds.
+    /// If the stencil covers another number of keys, and the errors of the backend.
     fn test_and_insert_if_bulk<K: Key>(
         &mut self,
         keys: &[K],
@@ -287,8 +286,8 @@ pub trait TestAndInsert: Insert {
     note = "use `StandardQuotientFilter` or `RankSelectQuotientFilter`"
 )]
 pub trait Remove: Insert {
-    /// Removes one copy of each key, and says how many copies that took out. Removing a key that was never inserted can
-    /// remove another one that looks the same to the filter.
+    /// Removes one copy of each key, and returns the number of copies removed. Removing a key that was never inserted
+    /// can remove another key with the same fingerprint.
     ///
     /// # Errors
     /// The errors of the backend.
@@ -297,7 +296,7 @@ pub trait Remove: Insert {
     /// Removes one copy of each key that the stencil selects.
     ///
     /// # Errors
-    /// If the stencil is not for as many keys, and those of [`Remove::remove_bulk`].
+    /// If the stencil covers another number of keys, and the errors of [`Remove::remove_bulk`].
     fn remove_if_bulk<K: Key>(&mut self, keys: &[K], stencil: &(impl Stencil + ?Sized)) -> Result<u64, Self::Error> {
         let selected = select(keys, stencil)?;
         self.remove_bulk(&selected.keys)
@@ -327,8 +326,8 @@ pub trait Count: Filter {
     fn count_bulk_into<K: Key>(&self, keys: &[K], counts: &mut [u64]) -> Result<(), Self::Error>;
 }
 
-/// Writes methods of a trait that call the inherent methods of the same names; `as Ok` after those that cannot fail
-/// there. Generic parameters stand in brackets.
+/// Writes methods of a trait that call the inherent methods of the same names; `as Ok` follows those that cannot fail
+/// there. Generic parameters are in brackets.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! by_inherent {
@@ -349,7 +348,7 @@ macro_rules! by_inherent {
 
 /// Gives types that have a method `view` the queries of that view, with their documentation.
 ///
-/// Each type stands with its generic parameters, and with the attributes under which it exists.
+/// Each type is given with its generic parameters, and with the attributes under which it exists.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! queries_of_view {

@@ -16,10 +16,10 @@
 //!
 //! # Integers hash by their value
 //!
-//! The type that a key had when it was inserted is not stored, and a lookup with another type is no error that a
-//! compiler could see: `insert(5)` takes an `i32`, `contains(5u64)` a `u64`. So an integer hashes as its value,
-//! whatever its type: as a word of 64 bits, with zeros before an unsigned value and the sign before a signed one. -7 is
-//! the same key as `i8`, `i64` and `i128`; 7 is the same key in all twelve types.
+//! The type of an inserted key is not stored, and the compiler cannot refuse a lookup with another type: `insert(5)`
+//! takes an `i32`, `contains(5u64)` a `u64`. So an integer hashes by its value, in any type: as a word of 64 bits, with
+//! zeros before an unsigned value and the sign before a signed one. -7 is one key as `i8`, `i64` and `i128`; 7 is one
+//! key in all twelve types.
 //!
 //! A negative value has the word of an unsigned one: `-1i64` and `u64::MAX` are one key, as they are for whoever stores
 //! both in a column of 64 bits. In a filter that is at worst a false positive. A function that numbers its keys must
@@ -28,21 +28,21 @@
 //!
 //! # Several keys as one
 //!
-//! A tuple hashes as a byte string: the hashes of its parts, each by the function that is asked for, under the same
-//! seed, little-endian (of 128 bits the low half first), then the bytes `tuple`, two zeros and the number of parts (of
-//! 128 bits, eight zeros before these). So each part counts as the key that it is, `(1u8, "a")` is `(1u64, b"a")`,
-//! neither `("ab", "c")` and `("a", "bc")` nor `((a, b), c)` and `(a, b, c)` are one key, and no tuple is by accident
-//! the same key as something else.
+//! A tuple hashes like a byte string: the hashes of its parts, each by the requested function and under its seed,
+//! little-endian (of 128 bits the low half first), then the bytes `tuple`, two zeros and the number of parts (of 128
+//! bits, eight zeros before these). So each part hashes as a key of its own: `(1u8, "a")` equals `(1u64, b"a")`;
+//! `("ab", "c")` differs from `("a", "bc")`, and `((a, b), c)` from `(a, b, c)`; and no tuple equals another kind of
+//! key except by a collision of hashes.
 //!
-//! An array of integers counts by its values too: `[1i32, -1]` and `[1i64, -1]` are one key. It is the same key as the
-//! string of the values' 8 bytes, which is how a device takes it. An array of `u8` is a byte string, as it stands.
+//! An array of integers counts by its values too: `[1i32, -1]` and `[1i64, -1]` are one key. It equals the string of
+//! the values' 8 bytes, the form that a device takes. An array of `u8` is a byte string, unchanged.
 //!
 //! `mix` is a bijection for each seed, and so is the low half of an integer's 128-bit hash: different integers of one
 //! type of up to 64 bits have different seeded hashes.
 //!
-//! Parquet hashes a column of type INT64 as eight bytes, which is the same, but one of type INT32 (8- and 16-bit
-//! integers, dates) as four. Only a split-block filter that was told so hashes integers that way, again of whatever
-//! type.
+//! Parquet hashes a column of type INT64 as eight bytes, like this crate, but one of type INT32 (8- and 16-bit
+//! integers, dates) as four. Only a split-block filter with that column type hashes integers as four bytes, again in
+//! any type.
 
 use warpset_core::hash;
 use warpset_core::hash::string::StringHash;
@@ -58,8 +58,8 @@ pub use ready_made::{Hashed, as_hashed};
 /// A key: integers of 8 to 128 bits, `usize`, `isize`, `char`, byte strings, strings, arrays of integers, tuples of 2
 /// to 8 keys, references to keys, [`Hashed`] and [`Hash128`], and [`Bytes`] around anything else that is `AsRef<[u8]>`.
 ///
-/// Sealed: what a structure holds depends on how its keys are hashed, on every backend. A type of one's own is a key as
-/// the tuple of its fields, as its bytes, or as [`Hashed`] around a hash of one's own.
+/// Sealed: the contents of a structure depend on the hashes of its keys, on every backend. A type of your own can serve
+/// as a key in the form of the tuple of its fields, of its bytes, or of [`Hashed`] around a hash of your own.
 ///
 /// ```
 /// use warpset_base::key::{Bytes, Hash128, Hashed, Key};
@@ -246,7 +246,7 @@ mod tests {
             );
         }
         assert_eq!([7u8.int32_hash(), 7u64.int32_hash()], [four(7); 2]);
-        // UINT_32 is stored as the INT32 of the same bits.
+        // Parquet stores UINT_32 as the INT32 with equal bits.
         assert_eq!([u32::MAX.int32_hash(), u64::from(u32::MAX).int32_hash()], [four(-1); 2]);
         assert_eq!((1u64 << 32).int32_hash(), (1u64 << 32).to_le_bytes().xxh64());
         assert_eq!("seven".int32_hash(), "seven".xxh64());

@@ -3,8 +3,19 @@
 //! radix sort ([`sort`]), memory aligned to cache lines ([`words`]), saved files ([`mod@file`]), and detection of
 //! processor features ([`processor`]).
 //!
-//! Users meet this crate through the structures, which re-export what they need of it. Versions are those of `warpset`,
-//! and follow its promise.
+//! Programs use this crate through the structures, which re-export the names their users need. Versions are those of
+//! `warpset`, and follow its promise.
+//!
+//! ```
+//! use warpset_base::key::{Key, Seed};
+//!
+//! // Integers hash by their value, whatever their type; strings by their bytes.
+//! assert_eq!(Seed::new(7).hash(&5u8), Seed::new(7).hash(&5i64));
+//! assert_ne!(Seed::new(7).hash("5"), Seed::new(7).hash(&5u8));
+//! ```
+//!
+//! Errors: [`file::FileError`] for saved files, [`filter::LengthMismatch`] for slices of different lengths,
+//! [`words::OutOfMemory`] for allocations. The format of saved files is on the page of [`mod@file`].
 
 #![warn(clippy::missing_errors_doc)]
 
@@ -19,6 +30,8 @@ pub mod parallel;
 pub mod processor;
 pub mod sort;
 pub mod stencil;
+#[doc(hidden)]
+pub mod testing;
 pub mod words;
 
 #[cfg(target_endian = "big")]

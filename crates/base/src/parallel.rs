@@ -1,8 +1,8 @@
 //! Work in parts, on the threads of the current rayon pool.
 //!
-//! Rayon's iterators are instantiated, some thirty functions, for each closure and each type of item; of a program with
-//! many structures that was up to half of the code. Here the pool sees numbers of parts and one function, compiled
-//! once. A part has to be worth a lock and a call: thousands of elements, not one.
+//! Rayon's iterators instantiate some thirty functions for each closure and each type of item; in a program with many
+//! structures that was up to half of the code. Here the pool sees numbers of parts and one function, compiled once. A
+//! part must be worth a lock and a call: thousands of elements, not one.
 
 use std::sync::Mutex;
 
@@ -40,8 +40,8 @@ pub fn beside<R>(helpers: usize, task: &(dyn Fn() + Sync), own: impl FnOnce() ->
     })
 }
 
-/// Lets helper number `caller`, of which 0 is the caller, wake up the next ones. To wake up a thread takes
-/// microseconds: so each does so for three.
+/// Wakes the next helpers, for helper number `caller`; 0 is the caller. Waking a thread takes microseconds, so each
+/// thread wakes three.
 fn wake<'s>(scope: &rayon::Scope<'s>, caller: usize, helpers: usize, task: &'s (dyn Fn() + Sync)) {
     for helper in 3 * caller + 1..=(3 * caller + 3).min(helpers) {
         scope.spawn(move |scope| {
@@ -114,8 +114,8 @@ pub fn map<T: Send, R: Send>(parts: impl IntoIterator<Item = T>, task: impl Fn(T
     results
 }
 
-/// Runs `task` with each part, in no order, and returns the error of the first part in their order that failed, if any
-/// did. The others run all the same.
+/// Runs `task` with each part, in no order, and returns the error of the first part, in order, that failed. All parts
+/// run, also after an error.
 ///
 /// # Errors
 /// The errors of `task`.

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use warpset_core::bits::Select;
 
-/// Whether counting, scanning and shifting bits take one instruction each: BMI1, BMI2, LZCNT and POPCNT. One load, as
-/// lookups of single keys ask too.
+/// Whether counting, scanning and shifting bits take one instruction each: BMI1, BMI2, LZCNT and POPCNT. Costs one
+/// load, so that lookups of single keys can call it.
 #[inline]
 pub fn has_bit_instructions() -> bool {
     #[cfg(target_arch = "x86_64")]
@@ -96,7 +96,7 @@ impl Pdep {
         Pdep(())
     }
 
-    /// Runs `work`, compiled for a processor with these instructions as far as it is inlined here: what it calls wants
+    /// Runs `work`, compiled for a processor with these instructions as far as it is inlined here, so its callees need
     /// `#[inline(always)]`.
     #[inline]
     pub fn run<T>(self, work: impl FnOnce() -> T) -> T {
@@ -119,7 +119,7 @@ impl Select for Pdep {
 
     #[inline(always)]
     fn pair(self, word: u64, rank: u32) -> u64 {
-        // SAFETY: as above.
+        // SAFETY: `self` exists only where the processor has the instruction.
         unsafe { std::arch::x86_64::_pdep_u64(3u64.wrapping_shl(rank), word) }
     }
 }
@@ -179,8 +179,8 @@ macro_rules! vectors {
                 None
             }
 
-            /// Runs `work`, compiled for a processor with these instructions as far as it is inlined here: what it
-            /// calls wants `#[inline(always)]`.
+            /// Runs `work`, compiled for a processor with these instructions as far as it is inlined here, so its
+            /// callees need `#[inline(always)]`.
             #[cfg(target_arch = "x86_64")]
             #[inline]
             pub fn run<T>(self, work: impl FnOnce() -> T) -> T {
@@ -203,13 +203,13 @@ macro_rules! vectors {
     };
 }
 vectors! {
-    /// Vectors of 256 bits: a value of this type exists only where there are AVX2 and what [`has_bit_instructions`]
-    /// asks for.
+    /// Vectors of 256 bits: a value of this type exists only if the processor has AVX2 and the instructions of
+    /// [`has_bit_instructions`].
     Avx2: "avx2,bmi1,bmi2,lzcnt,popcnt", ["avx2"]
 }
 vectors! {
-    /// Vectors of 512 bits with masks: a value of this type exists only where there are AVX-512 F, BW, DQ and VL, AVX2
-    /// and what [`has_bit_instructions`] asks for.
+    /// Vectors of 512 bits with masks: a value of this type exists only if the processor has AVX-512 F, BW, DQ and VL,
+    /// AVX2 and the instructions of [`has_bit_instructions`].
     ///
     /// ```
     /// use warpset_base::processor::Avx512;

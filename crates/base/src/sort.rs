@@ -55,8 +55,8 @@ macro_rules! ranks {
 }
 ranks! { u64 u128 }
 
-/// Sorts items of any kind where they are, stable, by ranks below `2^bits`, which may be asked for several times per
-/// item. Takes memory for as many items.
+/// Sorts items of any kind in place, stable, by ranks below `2^bits`. May compute the rank of an item several times.
+/// Allocates memory for `items.len()` items.
 ///
 /// # Panics
 /// If `bits` is more than a rank has.
@@ -86,7 +86,7 @@ impl Home {
     }
 }
 
-/// Sorts what is `here`, at most `alone` items on one thread.
+/// Sorts the items in `here`, at most `alone` of them on one thread.
 fn sort_within<T, R, F>(here: &mut [T], there: &mut [T], bits: u32, alone: usize, home: Home, rank: &F)
 where
     T: Copy + Send + Sync,
@@ -135,7 +135,7 @@ fn counts<T: Copy, R: Rank>(items: &[T], shift: u32, rank: &impl Fn(T) -> R) -> 
     counts
 }
 
-/// Writes the items in the order of the digit at `shift`; says where each digit ends.
+/// Writes the items in the order of the digit at `shift`; returns the end of each digit's items.
 fn split<T, R, F>(items: &[T], into: &mut [T], shift: u32, rank: &F) -> Vec<usize>
 where
     T: Copy + Send + Sync,
@@ -168,7 +168,7 @@ where
     ends
 }
 
-/// Sorts by the lowest `bits`, on this thread; says where the result is.
+/// Sorts by the lowest `bits`, on this thread; returns the place of the result.
 fn by_digits<T: Copy, R: Rank>(here: &mut [T], there: &mut [T], bits: u32, rank: &impl Fn(T) -> R) -> Home {
     if here.len() < FEW {
         return few(here, there, rank);
@@ -194,8 +194,8 @@ fn by_digits<T: Copy, R: Rank>(here: &mut [T], there: &mut [T], bits: u32, rank:
     home
 }
 
-/// Sorts few items, stable, on this thread; says where the result is. Where ranks are spread evenly, they go to about
-/// as many places as there are items by their highest bits that differ, and neighbours change places.
+/// Sorts few items, stable, on this thread; returns the place of the result. Ranks that are spread evenly go to about
+/// one place per item by their highest differing bits; then neighbours change places.
 fn few<T: Copy, R: Rank>(here: &mut [T], there: &mut [T], rank: &impl Fn(T) -> R) -> Home {
     let compared = |here: &mut [T]| {
         here.sort_by_key(|&item| rank(item));
@@ -266,7 +266,7 @@ mod tests {
                 wanted.sort_by_key(|item| item.0);
                 sort_by_rank(&mut items, bits, |item: (u64, usize)| item.0);
                 assert!(items == wanted, "{len} of {bits} bits, most below 2^{}", bits - alike);
-                // Ranks of 128 bits, of which the highest ones hold what the ranks above have in their lowest.
+                // Ranks of 128 bits whose highest bits are the lowest ones of the ranks above.
                 items.sort_by_key(|item| item.1);
                 let wide = |item: (u64, usize)| u128::from(item.0) << (128 - bits.max(1));
                 sort_by_rank(&mut items, 128, wide);

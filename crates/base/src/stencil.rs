@@ -1,4 +1,4 @@
-//! Stencils: for which keys of a batch an operation is meant.
+//! Stencils: selections of a batch's keys for an operation.
 //!
 //! What filters answer is a stencil for the next filter: `&[bool]`, bytes that are not 0, or a [`Bitmap`].
 
@@ -82,7 +82,7 @@ impl<const N: usize> Stencil for [bool; N] {
 /// Keys that one task looks at; a multiple of 64.
 const TASK: usize = if cfg!(miri) { 64 } else { 1 << 16 };
 
-/// The keys of a batch that a stencil means.
+/// Keys of a batch that a stencil selects.
 pub(crate) struct Selected<'k, K> {
     /// The keys, in their order.
     pub keys: Vec<&'k K>,
@@ -97,7 +97,7 @@ fn tasks(len: usize) -> impl Iterator<Item = Range<usize>> {
 /// Gathers the keys that `stencil` selects, at 8 bytes of memory each.
 ///
 /// # Errors
-/// Unless it says something for each key.
+/// If the stencil covers another number of keys.
 pub(crate) fn select<'k, K: Sync>(
     keys: &'k [K],
     stencil: &(impl Stencil + ?Sized),

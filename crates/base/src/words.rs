@@ -10,7 +10,7 @@ const LINE_BYTES: usize = 64;
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("cannot allocate {}: free memory, or ask for a smaller structure", count(*bytes, "byte"))]
 pub struct OutOfMemory {
-    /// Bytes asked for.
+    /// Requested bytes.
     pub bytes: u64,
 }
 
@@ -18,8 +18,8 @@ crate::debug_as_display!(OutOfMemory);
 
 /// Words that start at a cache line.
 ///
-/// The allocation has plain alignment and one line to spare: asked for 64-byte alignment, the system allocator would
-/// write the zeros itself, and so touch every page.
+/// The allocation has plain alignment and one line to spare: for 64-byte alignment, the system allocator would write
+/// the zeros itself, and so touch every page.
 pub struct AlignedWords<T> {
     memory: Vec<T>,
     first: usize,
@@ -41,8 +41,8 @@ impl<T: Pod> AlignedWords<T> {
         Ok(AlignedWords { memory, first, len })
     }
 
-    /// Asks the system to put large memory that has not been touched yet into huge pages, where Linux has them: random
-    /// accesses then miss fewer translations of addresses. Memory is taken in pieces of 2 MiB then.
+    /// Asks the system to put large memory that has not been touched yet into huge pages, if Linux supports them:
+    /// random accesses then miss fewer address translations. Memory is then allocated in pieces of 2 MiB.
     #[must_use]
     pub fn in_huge_pages(mut self) -> AlignedWords<T> {
         advise_huge_pages(self.as_mut_slice());
@@ -100,7 +100,7 @@ pub fn advise_huge_pages<T: Pod>(memory: &mut [T]) {
         }
         /// `MADV_HUGEPAGE` of these architectures.
         const HUGE_PAGES: c_int = 14;
-        /// The largest page that an address has to be a multiple of.
+        /// Largest page size that an address may have to be a multiple of.
         const PAGE: usize = 1 << 16;
 
         let before = memory.as_ptr().align_offset(PAGE).min(memory.len());
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn absurd_sizes_are_an_error() {
-        // Miri ends a program that asks its allocator for more memory than there is.
+        // Miri ends a program that requests more memory than exists.
         let refused_by_the_allocator = (!cfg!(miri)).then_some(1 << 50);
         for len in [u64::MAX, u64::MAX / 4, 1 << 60].into_iter().chain(refused_by_the_allocator) {
             let refused = OutOfMemory { bytes: len.saturating_mul(4) };

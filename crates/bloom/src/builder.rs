@@ -10,7 +10,7 @@ pub const DEFAULT_FPR: f64 = 0.01;
 /// Means below this many keys per block are called out of reach.
 const LEAST_MEAN: f64 = 1e-9;
 
-/// What the user said about the size.
+/// Size settings of a user.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Size {
     keys: u64,
@@ -19,14 +19,14 @@ struct Size {
     memory_limit: Option<u64>,
 }
 
-/// What that comes to.
+/// Size to build: a number of bits per key, or a rate.
 enum Goal {
     Fpr(f64),
     Bytes(f64),
 }
 
 impl Size {
-    /// The size for that many keys; for none, as for one.
+    /// Returns the size for that many keys; for none, as for one.
     fn new(keys: u64) -> Size {
         Size { keys: keys.max(1), fpr: None, bits_per_key: None, memory_limit: None }
     }
@@ -83,7 +83,7 @@ impl Size {
 
 macro_rules! size_setters {
     () => {
-        /// The rate of false positives once all keys are in. Default: 0.01, or what the memory limit allows.
+        /// Sets the rate of false positives once all keys are in. Default: 0.01, or what the memory limit allows.
         pub fn fpr(mut self, fpr: f64) -> Self {
             self.size.fpr = Some(fpr);
             self
@@ -123,12 +123,12 @@ pub struct Builder<L> {
 }
 
 impl<L: Layout> Builder<L> {
-    /// A builder of a filter with these parameters.
+    /// Returns a builder of a filter with these parameters.
     pub fn with_layout(layout: L) -> Builder<L> {
         Builder { layout }
     }
 
-    /// The parameters.
+    /// Returns the parameters.
     ///
     /// # Errors
     /// The first setting that no filter has, or settings that no filter has together.
@@ -157,7 +157,7 @@ pub struct SplitBlockBuilder {
 }
 
 impl SplitBlockBuilder {
-    /// A builder of a filter for `keys` different keys.
+    /// Returns a builder of a filter for `keys` different keys.
     pub fn new(keys: u64) -> SplitBlockBuilder {
         SplitBlockBuilder { size: Size::new(keys), power_of_two: false, column: None }
     }
@@ -171,8 +171,8 @@ impl SplitBlockBuilder {
         self
     }
 
-    /// The Parquet column that the filter is for: integers of one of type INT32 hash as four bytes. Default: none, and
-    /// integers hash as eight bytes, as in columns of type INT64.
+    /// Sets the Parquet column that the filter is for: integers of one of type INT32 hash as four bytes. Default:
+    /// none, and integers hash as eight bytes, as in columns of type INT64.
     pub fn column(mut self, column: PhysicalType) -> Self {
         self.column = Some(column);
         self
@@ -215,7 +215,7 @@ pub struct BlockedBuilder {
 }
 
 impl BlockedBuilder {
-    /// A builder of a filter for `keys` different keys.
+    /// Returns a builder of a filter for `keys` different keys.
     pub fn new(keys: u64) -> BlockedBuilder {
         BlockedBuilder { size: Size::new(keys), block_bits: 256, word_bits: 32, hashes: None, seed: 0 }
     }
@@ -241,7 +241,7 @@ impl BlockedBuilder {
         self
     }
 
-    /// The seed of the keys' hash. Default: 0.
+    /// Sets the seed of the keys' hash. Default: 0.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
@@ -256,7 +256,8 @@ impl BlockedBuilder {
         })
     }
 
-    /// The shape with the best number of bits per key. `score` is to be large; `slack` is what evenness may cost.
+    /// Returns the shape with the best number of bits per key. `score` is to be large; `slack` is what evenness may
+    /// cost.
     fn best_shape(&self, slack: f64, score: impl Fn(blocked::BlockShape) -> f64) -> Result<blocked::BlockShape, Error> {
         let mut best: Option<(blocked::BlockShape, f64)> = None;
         let mut best_even = best;

@@ -89,14 +89,14 @@ pub type BlockedBloom = Bloom<BlockedLayout>;
 pub type RaoBloom = Bloom<RaoLayout>;
 
 impl<L: Layout> Bloom<L> {
-    /// An empty filter with these parameters.
+    /// Returns an empty filter with these parameters.
     pub(crate) fn with_layout(layout: L) -> Result<Bloom<L>, Error> {
         let words = AlignedWords::zeroed(layout.words())?.in_huge_pages();
         let bucket_ones = if L::COUNTS_ONES { warpset_base::words::zeroed_vec(layout.blocks())? } else { Vec::new() };
         Ok(Bloom { layout, words, bucket_ones })
     }
 
-    /// There must be as many words as `layout` says.
+    /// Puts a filter together; the number of words equals `layout.words()`.
     pub(crate) fn from_parts(layout: L, words: AlignedWords<u32>) -> Bloom<L> {
         debug_assert_eq!(words.as_slice().len() as u64, layout.words());
         let mut filter = Bloom { layout, words, bucket_ones: Vec::new() };
@@ -117,17 +117,17 @@ impl<L: Layout> Bloom<L> {
         }
     }
 
-    /// The parameters.
+    /// Returns the parameters.
     pub fn layout(&self) -> &L {
         &self.layout
     }
 
-    /// The words, little-endian, block by block: the memory image that every backend shares.
+    /// Returns the words, little-endian, block by block: the memory image that every backend shares.
     pub fn words(&self) -> &[u32] {
         self.words.as_slice()
     }
 
-    /// A borrow that can answer queries.
+    /// Returns a borrow that can answer queries.
     pub fn view(&self) -> View<'_, L> {
         View::new(self.layout, bytemuck::cast_slice(self.words.as_slice()))
     }
@@ -143,7 +143,7 @@ impl<L: Layout> Bloom<L> {
         self.merge_view(&other.view())
     }
 
-    /// [`Bloom::merge`] with a borrowed filter, such as one in saved bytes: they are read once and not copied.
+    /// Merges a borrowed filter, such as one in saved bytes, which is read once and not copied; see [`Bloom::merge`].
     ///
     /// ```
     /// use warpset_bloom::{SplitBlockBloom, View};
@@ -261,20 +261,20 @@ warpset_base::queries_of_view! {
         fn bits_per_key(&self, keys: u64) -> f64;
         /// Whether the key may be in the filter. Never false for a key that was inserted.
         fn contains(&self, key: impl Key) -> bool;
-        /// How many bits are set.
+        /// Counts the set bits.
         fn count_ones(&self) -> u64;
-        /// The fraction of bits that are set; about half when the filter is as full as it was meant to be.
+        /// Returns the fraction of bits that are set; about half when the filter is as full as it was meant to be.
         fn fill_ratio(&self) -> f64;
-        /// How many different keys the filter holds, estimated from the number of set bits.
+        /// Estimates the number of different keys in the filter from the number of set bits.
         fn estimated_len(&self) -> f64;
-        /// The rate of false positives of the filter as it is now, from the number of ones in each block.
+        /// Returns the rate of false positives of the filter as it is now, from the number of ones in each block.
         fn fpr(&self) -> f64;
-        /// The rate of false positives in theory, were `keys` different keys in the filter.
+        /// Returns the rate of false positives in theory, were `keys` different keys in the filter.
         fn expected_fpr(&self, keys: u64) -> f64;
-        /// The fraction of bits that theory expects to be set, were `keys` different keys in the filter: what
+        /// Returns the fraction of bits that theory expects to be set, were `keys` different keys in the filter: what
         /// [`Bloom::fill_ratio`] will be.
         fn predicted_fill(&self, keys: u64) -> f64;
-        /// The fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain.
+        /// Returns the fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain.
         fn measured_fpr(&self, samples: u64, seed: u64) -> f64;
     }
 }

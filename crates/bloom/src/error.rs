@@ -9,7 +9,7 @@ use warpset_base::words::OutOfMemory;
 
 use crate::PhysicalType;
 
-/// Why an operation on a Bloom filter failed; the filter is as it was before.
+/// Failed operation on a Bloom filter; the filter is unchanged.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -63,7 +63,7 @@ pub enum Error {
         /// The factor asked for.
         load_factor: f64,
     },
-    /// What was asked for does not fit in the memory limit.
+    /// Required size above the memory limit.
     #[error(
         "{needed} bytes are needed for {} {size}, and the memory limit is {limit}: raise it, or ask for less",
         count(*keys, "key")
@@ -71,7 +71,7 @@ pub enum Error {
     OverMemoryLimit {
         /// Keys to hold.
         keys: u64,
-        /// How large the filter was to be.
+        /// Requested size of the filter.
         size: AskedSize,
         /// Bytes that it takes.
         needed: u64,
@@ -149,19 +149,19 @@ pub enum Error {
     /// The bytes are not a Parquet Bloom filter that we can read.
     #[error("no Bloom filter of Parquet: {what}; pass the bytes at the offset that the column's metadata name")]
     Parquet {
-        /// What is wrong.
+        /// Problem, in words.
         what: &'static str,
     },
     /// The bytes are not, or the filter cannot become, a Bloom filter of Milvus.
     #[error("no Bloom filter of Milvus: {what}; pass the bytes of an MBF1 filter, or build one with `for_milvus`")]
     Milvus {
-        /// What is wrong.
+        /// Problem, in words.
         what: &'static str,
     },
     /// The bytes are not a Bloom filter of Spark.
     #[error("no Bloom filter of Spark: {what}; pass the bytes that `bloom_filter_agg` gave there")]
     Spark {
-        /// What is wrong.
+        /// Problem, in words.
         what: &'static str,
     },
     /// The filter hashes integers in another way than the column does that it is written for.
@@ -179,7 +179,7 @@ pub enum Error {
         "{found} words of 32 bits, where a filter with these parameters has {needed}: pass all of them, and no others"
     )]
     WordCount {
-        /// Words that the parameters come to.
+        /// Words for these parameters.
         needed: u64,
         /// Words given.
         found: u64,
@@ -207,7 +207,7 @@ warpset_base::saved_error!(Error);
 #[cfg(feature = "gpu")]
 warpset_primitives::from_primitives!(Error);
 
-/// How a user said how large a filter is to be; of several ways, the one that counts.
+/// Requested size of a filter; of several settings, the effective one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum AskedSize {

@@ -1,4 +1,4 @@
-//! What Bloom filters have in common on every backend, for code that works with any of them.
+//! Trait of Bloom filters on every backend, for generic code.
 
 use crate::cpu::Bloom;
 use crate::{Error, Layout, TestAndInsert};
@@ -27,7 +27,7 @@ pub trait BloomFilter: TestAndInsert<Error = Error> + Sized {
     /// The parameters' type.
     type Layout: Layout;
 
-    /// The parameters.
+    /// Returns the parameters.
     fn layout(&self) -> &Self::Layout;
     /// Keeps the bits that are set in `other` too.
     ///
@@ -44,17 +44,17 @@ pub trait BloomFilter: TestAndInsert<Error = Error> + Sized {
     /// # Errors
     /// [`Error::InvalidFpr`], [`Error::OutOfMemory`], and what the backend adds.
     fn shrink_to_fpr(&mut self, fpr: f64) -> Result<u32, Error>;
-    /// How many bits are set.
+    /// Counts the set bits.
     ///
     /// # Errors
     /// The errors of the backend.
     fn count_ones(&self) -> Result<u64, Error>;
-    /// The rate of false positives of the filter as it is now.
+    /// Returns the rate of false positives of the filter as it is now.
     ///
     /// # Errors
     /// The errors of the backend.
     fn fpr(&self) -> Result<f64, Error>;
-    /// The fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain.
+    /// Returns the fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain.
     ///
     /// # Errors
     /// The errors of the backend.
@@ -65,14 +65,14 @@ pub trait BloomFilter: TestAndInsert<Error = Error> + Sized {
     /// [`Error::OutOfMemory`], and what the backend adds.
     fn to_host(&self) -> Result<Bloom<Self::Layout>, Error>;
 
-    /// The fraction of bits that are set.
+    /// Returns the fraction of bits that are set.
     ///
     /// # Errors
     /// The errors of the backend.
     fn fill_ratio(&self) -> Result<f64, Error> {
         Ok(self.count_ones()? as f64 / self.layout().settable_bits() as f64)
     }
-    /// How many different keys the filter holds, estimated from the number of set bits.
+    /// Estimates the number of different keys in the filter from the number of set bits.
     ///
     /// # Errors
     /// The errors of the backend.
@@ -80,11 +80,11 @@ pub trait BloomFilter: TestAndInsert<Error = Error> + Sized {
         use crate::layout::engine::Engine;
         Ok(self.layout().cardinality(self.count_ones()?))
     }
-    /// The rate of false positives in theory, were `keys` different keys in the filter.
+    /// Returns the rate of false positives in theory, were `keys` different keys in the filter.
     fn expected_fpr(&self, keys: u64) -> f64 {
         self.layout().expected_fpr(keys)
     }
-    /// The fraction of bits that theory expects to be set, were `keys` different keys in the filter.
+    /// Returns the fraction of bits that theory expects to be set, were `keys` different keys in the filter.
     fn predicted_fill(&self, keys: u64) -> f64 {
         self.layout().predicted_fill(keys)
     }

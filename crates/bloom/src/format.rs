@@ -47,9 +47,8 @@ warpset_base::saved_methods! {
 
 /// Views of saved bytes.
 impl<'a, L: Layout> View<'a, L> {
-    /// A filter in saved bytes, without a copy ([`map`](crate::cpu::Bloom::map) does the same with a file): checks
-    /// everything, the checksum included,
-    /// for which it reads the bytes once.
+    /// Returns a filter in saved bytes, without a copy ([`map`](crate::cpu::Bloom::map) does the same with a file):
+    /// checks everything, the checksum included, for which it reads the bytes once.
     ///
     /// The payload must be aligned to 4 bytes; it is in a mapping that starts at a page, or any allocation that starts
     /// at a multiple of 4.
@@ -70,8 +69,8 @@ impl<'a, L: Layout> View<'a, L> {
         file::view::<Bloom<L>>(bytes).map(|(layout, words)| View::new(layout, bytemuck::cast_slice(words)))
     }
 
-    /// [`View::from_bytes`] without the checksum: opens in constant time and touches the header only. Damaged words
-    /// make wrong answers, nothing worse.
+    /// Views saved bytes without the checksum: opens in constant time and reads the header only. Damaged words give
+    /// wrong answers, nothing worse. See [`View::from_bytes`].
     ///
     /// # Errors
     /// [`Error::File`].

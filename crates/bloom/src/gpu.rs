@@ -40,13 +40,13 @@ use warpset_simt::LaunchConfig;
 
 use crate::{AlignedWords, BlockedLayout, Error, Layout, OutOfMemory, RaoLayout, SplitBlockLayout, cpu};
 
-mod ask;
+mod batch_partition;
 mod build;
+mod device_query;
 mod host;
 mod insert;
 mod kernels;
 mod merge;
-mod parts;
 mod query;
 mod rao;
 mod rates;
@@ -54,8 +54,8 @@ mod sharded;
 mod test_and_insert;
 mod traits;
 
-pub use ask::{BlockedQuery, SplitBlockQuery};
 pub use build::{DeviceBuilder, Settings};
+pub use device_query::{BlockedQuery, SplitBlockQuery};
 pub use insert::Grouping;
 use kernels::BLOCK;
 #[doc(hidden)]
@@ -103,7 +103,7 @@ pub type BlockedBloom = Bloom<BlockedLayout>;
 pub type RaoBloom = Bloom<RaoLayout>;
 
 impl<L: DeviceLayout> Bloom<L> {
-    /// An empty filter with these parameters.
+    /// Returns an empty filter with these parameters.
     pub(crate) fn with_layout(device: &Device, layout: L) -> Result<Bloom<L>, Error> {
         layout.check_device_limits()?;
         let too_large = |_| Error::from(OutOfMemory { bytes: layout.words().saturating_mul(4) });
@@ -119,7 +119,7 @@ impl<L: DeviceLayout> Bloom<L> {
         })
     }
 
-    /// A copy of a filter in host memory.
+    /// Returns a copy of a filter in host memory.
     ///
     /// # Errors
     /// [`Error::TooLarge`], [`Error::Gpu`].
@@ -132,7 +132,7 @@ impl<L: DeviceLayout> Bloom<L> {
         Ok(copy)
     }
 
-    /// A copy in host memory. Waits for all work on the device.
+    /// Returns a copy in host memory. Waits for all work on the device.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::Gpu`].
@@ -142,7 +142,7 @@ impl<L: DeviceLayout> Bloom<L> {
         Ok(cpu::Bloom::from_parts(self.layout, words))
     }
 
-    /// A copy on the same device.
+    /// Returns a copy on the same device.
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -157,17 +157,17 @@ impl<L: DeviceLayout> Bloom<L> {
         Ok(copy)
     }
 
-    /// The parameters.
+    /// Returns the parameters.
     pub fn layout(&self) -> &L {
         &self.layout
     }
 
-    /// The device that it is on.
+    /// Returns the device that it is on.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// The words on the device: the memory image that every backend shares.
+    /// Returns the words on the device: the memory image that every backend shares.
     pub fn words(&self) -> DeviceSlice<'_, u32> {
         self.words.as_slice()
     }
@@ -182,23 +182,23 @@ impl<L: DeviceLayout> Bloom<L> {
         8.0 * self.memory_bytes() as f64 / keys as f64
     }
 
-    /// When insertions group their hashes first. Default: [`Grouping::Auto`].
+    /// Sets when insertions group their hashes first. Default: [`Grouping::Auto`].
     pub fn set_grouping(&mut self, grouping: Grouping) {
         self.grouping = grouping;
     }
 
-    /// How many keys one chunk of a host slice carries: more hide launch costs, fewer take less memory (about 34 bytes
-    /// a key of device and pinned memory). Default: 4 Mi keys. Rounded up to a multiple of 64.
+    /// Sets the number of keys per chunk of a host slice: more hide launch costs, fewer take less memory (about 34
+    /// bytes of device and pinned memory per key). Default: 4 Mi keys. Rounded up to a multiple of 64.
     pub fn set_chunk_keys(&mut self, keys: usize) {
         self.chunk_keys = keys;
     }
 
-    /// The way of host slices to this filter.
+    /// Returns the way of host slices to this filter.
     fn staging(&self) -> Staging<'_> {
         Staging::new(&self.device, self.layout.hashing()).chunk_keys(self.chunk_keys)
     }
 
-    /// A stream, after all work on the device, some of which the caller may have queued on other streams.
+    /// Returns a stream, after all work on the device, some of which the caller may have queued on other streams.
     fn synchronised_stream(&self) -> Result<Stream, Error> {
         self.device.synchronize()?;
         Ok(self.device.new_stream()?)
@@ -210,12 +210,12 @@ impl<L: DeviceLayout> Bloom<L> {
         self.device.clone().waiting(|stream| queue(self, stream))
     }
 
-    /// An error unless all of these are the filter's device.
+    /// Returns an error unless all of these are the filter's device.
     fn expect_here<const N: usize>(&self, operation: &'static str, devices: [&Device; N]) -> Result<(), Error> {
         Ok(self.device.expect_all_here(devices, operation)?)
     }
 
-    /// As many blocks as fit at once, for kernels that walk by grid stride.
+    /// Returns a launch of at most the blocks that fit at once, for kernels that walk by grid stride.
     fn covering(&self, n: usize) -> LaunchConfig {
         let resident = self.device.properties().multiprocessors * 8;
         LaunchConfig::new(LaunchConfig::covering(n, BLOCK).grid.x.min(resident), BLOCK)
@@ -223,7 +223,7 @@ impl<L: DeviceLayout> Bloom<L> {
 }
 
 impl<L: DeviceLayout> cpu::Bloom<L> {
-    /// A copy in device memory; [`Bloom::to_host`] is the way back.
+    /// Returns a copy in device memory; [`Bloom::to_host`] is the way back.
     ///
     /// # Errors
     /// [`Error::TooLarge`], [`Error::Gpu`].

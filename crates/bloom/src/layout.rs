@@ -1,4 +1,4 @@
-//! What distinguishes the filters: parameters, how a key becomes a probe, and which bits a probe stands for.
+//! Layouts of the filters: parameters, the probe of a key, and the bits of a probe.
 
 use std::fmt::Debug;
 
@@ -25,7 +25,7 @@ pub const BATCH: usize = 64;
     note = "use `SplitBlockBloom`, `BlockedBloom` or `RaoBloom`, or their layouts"
 )]
 pub trait Layout: Copy + PartialEq + Eq + Debug + Send + Sync + engine::Engine {
-    /// What the header of saved filters says: number and version.
+    /// Number and version in the header of saved filters.
     const STRUCTURE: Structure;
     /// The type's name, for `Debug`.
     const NAME: &'static str;
@@ -38,9 +38,9 @@ pub trait Layout: Copy + PartialEq + Eq + Debug + Send + Sync + engine::Engine {
     fn bits_per_block(&self) -> u64;
     /// Bits per key, `k`.
     fn hashes(&self) -> u32;
-    /// The rate of false positives that theory gives once `keys` different keys are in.
+    /// Returns the rate of false positives that theory gives once `keys` different keys are in.
     fn expected_fpr(&self, keys: u64) -> f64;
-    /// The fraction of the bits that theory expects to be set once `keys` different keys are in.
+    /// Returns the fraction of the bits that theory expects to be set once `keys` different keys are in.
     fn predicted_fill(&self, keys: u64) -> f64;
 
     /// Words of 32 bits in all.
@@ -86,19 +86,19 @@ pub(crate) mod engine {
         /// Whether a filter keeps the number of set bits of each block.
         const COUNTS_ONES: bool = false;
 
-        /// The key's probe. Equal keys have equal probes.
+        /// Returns the key's probe. Equal keys have equal probes.
         fn probe<K: Key + ?Sized>(&self, key: &K) -> Self::Probe;
-        /// The probes of up to [`BATCH`] keys, as many as `probes`.
+        /// Computes the probes of up to [`BATCH`] keys; `probes` has the length of `keys`.
         fn probe_batch<K: Key>(&self, keys: &[K], probes: &mut [Self::Probe]) {
             for (probe, key) in probes.iter_mut().zip(keys) {
                 *probe = self.probe(key);
             }
         }
-        /// The hash in a probe, by which bulk `test_and_insert` tells keys apart.
+        /// Returns the hash in a probe, by which bulk `test_and_insert` tells keys apart.
         fn hash_of(probe: &Self::Probe) -> u64;
         /// Asks for the cache lines of a probe.
         fn prefetch(&self, words: &[Self::Word], probe: &Self::Probe);
-        /// [`Engine::prefetch`] for up to [`BATCH`] probes.
+        /// Prefetches the words of up to [`BATCH`] probes.
         fn prefetch_batch(&self, words: &[Self::Word], probes: &[Self::Probe]) {
             for probe in probes {
                 self.prefetch(words, probe);
@@ -106,11 +106,11 @@ pub(crate) mod engine {
         }
         /// Whether all bits of the probe are set.
         fn contains(&self, words: &[Self::Word], probe: &Self::Probe) -> bool;
-        /// [`Engine::contains`] for up to [`BATCH`] probes; bit `i` answers for probe `i`.
+        /// Looks up to [`BATCH`] probes up; bit `i` answers for probe `i`.
         fn contains_batch(&self, words: &[Self::Word], probes: &[Self::Probe]) -> u64 {
             probes.iter().enumerate().fold(0, |bits, (i, p)| bits | (self.contains(words, p) as u64) << i)
         }
-        /// [`Engine::contains_batch`], while the cache lines of `next` are asked for, up to [`BATCH`] probes.
+        /// Looks up to [`BATCH`] probes up while it prefetches the cache lines of `next`, also up to [`BATCH`] probes.
         fn contains_batch_before(&self, words: &[Self::Word], probes: &[Self::Probe], next: &[Self::Probe]) -> u64 {
             self.prefetch_batch(words, next);
             self.contains_batch(words, probes)
@@ -118,13 +118,13 @@ pub(crate) mod engine {
         /// Merges `blocks` neighbouring blocks into one, for folding by `factor`: which old blocks make new block
         /// `new`.
         fn folded(&self, factor: u64) -> Result<Self, Error>;
-        /// The old block that is the `part`-th of those that make `new` (`part < factor`) of the folded layout.
+        /// Returns the old block that is the `part`-th of those that make `new` (`part < factor`) of the folded layout.
         fn folded_from(&self, new: u64, part: u64, factor: u64) -> u64;
-        /// The probability that a random key's bits in this block (one bucket) are all set.
+        /// Returns the probability that a random key's bits in this block (one bucket) are all set.
         fn block_rate(&self, block: &[Self::Word]) -> f64;
-        /// Estimated number of different keys, from the number of set bits.
+        /// Estimates the number of different keys from the number of set bits.
         fn cardinality(&self, ones: u64) -> f64;
-        /// The query's rate from the mean [`Engine::block_rate`].
+        /// Returns the query's rate from the mean [`Engine::block_rate`].
         fn query_rate(&self, mean_block_rate: f64) -> f64 {
             mean_block_rate
         }
@@ -132,9 +132,9 @@ pub(crate) mod engine {
         fn check_intersection(&self) -> Result<(), Error> {
             Ok(())
         }
-        /// The first parameter in which two layouts differ.
+        /// Returns the first parameter in which two layouts differ.
         fn difference(&self, other: &Self) -> Option<(&'static str, u64, u64)>;
-        /// The parameters for the header.
+        /// Returns the parameters for the header.
         fn to_fields(&self) -> [u64; 8];
         /// Checks the parameters of a header.
         fn from_fields(fields: [u64; 8]) -> Result<Self, Error>;
@@ -142,17 +142,17 @@ pub(crate) mod engine {
 
     /// Layouts in which a key has one block and insertion only sets its bits.
     pub trait OneBlock: super::Layout {
-        /// The block of a probe.
+        /// Returns the block of a probe.
         fn block_of(&self, probe: &Self::Probe) -> u64;
         /// Sets the probe's bits; `words` are the blocks from `first_block` on. True if a bit changed.
         fn insert(&self, words: &mut [u32], first_block: u64, probe: &Self::Probe) -> bool;
-        /// [`OneBlock::insert`] for up to [`BATCH`] probes.
+        /// Inserts up to [`BATCH`] probes.
         fn insert_batch(&self, words: &mut [u32], first_block: u64, probes: &[Self::Probe]) {
             for probe in probes {
                 self.insert(words, first_block, probe);
             }
         }
-        /// [`OneBlock::insert_batch`] in the order of the probes; bit `i` tells whether probe `i` changed a bit.
+        /// Inserts up to [`BATCH`] probes in their order; bit `i` tells whether probe `i` changed a bit.
         fn insert_and_tell(&self, words: &mut [u32], first_block: u64, probes: &[Self::Probe]) -> u64;
     }
 }
@@ -170,7 +170,7 @@ pub(crate) fn prefetch<W>(words: &[W], index: usize) {
     let _ = (words, index);
 }
 
-/// Header fields that a layout does not use must be zero.
+/// Checks that header fields which a layout does not use are zero.
 pub(crate) fn zero_fields(fields: &[u64]) -> Result<(), Error> {
     match fields.iter().find(|&&f| f != 0) {
         Some(&value) => Err(FileError::InvalidHeader { field: "reserved field", value }.into()),

@@ -11,17 +11,18 @@ use warpset_core::bloom::{blocked, rao, split_block};
 
 use crate::Error;
 
-/// An error unless `fpr` is strictly between 0 and 1.
+/// Returns an error unless `fpr` is strictly between 0 and 1.
 pub(crate) fn check_fpr(fpr: f64) -> Result<(), Error> {
     if fpr > 0.0 && fpr < 1.0 { Ok(()) } else { Err(Error::InvalidFpr { fpr }) }
 }
 
-/// Rate of a classic Bloom filter with `bits` bits, `hashes` distinct bits per key and `keys` keys.
+/// Returns the rate of a classic Bloom filter with `bits` bits, `hashes` distinct bits per key and `keys` keys.
 pub fn classic_fpr(bits: f64, hashes: u32, keys: f64) -> f64 {
     classic_fill(bits, hashes, keys).powi(hashes as i32)
 }
 
-/// Fraction of set bits of a classic Bloom filter with `bits` bits, `hashes` distinct bits per key and `keys` keys.
+/// Returns the fraction of set bits of a classic Bloom filter with `bits` bits, `hashes` distinct bits per key and
+/// `keys` keys.
 pub fn classic_fill(bits: f64, hashes: u32, keys: f64) -> f64 {
     -(keys * (-(hashes as f64) / bits).ln_1p()).exp_m1()
 }
@@ -52,7 +53,7 @@ fn poisson(mean: f64, mut f: impl FnMut(u32, f64)) {
 pub(crate) const SPLIT_BLOCK: blocked::BlockShape = blocked::BlockShape::of::<256, 32, 8>();
 const _: () = assert!(SPLIT_BLOCK.words() as usize == split_block::WORDS_PER_BLOCK);
 
-/// Rate of a split-block filter in theory.
+/// Returns the rate of a split-block filter in theory.
 pub fn split_block_fpr(blocks: u64, keys: u64) -> f64 {
     blocked_fpr(blocks, SPLIT_BLOCK, keys)
 }
@@ -62,8 +63,8 @@ pub fn split_block_fpr(blocks: u64, keys: u64) -> f64 {
 /// where half of the keys are.
 pub const WORTHWHILE_FPR: f64 = 0.25;
 
-/// The most different keys for which a split-block filter of `bytes` bytes is worth building: those at which it reaches
-/// [`WORTHWHILE_FPR`], at 4.4 bits per key. O(1) after the first call.
+/// Returns the most different keys for which a split-block filter of `bytes` bytes is worth building: those at which it
+/// reaches [`WORTHWHILE_FPR`], at 4.4 bits per key. O(1) after the first call.
 ///
 /// ```
 /// use warpset_bloom::rates;
@@ -93,12 +94,12 @@ pub fn worth_building(keys: u64, bytes: u64) -> bool {
     (1..=worthwhile_keys(bytes)).contains(&keys)
 }
 
-/// Rate of a blocked filter in theory.
+/// Returns the rate of a blocked filter in theory.
 pub fn blocked_fpr(blocks: u64, shape: blocked::BlockShape, keys: u64) -> f64 {
     blocked_fpr_at(shape, keys as f64 / blocks as f64)
 }
 
-/// Rate of a blocked filter with a mean of `mean` keys per block.
+/// Returns the rate of a blocked filter with a mean of `mean` keys per block.
 pub fn blocked_fpr_at(shape: blocked::BlockShape, mean: f64) -> f64 {
     // Beyond this load every bit is set.
     if mean > 64.0 * shape.block_bits() as f64 {
@@ -166,7 +167,7 @@ impl Occupancy {
     }
 }
 
-/// Fraction of set bits that a blocked filter has with a mean of `mean` keys per block.
+/// Returns the fraction of set bits of a blocked filter with a mean of `mean` keys per block.
 pub fn blocked_fill(shape: blocked::BlockShape, mean: f64) -> f64 {
     let s = shape.sector_bits() as f64;
     let sectors = shape.sectors();
@@ -179,7 +180,8 @@ pub fn blocked_fill(shape: blocked::BlockShape, mean: f64) -> f64 {
         / sectors as f64
 }
 
-/// The mean number of keys per block at which a blocked filter has this fraction of bits set; infinite when all are.
+/// Returns the mean number of keys per block at which a blocked filter has this fraction of bits set; infinite when all
+/// are.
 pub fn blocked_mean_at_fill(shape: blocked::BlockShape, fill: f64) -> f64 {
     if fill >= 1.0 {
         return f64::INFINITY;
@@ -187,12 +189,12 @@ pub fn blocked_mean_at_fill(shape: blocked::BlockShape, fill: f64) -> f64 {
     bisect(shape.block_bits() as f64, |mean| blocked_fill(shape, mean) <= fill)
 }
 
-/// The mean number of keys per block at which a blocked filter reaches `fpr`.
+/// Returns the mean number of keys per block at which a blocked filter reaches `fpr`.
 pub fn blocked_mean_at_fpr(shape: blocked::BlockShape, fpr: f64) -> f64 {
     bisect(shape.block_bits() as f64, |mean| blocked_fpr_at(shape, mean) <= fpr)
 }
 
-/// The largest value up to which `holds` (monotone, true at 0), starting the search at `guess`.
+/// Returns the largest value up to which `holds` (monotone, true at 0), starting the search at `guess`.
 fn bisect(guess: f64, mut holds: impl FnMut(f64) -> bool) -> f64 {
     let (mut low, mut high) = (0.0, guess);
     for _ in 0..16 {
@@ -219,13 +221,13 @@ pub fn rao_bucket_capacity(shape: rao::BucketShape) -> u32 {
     (shape.bits as f64 * std::f64::consts::LN_2 / shape.hashes as f64) as u32
 }
 
-/// The rate that each of the buckets asked may have, so that a query of `choices` of them has `fpr`.
+/// Returns the rate that each of the buckets asked may have, so that a query of `choices` of them has `fpr`.
 pub fn rao_bucket_fpr(fpr: f64, choices: u32) -> f64 {
     // 1 - (1 - fpr)^(1/choices), without cancellation.
     -((-fpr).ln_1p() / choices as f64).exp_m1()
 }
 
-/// Rate of a query that asks `choices` buckets which each answer wrongly with rate `bucket_fpr` (Table 2).
+/// Returns the rate of a query of `choices` buckets, each of which answers wrongly with rate `bucket_fpr` (Table 2).
 pub fn rao_query_fpr(bucket_fpr: f64, choices: u32) -> f64 {
     -((-bucket_fpr).ln_1p() * choices as f64).exp_m1()
 }

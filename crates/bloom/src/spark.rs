@@ -35,7 +35,7 @@ const MOST_WORDS: u64 = i32::MAX as u64;
 /// The rate of Spark's own filters unless another is asked for.
 const DEFAULT_FPR: f64 = 0.03;
 
-/// Which of Spark's filters it is.
+/// Version of Spark's filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SparkVersion {
     /// Spark 2.0 to 4.0.
@@ -48,7 +48,7 @@ pub enum SparkVersion {
 }
 
 impl SparkVersion {
-    /// What filters of this version know of a key.
+    /// Hashes a key for filters of this version.
     #[inline]
     pub fn hash(self, key: impl SparkKey) -> SparkHash {
         let seed = match self {
@@ -208,7 +208,7 @@ impl<'a> SparkBloomView<'a> {
         Ok(SparkBloomView { parameters, words })
     }
 
-    /// Which of Spark's filters it is.
+    /// Returns the version of the filter.
     pub fn version(&self) -> SparkVersion {
         self.parameters.version
     }
@@ -236,7 +236,7 @@ impl<'a> SparkBloomView<'a> {
         answers
     }
 
-    /// [`SparkBloomView::contains_bulk`] into a slice of the same length.
+    /// Looks up many keys, into a slice of the same length; see [`SparkBloomView::contains_bulk`].
     ///
     /// # Errors
     /// [`Error::LengthMismatch`].
@@ -252,7 +252,7 @@ impl<'a> SparkBloomView<'a> {
         });
     }
 
-    /// The rate of false positives of the filter as it is: the fraction of set bits to the power of `k`.
+    /// Returns the rate of false positives of the filter as it is: the fraction of set bits to the power of `k`.
     pub fn fpr(&self) -> f64 {
         let ones: u64 = self.words.iter().map(|word| u64::from(u64::from_be_bytes(*word).count_ones())).sum();
         (ones as f64 / self.parameters.bits.get() as f64).powi(self.parameters.hashes as i32)
@@ -294,17 +294,17 @@ impl SparkBloom {
         Ok(SparkBloom { parameters, bytes })
     }
 
-    /// The bytes, as Spark reads them.
+    /// Returns the bytes, as Spark reads them.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The bytes, without a copy.
+    /// Returns the bytes, without a copy.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 
-    /// A borrow that can answer queries.
+    /// Returns a borrow that can answer queries.
     pub fn view(&self) -> SparkBloomView<'_> {
         let words = self.bytes[self.parameters.version.header_bytes()..].as_chunks::<8>().0;
         SparkBloomView { parameters: self.parameters, words }
@@ -381,7 +381,7 @@ pub struct SparkBuilder {
 }
 
 impl SparkBuilder {
-    /// The rate of false positives once all keys are in. Default: 0.03, as in Spark.
+    /// Sets the rate of false positives once all keys are in. Default: 0.03, as in Spark.
     pub fn fpr(mut self, fpr: f64) -> Self {
         self.fpr = fpr;
         self
@@ -394,7 +394,7 @@ impl SparkBuilder {
         self
     }
 
-    /// Which of Spark's filters to make. Default: version 2 with seed 0; Spark before 4.1 reads version 1 only.
+    /// Sets the version of the filter. Default: version 2 with seed 0; Spark before 4.1 reads version 1 only.
     pub fn version(mut self, version: SparkVersion) -> Self {
         self.version = version;
         self

@@ -41,23 +41,23 @@ pub type BlockedBloomView<'a> = View<'a, BlockedLayout>;
 pub type RaoBloomView<'a> = View<'a, RaoLayout>;
 
 impl<'a, L: Layout> View<'a, L> {
-    /// `words` are exactly the words of `layout`.
+    /// Borrows the words of a filter; their number equals `layout.words()`.
     pub(crate) fn new(layout: L, words: &'a [L::Word]) -> View<'a, L> {
         debug_assert_eq!(words.len() as u64, layout.words());
         View { layout, words }
     }
 
-    /// The parameters.
+    /// Returns the parameters.
     pub fn layout(&self) -> &L {
         &self.layout
     }
 
-    /// The words as bytes, little-endian, block by block.
+    /// Returns the words as bytes, little-endian, block by block.
     pub fn bytes(&self) -> &'a [u8] {
         bytemuck::cast_slice(self.words)
     }
 
-    /// The words, as the layout reads them.
+    /// Returns the words, as the layout reads them.
     pub(crate) fn words(&self) -> &'a [L::Word] {
         self.words
     }
@@ -138,24 +138,24 @@ impl<'a, L: Layout> View<'a, L> {
         found.into_inner()
     }
 
-    /// How many bits are set.
+    /// Counts the set bits.
     pub fn count_ones(&self) -> u64 {
         let count = |words: &[L::Word]| words.iter().map(|w| w.get().count_ones() as u64).sum::<u64>();
         parallel::map(self.words.chunks(TASK), count).into_iter().sum()
     }
 
-    /// The fraction of bits that are set; about half when the filter is as full as it was meant to be.
+    /// Returns the fraction of bits that are set; about half when the filter is as full as it was meant to be.
     pub fn fill_ratio(&self) -> f64 {
         self.count_ones() as f64 / self.layout.settable_bits() as f64
     }
 
-    /// How many different keys the filter holds, estimated from the number of set bits.
+    /// Estimates the number of different keys in the filter from the number of set bits.
     pub fn estimated_len(&self) -> f64 {
         self.layout.cardinality(self.count_ones())
     }
 
-    /// The rate of false positives of the filter as it is now: the mean over its blocks of the probability that all
-    /// bits of a random key are set, from the number of ones in each. Reads the whole filter.
+    /// Returns the rate of false positives of the filter as it is now: the mean over its blocks of the probability that
+    /// all bits of a random key are set, from the number of ones in each. Reads the whole filter.
     pub fn fpr(&self) -> f64 {
         let words = self.layout.words_per_block();
         let blocks = (TASK / words).max(1);
@@ -165,17 +165,17 @@ impl<'a, L: Layout> View<'a, L> {
         self.layout.query_rate(sums.iter().sum::<f64>() / self.layout.blocks() as f64)
     }
 
-    /// The rate of false positives in theory, were `keys` different keys in the filter.
+    /// Returns the rate of false positives in theory, were `keys` different keys in the filter.
     pub fn expected_fpr(&self, keys: u64) -> f64 {
         self.layout.expected_fpr(keys)
     }
 
-    /// The fraction of bits that theory expects to be set, were `keys` different keys in the filter.
+    /// Returns the fraction of bits that theory expects to be set, were `keys` different keys in the filter.
     pub fn predicted_fill(&self, keys: u64) -> f64 {
         self.layout.predicted_fill(keys)
     }
 
-    /// The fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain.
+    /// Returns the fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain.
     pub fn measured_fpr(&self, samples: u64, seed: u64) -> f64 {
         let spread = warpset_core::hash::spread_seed(seed);
         let mut hits = 0;

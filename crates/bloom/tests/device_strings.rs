@@ -22,7 +22,7 @@ fn devices(seed: u64) -> Vec<Device> {
     devices
 }
 
-/// One string of each length below `lengths`, in a mixed order, so that they start at all alignments.
+/// Makes one string of each length below `lengths`, in a mixed order, so that they start at all alignments.
 fn strings(lengths: u64, seed: u64) -> Vec<Vec<u8>> {
     let string = |i: u64| (0..i * 37 % lengths).map(|b| mix(i << 8 | b, seed) as u8).collect();
     (0..lengths).map(string).collect()
@@ -59,7 +59,7 @@ impl<O: Offset> Placed<O> {
     }
 }
 
-/// The three queries and the insertion of one filter, against the host's.
+/// Compares the three queries and the insertion of one filter with those of the host.
 fn agrees<L: DeviceOneBlock>(device: &Device, layout: L, placed: DeviceStrings<'_>, present: &[Vec<u8>])
 where
     cpu::Bloom<L>: TestAndInsert<Error = Error>,

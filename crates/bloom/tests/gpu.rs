@@ -24,7 +24,7 @@ fn shape(block_bits: u32, word_bits: u32, hashes: u32) -> BlockShape {
     BlockShape::new(block_bits, word_bits, hashes).unwrap()
 }
 
-/// Every operation, on one layout, against the host's filter.
+/// Compares every operation, on one layout, with the host's filter.
 fn agrees_with_the_host<L: DeviceOneBlock>(device: &Device, layout: L)
 where
     cpu::Bloom<L>: Insert<Error = Error> + TestAndInsert,
@@ -242,7 +242,7 @@ fn test_and_insert_on_device_slices_finds_the_first_of_equal_keys() {
     }
 }
 
-/// What theory and samples say of a filter, on the device and on the host.
+/// Compares theory and samples of a filter on the device and on the host.
 fn tells_the_same_rates<L: gpu::DeviceLayout>(device: &Device, on_host: &cpu::Bloom<L>) {
     let mut on_device = on_host.to_device(device).unwrap();
     let (there, here) = (on_device.fpr().unwrap(), on_host.fpr());
@@ -403,7 +403,7 @@ fn nothing_in_gives_nothing_out() {
     }
 }
 
-/// Every operation that takes memory or a stream of a device refuses those of another one, before anything is queued.
+/// Checks that every operation refuses memory and streams of another device before it queues anything.
 fn refuses_other_devices<L: DeviceOneBlock>(layout: L) {
     let (here, elsewhere) = (Device::emulator(Default::default()), Device::emulator(Default::default()));
     let refused = |result: Result<(), Error>| match result {

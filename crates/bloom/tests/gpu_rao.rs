@@ -19,7 +19,7 @@ fn keys(n: u64, seed: u64) -> Vec<u64> {
     (0..n).map(|i| mix(i, seed)).collect()
 }
 
-/// Rao's filter of both kinds of assignment, in several batches.
+/// Makes Rao's filter with either kind of assignment, of several batches.
 fn rao(choices: u32, first_level: FirstLevel) -> cpu::RaoBloom {
     let builder = cpu::RaoBloom::builder(3000).choices(choices).bucket_words(128).load_factor(0.6);
     builder.first_level(first_level).build().unwrap()
@@ -105,7 +105,7 @@ fn new_keys<K: Key + std::hash::Hash + Eq>(filter: &cpu::RaoBloom, keys: &[K]) -
     keys.iter().zip(contained).map(|(key, contained)| seen.insert(key) && !contained).collect()
 }
 
-/// Insertion, test-and-insert in both forms, and queries, all queued, none waited for in between.
+/// Queues insertion, test-and-insert in both forms, and queries, without waits in between.
 fn stream_agrees<K: Key + std::hash::Hash + Eq, D: DeviceKeys>(
     device: &Device,
     filter: &cpu::RaoBloom,

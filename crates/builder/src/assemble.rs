@@ -1,6 +1,6 @@
-//! NVIDIA's assembler `ptxas`: whether it takes the PTX, and what the kernels use.
+//! NVIDIA's assembler `ptxas`: checks the PTX, and reports the resources of the kernels.
 //!
-//! A tool for developers and CI. Programs need none: they carry what it made, and the driver can compile the PTX.
+//! A tool for developers and CI. Programs need none: they contain its output, and the driver can compile the PTX.
 
 use std::{
     path::{Path, PathBuf},
@@ -59,7 +59,7 @@ impl Resources {
         self.spilled_bytes > 0
     }
 
-    /// Whether the kernel's text in `ptx` says that it may spill.
+    /// Whether the kernel's text in `ptx` permits spills.
     pub fn may_spill(&self, ptx: &str) -> bool {
         lint::allows(ptx, &self.name, "spill")
     }
@@ -69,7 +69,7 @@ impl Assembler {
     /// Finds the assembler that the environment names, or else the first one in the usual places.
     ///
     /// # Errors
-    /// There is none; the message says how to install it.
+    /// No assembler was found; the message names the way to install it.
     pub fn find() -> Result<Self, NoAssembler> {
         tools::find(VARIABLE, "ptxas").map(|program| Self { program }).ok_or(NoAssembler)
     }
@@ -82,7 +82,7 @@ impl Assembler {
     /// Assembles `ptx` for `architecture` (`sm_90`). `name` is for messages.
     ///
     /// # Errors
-    /// [`Error::DoesNotAssemble`] with what `ptxas` says; [`Error::Io`] if it does not run.
+    /// [`Error::DoesNotAssemble`] with the message of `ptxas`; [`Error::Io`] if it does not run.
     pub fn assemble(&self, name: &str, ptx: &str, architecture: &str) -> Result<Assembled, Error> {
         tools::in_scratch(|folder| {
             let (input, output) = (folder.join(format!("{name}.ptx")), folder.join("out.cubin"));

@@ -19,8 +19,8 @@ use crate::{
     toolchain::{DeviceToolchain, NoDeviceToolchain},
 };
 
-/// The environment variable by which whoever builds asks for a new build: `compile`. Unset or `auto`: PTX that is
-/// checked in and matches its sources is taken as it is.
+/// Environment variable that requests a new build: `compile`. Unset or `auto`: PTX that is checked in and matches its
+/// sources is used unchanged.
 pub const PTX_VARIABLE: &str = "WARPSET_PTX";
 
 /// Compiles a crate of kernels to PTX. See the [crate's documentation](crate) for a build script.
@@ -165,11 +165,11 @@ impl Builder {
         Ok(Ptx { path, text })
     }
 
-    /// Compiles without looking at what is checked in, without lint and assembler, and writes no PTX file: the text,
-    /// with launch bounds and stamp, the same on every machine.
+    /// Compiles from the sources, without lint and assembler, and writes no PTX file. Returns the text with launch
+    /// bounds and stamp, which is the same on every machine.
     ///
     /// # Errors
-    /// [`Error::DoesNotCompile`] and what the file system says.
+    /// [`Error::DoesNotCompile`] and the errors of the file system.
     pub fn compile(&self, toolchain: &DeviceToolchain) -> Result<String, Error> {
         Ok(self.compiled(toolchain, &Manifest::read(&self.folder)?)?.0)
     }

@@ -1,8 +1,8 @@
 //! Names in the PTX that do not depend on the machine.
 //!
-//! Rust's symbols carry a crate disambiguator, which Cargo derives from the compiler's commit and from paths; LLVM's
-//! names of unnamed constants carry a hash over such symbols. Two builds of the same sources must give the same text,
-//! so disambiguators are removed (within one module the crate's name says as much), and hashes become numbers.
+//! Rust's symbols contain a crate disambiguator, which Cargo derives from the compiler's commit and from paths; LLVM's
+//! names of unnamed constants contain a hash over such symbols. Two builds of equal sources must give equal text, so
+//! disambiguators are removed (within one module the crate's name suffices), and hashes become numbers.
 
 /// Replaces hashes in symbols: `_RNvNtC7warpset5TABLE` for `_RNvNtCs7qjyHQuge67_7warpset5TABLE`, and `anon_$_0_$_5` for
 /// `anon_$_1e647cf2ada5aeb69bca5f5d00d58ec9_$_5`.

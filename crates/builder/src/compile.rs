@@ -13,7 +13,7 @@ use crate::{
     toolchain::DeviceToolchain,
 };
 
-/// Variables that would change what is compiled, or how, if the caller's environment reached the device build.
+/// Variables of the caller's environment that would change the output if they reached the device build.
 const NOT_INHERITED: &[&str] = &[
     "CARGO",
     "CARGO_BUILD_BUILD_DIR",

@@ -1,7 +1,7 @@
 //! Device code of several architectures in one container, which the driver loads without compiling anything.
 //!
-//! A tool for developers: what it makes lies beside the PTX. The driver takes the code of its device's architecture out
-//! of it, or refuses it, and then compiles the PTX.
+//! A tool for developers: its output is stored beside the PTX. The driver takes the code for its device's architecture
+//! from the container, or refuses it and compiles the PTX.
 
 use std::{
     path::{Path, PathBuf},
@@ -34,7 +34,7 @@ impl Containers {
     /// Finds the program that the environment names, or else the first one in the usual places.
     ///
     /// # Errors
-    /// There is none; the message says how to install it.
+    /// None was found; the message names the way to install it.
     pub fn find() -> Result<Self, NoContainers> {
         tools::find(VARIABLE, "fatbinary").map(|program| Self { program }).ok_or(NoContainers)
     }
@@ -49,7 +49,7 @@ impl Containers {
     /// bytes.
     ///
     /// # Errors
-    /// [`Error::NoContainer`] with what the program says; [`Error::Io`] if it does not run.
+    /// [`Error::NoContainer`] with the program's message; [`Error::Io`] if it does not run.
     pub fn bind(&self, name: &str, ptx: &str, on_each: &[Assembled]) -> Result<Vec<u8>, Error> {
         tools::in_scratch(|folder| {
             let output = folder.join("out.fatbin");

@@ -27,7 +27,7 @@ pub enum Error {
     /// No compiler can build the kernels.
     #[error(transparent)]
     NoDeviceToolchain(#[from] NoDeviceToolchain),
-    /// `ptxas` was asked for and is not there.
+    /// `ptxas` was requested and was not found.
     #[error(transparent)]
     NoAssembler(#[from] NoAssembler),
     /// The compiler refuses the kernels.
@@ -75,7 +75,7 @@ pub enum Error {
         /// Message of `fatbinary`.
         log: String,
     },
-    /// Kernels need more registers than there are, and did not ask to spill.
+    /// Kernels need more registers than exist, and did not ask to spill.
     #[error(
         "{name} spills registers on {architecture} in {}: keep fewer values per thread, lower the blocks of the \
          kernel's `#[launch_bounds(threads, blocks)]`, or allow it by `warpset_simt::allow::spill()`",
@@ -99,7 +99,7 @@ pub enum Error {
         /// Places where no compiler was found, and how to install one.
         missing: NoDeviceToolchain,
     },
-    /// An environment variable has a value that means nothing.
+    /// An environment variable has a meaningless value.
     #[error("{variable} is `{value}`; {allowed}")]
     InvalidSetting {
         /// The variable.

@@ -1,6 +1,6 @@
 //! Compiles a crate of GPU kernels, written in Rust with `warpset-simt`, to PTX: from a build script or a command.
 //!
-//! A build script of a crate that holds its own kernels:
+//! A build script of a crate with kernels of its own:
 //!
 //! ```no_run
 //! fn main() -> Result<(), warpset_builder::Error> {
@@ -12,17 +12,21 @@
 //! The crate then includes `concat!(env!("OUT_DIR"), "/own_kernel.ptx")`. `docs/kernels.md` goes from there to a
 //! launch, and `examples/own-kernel` is the whole program.
 //!
-//! What happens on the way:
+//! Steps of a build:
 //!
 //! 1. [`DeviceToolchain`]: one exact release of Rust, [`RUST_RELEASE`], with the sources of its standard library. It is
 //!    not needed to build a crate whose PTX is [checked in](Builder::checked_in) and matches its sources.
 //! 2. The crate is compiled for [`TARGET`] with pinned flags. The assembly of that target is PTX, so nothing is linked.
 //! 3. The text is made independent of the machine; launch bounds become directives ([`with_launch_bounds`]); a stamp at
 //!    its head names its sources and one hash over them.
-//! 4. [`lint`](lint()) refuses what compiles and runs, but costs speed or correctness: local memory, accesses to
+//! 4. [`lint`](lint()) refuses code that compiles and runs, but costs speed or correctness: local memory, accesses to
 //!    generic addresses, system scope, calls.
-//! 5. Where there is a `ptxas` ([`Assembler`]), it has to take the text, and no kernel may spill registers. What it
-//!    makes for each architecture can be bound into one file ([`Containers`]) that the driver loads without compiling.
+//! 5. If there is a `ptxas` ([`Assembler`]), it has to accept the text, and no kernel may spill registers. Its code for
+//!    each architecture can be bound into one file ([`Containers`]) that the driver loads without compiling.
+//!
+//! **Cost.** A build takes as long as a release build of the crate, and the standard library's `core` once; with PTX
+//! that is checked in and fresh, a hash of the sources. **Files.** PTX text, containers of device code, and the stamp
+//! in both. **Errors.** [`Error`], which names the step and the remedy.
 //!
 //! The steps can be taken one by one, for a command that does more than a build script:
 //!
@@ -31,7 +35,7 @@
 //!
 //! match DeviceToolchain::find() {
 //!     Ok(toolchain) => println!("kernels are compiled by {toolchain}"),
-//!     Err(missing) => println!("{missing}"), // what was found where, and what to install
+//!     Err(missing) => println!("{missing}"), // the places searched, and the command that installs one
 //! }
 //!
 //! let findings = lint(".visible .entry slow()\n{\n\tst.local.b32 [%rd1], %r1;\n\tret;\n}\n");

@@ -1,16 +1,16 @@
 //! Rules for the PTX of kernels.
 //!
-//! Each rule is a slip that compiles, runs and costs speed or correctness: arrays that did not stay in registers,
-//! pointers that lost their address space, atomics and loads at the scope of the whole system where the device's was
-//! meant, and functions that were not inlined. A kernel that wants one of these calls a function of
-//! `warpset_simt::allow`, which leaves the comment `// @allow_<rule>` in its body.
+//! Each rule describes a slip that compiles, runs and costs speed or correctness: arrays that did not stay in
+//! registers, pointers that lost their address space, atomics and loads at system scope instead of the device's, and
+//! functions that were not inlined. A kernel that needs one of these calls a function of `warpset_simt::allow`, which
+//! leaves the comment `// @allow_<rule>` in its body.
 
 use std::{
     collections::{BTreeSet, HashSet},
     fmt,
 };
 
-/// The start of the comment by which a kernel asks for what a rule forbids.
+/// Start of the comment by which a kernel permits itself what a rule forbids.
 const ALLOW: &str = "// @allow_";
 
 /// A kind of slip.
@@ -19,7 +19,7 @@ const ALLOW: &str = "// @allow_";
 pub enum Rule {
     /// An array in local memory: private to the thread, and as slow as global memory.
     Local,
-    /// A load, store or atomic on an address whose space is not known.
+    /// A load, store or atomic on an address of unknown space.
     Generic,
     /// An access or a fence at the scope of the whole system.
     System,
@@ -62,7 +62,7 @@ impl Rule {
 pub struct Finding {
     /// The line's number, from 1.
     pub line: usize,
-    /// The kernel; empty for what stands outside of kernels.
+    /// The kernel; empty for lines outside of kernels.
     pub kernel: String,
     /// The rule that it breaks.
     pub rule: Rule,
@@ -96,7 +96,7 @@ pub(crate) fn remedies(findings: &[Finding]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Finds every slip in `ptx` that its kernel does not ask for.
+/// Finds every slip in `ptx` that its kernel does not permit.
 pub fn lint(ptx: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (kernel, lines) in by_kernel(ptx) {
@@ -114,7 +114,7 @@ pub fn lint(ptx: &str) -> Vec<Finding> {
     findings
 }
 
-/// Whether `kernel` asks in `ptx` for what `rule` forbids.
+/// Whether `kernel` permits in `ptx` what `rule` forbids.
 pub fn allows(ptx: &str, kernel: &str, rule: &str) -> bool {
     by_kernel(ptx)
         .iter()

@@ -9,7 +9,7 @@ pub(crate) fn out_dir() -> Option<PathBuf> {
     env::var_os("OUT_DIR").map(PathBuf::from)
 }
 
-/// Whether the environment asks for a new build.
+/// Whether the environment requests a new build.
 pub(crate) fn asked_to_compile() -> Result<bool, Error> {
     match env::var(PTX_VARIABLE).as_deref() {
         Err(_) | Ok("" | "auto") => Ok(false),

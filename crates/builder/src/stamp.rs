@@ -34,13 +34,13 @@ pub enum Stale {
     /// A source that it was made from cannot be read any more.
     #[error("one of its sources is gone: {0}")]
     SourceGone(io::Error),
-    /// Its sources, or the build flags, are not those that it was made from.
+    /// Its sources, or the build flags, have changed since it was made.
     #[error("its sources or the build flags have changed since it was compiled")]
     Changed,
     /// The file cannot be read.
     #[error("it cannot be read: {0}")]
     Unreadable(io::Error),
-    /// The environment asks for a new build.
+    /// The environment requests a new build.
     #[error("the environment asks for a new build")]
     Asked,
 }
@@ -49,7 +49,7 @@ impl Stamp {
     /// Computes the stamp of `sources` in the folder `root`, built with `flags`.
     ///
     /// # Errors
-    /// What the file system says of a source that cannot be read.
+    /// The file system's error for a source that cannot be read.
     pub fn of_sources(root: &Path, sources: &[String], flags: &[String]) -> io::Result<Self> {
         let mut sources = sources.to_vec();
         sources.sort();

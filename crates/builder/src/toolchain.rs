@@ -63,7 +63,7 @@ impl DeviceToolchain {
     /// Finds the compiler that the environment names, else the system's, else rustup's.
     ///
     /// # Errors
-    /// There is none of that release; the message says what was found where, and how to install one.
+    /// No compiler of that release was found; the message lists the candidates and the way to install one.
     pub fn find() -> Result<Self, NoDeviceToolchain> {
         if let Some(rustc) = env::var_os(RUSTC_VARIABLE).map(PathBuf::from) {
             return Self::probe(&rustc)

@@ -8,20 +8,20 @@ pub mod blocked;
 pub mod rao;
 pub mod split_block;
 
-/// How many keys one step of a bulk `test_and_insert` takes.
+/// Keys per step of a bulk `test_and_insert`.
 ///
 /// The input is cut into sub-batches of this many keys. A key is reported new if the filter as it was before its
 /// sub-batch does not contain it and no equal hash precedes it in the sub-batch. Every backend uses the same cut,
 /// and so gives the same answers.
 pub const TEST_AND_INSERT_BATCH: usize = 1 << 24;
 
-/// `floor(hash / 2^64 * n)`: maps a 64-bit hash evenly to `0..n` by its high bits.
+/// Returns `floor(hash / 2^64 * n)`: maps a 64-bit hash evenly to `0..n` by its high bits.
 #[inline]
 pub const fn reduce64(hash: u64, n: u64) -> u64 {
     ((hash as u128 * n as u128) >> 64) as u64
 }
 
-/// `floor(hash / 2^32 * n)` for `n <= 2^32`.
+/// Returns `floor(hash / 2^32 * n)` for `n <= 2^32`.
 #[inline]
 pub const fn reduce32(hash: u32, n: u64) -> u64 {
     (hash as u64 * n) >> 32

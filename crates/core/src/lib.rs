@@ -1,12 +1,20 @@
 //! Arithmetic shared by the CPU backend, the emulator and the GPU kernels, written once.
 //!
-//! Nothing here allocates, starts threads, or touches memory that it was not handed: a rayon loop and a kernel both
-//! call these functions on keys, hashes and words. Everything builds for `nvptx64-nvidia-cuda` too.
+//! No function allocates, starts threads, or accesses memory other than its arguments: a rayon loop and a kernel both
+//! call these functions on keys, hashes and words. The crate builds for `nvptx64-nvidia-cuda` too. Functions are total
+//! or state their condition, so the crate has no error type; it writes no files.
 //!
 //! Each structure's modules have a feature, so that a program compiles those of its structures.
 //!
-//! Users meet this crate through the structures, which re-export what they need of it. Versions are those of `warpset`,
-//! and follow its promise.
+//! Programs use this crate through the structures, which re-export the names their users need. Versions are those of
+//! `warpset`, and follow its promise.
+//!
+//! ```
+//! use warpset_core::hash::{mix, mix_spread, spread_seed};
+//!
+//! // The host and a kernel compute the same hash; the kernel takes the prepared seed.
+//! assert_eq!(mix(42, 7), mix_spread(42, spread_seed(7)));
+//! ```
 //!
 //! - [`bits`]: ranks, selection, packed fields, walks over words.
 //! - [`hash`]: hashes of integers and byte strings.

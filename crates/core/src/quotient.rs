@@ -1,9 +1,9 @@
 //! Quotient filters: fingerprints, slots and the walks through them, one copy for every backend.
 //!
-//! - [`slots`]: how slots lie in memory, and the three metadata bits.
+//! - [`slots`]: memory layout of slots, and the three metadata bits.
 //! - [`standard`]: lookup, insertion, removal and layout in the standard quotient filter.
-//! - [`rank_select`]: the same in the rank-and-select quotient filter.
-//! - [`combine`]: what two multisets of fingerprints make together, and those of a filter with a batch, block by block.
+//! - [`rank_select`]: the rank-and-select quotient filter.
+//! - [`combine`]: combination of two multisets of fingerprints, and of a filter with a batch, block by block.
 //!
 //! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018,
 //! section III-A; Bender et al., "Don't Thrash: How to Cache Your Hash on Flash", VLDB 2012.
@@ -13,12 +13,12 @@ pub mod rank_select;
 pub mod slots;
 pub mod standard;
 
-/// The widest remainder: a slot with its three metadata bits then fills 64 bits.
+/// Widest remainder: with the three metadata bits a slot fills 64 bits.
 pub const MAX_REMAINDER_BITS: u32 = 61;
-/// The most quotient bits: a slot's index, and its position in bits, then fit in 64 bits with room to spare.
+/// Most quotient bits: a slot's index, and its position in bits, fit in 64 bits with bits to spare.
 pub const MAX_QUOTIENT_BITS: u32 = 48;
 
-/// How a fingerprint is split: the high bits are the quotient, the low ones the remainder.
+/// Split of a fingerprint: the high bits are the quotient, the low ones the remainder.
 ///
 /// ```text
 ///  hash         | quotient_bits | remainder_bits |  dropped  |   64 bits, most significant first
@@ -26,15 +26,15 @@ pub const MAX_QUOTIENT_BITS: u32 = 48;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Split {
-    /// The base-two logarithm of the number of quotients.
+    /// Base-2 logarithm of the number of quotients.
     pub quotient_bits: u32,
     /// Bits of a remainder.
     pub remainder_bits: u32,
 }
 
 impl Split {
-    /// A split that filters support: both parts have at least one bit, within the limits above, and together at most
-    /// 64.
+    /// Returns a split that filters support: both parts have at least one bit, within the limits above, and together at
+    /// most 64.
     #[inline]
     pub const fn new(quotient_bits: u32, remainder_bits: u32) -> Option<Split> {
         if quotient_bits == 0
@@ -48,37 +48,37 @@ impl Split {
         Some(Split { quotient_bits, remainder_bits })
     }
 
-    /// Bits of a fingerprint, `p` in the paper.
+    /// Returns the bits of a fingerprint, `p` in the paper.
     #[inline]
     pub const fn fingerprint_bits(self) -> u32 {
         self.quotient_bits + self.remainder_bits
     }
 
-    /// The number of quotients.
+    /// Returns the number of quotients.
     #[inline]
     pub const fn quotients(self) -> u64 {
         1 << self.quotient_bits
     }
 
-    /// The fingerprint of a hash: its high bits.
+    /// Returns the fingerprint of a hash: its high bits.
     #[inline]
     pub const fn fingerprint(self, hash: u64) -> u64 {
         hash >> (64 - self.fingerprint_bits())
     }
 
-    /// The quotient of a fingerprint.
+    /// Returns the quotient of a fingerprint.
     #[inline]
     pub const fn quotient(self, fingerprint: u64) -> u64 {
         fingerprint >> self.remainder_bits
     }
 
-    /// The remainder of a fingerprint.
+    /// Returns the remainder of a fingerprint.
     #[inline]
     pub const fn remainder(self, fingerprint: u64) -> u64 {
         fingerprint & ((1 << self.remainder_bits) - 1)
     }
 
-    /// The fingerprint of a quotient and a remainder.
+    /// Returns the fingerprint of a quotient and a remainder.
     #[inline]
     pub const fn join(self, quotient: u64, remainder: u64) -> u64 {
         quotient << self.remainder_bits | remainder

@@ -1,7 +1,7 @@
 //! Operators of scans and reductions, one copy for every backend.
 //!
-//! An [`Operator`] is associative and has an identity: that is all that a scan in tiles asks for. Recurrences whose
-//! operator is not associative stand in [`non_associative`].
+//! An [`Operator`] is associative and has an identity: a scan in tiles needs no more. Recurrences with an operator that
+//! is not associative are in [`non_associative`].
 
 pub mod non_associative;
 
@@ -79,7 +79,7 @@ macro_rules! numbers {
 }
 numbers! { u32 i32 u64 i64 }
 
-/// A number below 2^62: what a tile of a scan publishes in one word, beside two bits of state.
+/// A number below 2^62: the value that a tile of a scan publishes in one word, beside two bits of state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Count(pub u64);
 
@@ -163,7 +163,7 @@ pub struct Runs<V> {
     pub value: V,
 }
 
-/// [`Segmented`], counting the segments: what a reduction by key scans.
+/// [`Segmented`], counting the segments: the operator of a reduction by key.
 pub struct ByRun<O>(PhantomData<O>);
 
 impl<O: Operator> Operator for ByRun<O> {
@@ -179,7 +179,7 @@ impl<O: Operator> Operator for ByRun<O> {
 /// The function `y -> max(floor, y + add)` of a number `y` that is not negative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lift<T> {
-    /// The least that it gives.
+    /// Lower bound of the result.
     pub floor: T,
     /// Amount that is added.
     pub add: T,

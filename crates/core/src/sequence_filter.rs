@@ -5,11 +5,11 @@
 //! neighbouring s-mers mostly share a block: `(s - m + 2) / 2` of them on average.
 //!
 //! ```text
-//! word[i]   u32  the 16 bases from position i on, the first lowest, of which masks keep the first l if l < 16
+//! word[i]   u32  the 16 bases from position i on, the first lowest; for l < 16 a mask keeps the first l
 //! other[i]  u32  their reverse complement
 //! hash of the l bases at i:   u * v mod 2^32
 //!     u = first * A + last * B + C    first, last: the first and the last min(l, 16) bases
-//!     v = the same of the reverse complement, whose first bases are the last ones' complement
+//!     v = the same of the reverse complement, which begins with the complements of the last bases
 //! block = ((least hash of the s-mer's m-mers) * D mod 2^32) * blocks >> 32
 //! hash of the s-mer:  31..29 word of the block, 28..24 a bit in it, 23..19 another
 //! ```

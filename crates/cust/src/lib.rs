@@ -1,5 +1,4 @@
-//! Programs that orchestrate their work with `cust` run Warpset's structures on their contexts, streams
-//! and buffers, and hand ours to `cust`.
+//! Exchange of contexts, streams and memory with the crate `cust`, in both directions and without copies.
 //!
 //! | of `cust` | used by ours | of ours | used by `cust` |
 //! | --- | --- | --- | --- |
@@ -47,7 +46,7 @@ pub enum Error {
     Gpu(#[from] GpuError),
 }
 
-/// Writes what `Display` writes: a program whose `main` returns the error prints it by `Debug`.
+/// Formats like `Display`: a program whose `main` returns the error prints it by `Debug`.
 impl std::fmt::Debug for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         std::fmt::Display::fmt(self, f)
@@ -66,7 +65,7 @@ pub fn adopt_context(context: &Context) -> Result<Device, Error> {
 /// Returns the device's context for `cust`: retained once more, and made current on this thread.
 ///
 /// # Errors
-/// [`Error::Emulator`], or what `cust` says.
+/// [`Error::Emulator`], or the error of `cust`.
 pub fn lend_context(device: &Device) -> Result<Context, Error> {
     if device.is_emulator() {
         return Err(Error::Emulator);
@@ -83,7 +82,8 @@ pub fn lend_context(device: &Device) -> Result<Context, Error> {
 /// # Safety
 /// `stream` outlives every clone of the result.
 pub unsafe fn adopt_stream(device: &Device, stream: &CustStream) -> Result<Stream, Error> {
-    // SAFETY: a live stream of `cust`, which makes no legacy default streams; the caller keeps it alive.
+    // SAFETY: a live stream of `cust`, which makes no legacy default streams; it outlives the result, by this
+    // function's contract.
     Ok(unsafe { Stream::adopt(device, stream.as_inner().cast())? })
 }
 
@@ -128,7 +128,7 @@ pub unsafe fn adopt_memory<'a, T: Pod + DeviceCopy>(
     Ok(unsafe { AdoptedMemory::new(device, items.as_device_ptr().as_raw(), items.len())? })
 }
 
-/// Items of ours, for `cust` to read.
+/// Lends items of ours, for `cust` to read.
 ///
 /// # Safety
 /// Work of `cust` on these items, and work of ours that writes them, are ordered by a stream, an event or a wait.
@@ -138,7 +138,7 @@ pub unsafe fn lend_slice<'a, T: Pod + DeviceCopy>(items: DeviceSlice<'a, T>) -> 
     LentSlice { lent: unsafe { CustSlice::from_raw_parts(pointer, items.len()) }, owner: PhantomData }
 }
 
-/// Items of ours, for `cust` to write.
+/// Lends items of ours, for `cust` to write.
 ///
 /// # Safety
 /// Work of `cust` on these items, and work of ours, are ordered by a stream, an event or a wait.
@@ -198,6 +198,6 @@ pub unsafe fn launch(
     config: LaunchConfig,
     arguments: &mut [*mut c_void],
 ) -> Result<(), Error> {
-    // SAFETY: the caller's promise.
+    // SAFETY: `function` and `arguments` fit, by this function's contract.
     unsafe { stream.launch_function(function.to_raw().cast(), config, arguments) }.map_err(Error::from)
 }

@@ -23,10 +23,10 @@ use crate::{Arity, BinaryFuse, Error, Form, Layout};
 /// Seeds of a filter that are tried: about every second one works.
 pub(crate) const SEEDS: u32 = 64;
 
-/// The seed that stands for 0; any other would do.
+/// Seed in place of 0; any other would do.
 const INSTEAD_OF_0: u64 = 1 << 32;
 
-/// What a filter is to be, whatever its keys.
+/// Settings of a filter, independent of its keys.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Settings {
     pub arity: Arity,
@@ -35,7 +35,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// The parameters for the `attempt`-th attempt with `keys` different keys.
+    /// Returns the parameters for the `attempt`-th attempt with `keys` different keys.
     pub(crate) fn layout<F: Width>(&self, keys: u64, attempt: u32) -> Result<Layout, Error> {
         // Under the seed 0 the key 0 has the fingerprint of slots that no key has, and would seem to be there.
         let seed = match hash::mix(attempt.into(), self.seed) {
@@ -46,7 +46,7 @@ impl Settings {
     }
 }
 
-/// Why an attempt came to nothing.
+/// Failure of an attempt.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// Another seed may do.
@@ -62,7 +62,7 @@ impl<E: Into<Error>> From<E> for Failure {
     }
 }
 
-/// The number that a filter knows a key by: an integer's value, and of other keys XXH64 of their bytes.
+/// Returns the number that a filter knows a key by: an integer's value, and of other keys XXH64 of their bytes.
 ///
 /// A filter that is built from these numbers is that of the keys, so programs that gather keys before they build can
 /// keep 8 bytes of each.
@@ -113,7 +113,7 @@ pub(crate) fn attempts<F: Width, T>(
     }
 }
 
-/// The filter of these keys.
+/// Returns the filter of these keys.
 pub(crate) fn build<F: Width, K: Key>(settings: &Settings, keys: &[K]) -> Result<BinaryFuse<F>, Error> {
     if K::CHEAP {
         return build_words(settings, keys.len(), |i| word_of(&keys[i]));
@@ -122,7 +122,7 @@ pub(crate) fn build<F: Width, K: Key>(settings: &Settings, keys: &[K]) -> Result
     build_words(settings, words.len(), |i| words[i])
 }
 
-/// The words of many keys, on all threads.
+/// Returns the words of many keys, on all threads.
 fn words_of<K: Key>(keys: &[K]) -> Result<Vec<u64>, OutOfMemory> {
     /// Keys that a thread takes at a time.
     const TASK: usize = 1 << 13;
@@ -133,7 +133,7 @@ fn words_of<K: Key>(keys: &[K]) -> Result<Vec<u64>, OutOfMemory> {
     Ok(words)
 }
 
-/// The filter of keys by their words.
+/// Returns the filter of keys by their words.
 fn build_words<F: Width>(
     settings: &Settings,
     keys: usize,
@@ -162,7 +162,7 @@ fn build_words<F: Width>(
     )
 }
 
-/// The words of a filter under this layout.
+/// Returns the words of a filter under this layout.
 fn attempt<F: Width>(
     layout: &Layout,
     keys: usize,

@@ -32,7 +32,7 @@ impl<F: Width> Builder<F> {
         Builder { settings, fpr: None, width: PhantomData }
     }
 
-    /// The rate of false positives, at most: an error where fingerprints of this width have a higher one
+    /// Sets the rate of false positives, at most: an error where fingerprints of this width have a higher one
     /// ([`bits_for`](crate::bits_for) says which width has not). Default: that of the width.
     pub fn fpr(mut self, fpr: f64) -> Self {
         self.fpr = Some(fpr);
@@ -45,7 +45,7 @@ impl<F: Width> Builder<F> {
         self
     }
 
-    /// One graph or many. Default: [`Form::OneGraph`].
+    /// Sets the form: one graph or many. Default: [`Form::OneGraph`].
     pub fn form(mut self, form: Form) -> Self {
         self.settings.form = form;
         self
@@ -61,7 +61,7 @@ impl<F: Width> Builder<F> {
         self.arity(Arity::Three).form(Form::Sharded)
     }
 
-    /// Where the seeds of the keys' hash begin. Default: 0.
+    /// Sets the first seed of the keys' hash. Default: 0.
     pub fn seed(mut self, seed: u64) -> Self {
         self.settings.seed = seed;
         self
@@ -76,7 +76,8 @@ impl<F: Width> Builder<F> {
         }
     }
 
-    /// The parameters that a filter of `keys` different keys has if the first seed does; any other has as many words.
+    /// Returns the parameters that a filter of `keys` different keys has if the first seed does; any other has as many
+    /// words.
     ///
     /// ```
     /// use warpset_fuse::BinaryFuse8;
@@ -93,8 +94,8 @@ impl<F: Width> Builder<F> {
         self.settings()?.layout::<F>(keys, 0)
     }
 
-    /// The filter of these keys, on all threads of the current rayon pool; equal keys count once. The bytes follow from
-    /// the settings and the set of keys, whatever their order and the number of threads.
+    /// Returns the filter of these keys, on all threads of the current rayon pool; equal keys count once. The bytes
+    /// follow from the settings and the set of keys, whatever their order and the number of threads.
     ///
     /// Memory for a time: some 23 bytes per key for one graph, 8 sharded; 8 more for keys that are no integers of up to
     /// 64 bits, or if keys are equal.
@@ -106,7 +107,7 @@ impl<F: Width> Builder<F> {
         build::build(&self.settings()?, keys)
     }
 
-    /// A build of a sharded filter from keys that need not fit in memory.
+    /// Returns a build of a sharded filter from keys that need not fit in memory.
     pub fn external(&self) -> External<F> {
         External::new(*self)
     }

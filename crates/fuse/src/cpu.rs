@@ -41,29 +41,30 @@ impl<F: Width> BinaryFuse<F> {
         Builder::new()
     }
 
-    /// The words are those of this layout.
+    /// Returns the words are those of this layout.
     pub(crate) fn from_parts(layout: Layout, words: AlignedWords<u64>) -> BinaryFuse<F> {
         debug_assert_eq!((words.as_slice().len() as u64, layout.bits), (layout.words(), F::BITS));
         BinaryFuse { layout, words, width: PhantomData }
     }
 
-    /// The parameters.
+    /// Returns the parameters.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// The words, little-endian: fingerprints, then the seeds of shards, the memory image that every backend shares.
+    /// Returns the words, little-endian: fingerprints, then the seeds of shards, the memory image that every backend
+    /// shares.
     pub fn words(&self) -> &[u64] {
         self.words.as_slice()
     }
 
-    /// The fingerprints, slot by slot.
+    /// Returns the fingerprints, slot by slot.
     pub fn fingerprints(&self) -> &[F] {
         let words = &self.words()[..self.layout.fingerprint_words() as usize];
         &bytemuck::cast_slice(words)[..self.layout.slots() as usize]
     }
 
-    /// A borrow that answers queries.
+    /// Returns a borrow that answers queries.
     #[inline]
     pub fn view(&self) -> View<'_, F> {
         View::new(self.layout, self.words())
@@ -75,8 +76,8 @@ warpset_base::queries_of_view! {
     #[cfg(feature = "mmap")]
     [F: Width] crate::Mapped<F>;
     => {
-        /// Number of different keys in the filter; estimated from the slots for a filter read from arrays of `xorf`,
-        /// which do not record it.
+        /// Returns the number of different keys in the filter; estimated from the slots for a filter read from arrays
+        /// of `xorf`, which do not record it.
         fn len(&self) -> u64;
         /// Whether no key is in the filter.
         fn is_empty(&self) -> bool;
@@ -88,11 +89,11 @@ warpset_base::queries_of_view! {
         fn bits_per_key(&self) -> f64;
         /// Whether the key may be in the filter. Never false for a key that it was built from.
         fn contains(&self, key: impl Key) -> bool;
-        /// The rate of false positives: `2^-bits`, and 0 for an empty filter.
+        /// Returns the rate of false positives: `2^-bits`, and 0 for an empty filter.
         fn fpr(&self) -> f64;
-        /// The rate of false positives to expect with `keys` keys: `2^-bits`, however many they are.
+        /// Returns the rate of false positives to expect with `keys` keys: `2^-bits`, however many they are.
         fn expected_fpr(&self, keys: u64) -> f64;
-        /// The fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain.
+        /// Returns the fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain.
         fn measured_fpr(&self, samples: u64, seed: u64) -> f64;
     }
 }

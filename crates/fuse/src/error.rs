@@ -5,7 +5,7 @@ use warpset_base::filter::LengthMismatch;
 use warpset_base::number::short;
 use warpset_base::words::OutOfMemory;
 
-/// Why an operation on a binary fuse filter failed; the filter is as it was before.
+/// Failed operation on a binary fuse filter; the filter is unchanged.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -53,7 +53,7 @@ pub enum Error {
     /// An array of another program that cannot be a filter.
     #[error("the array is no binary fuse filter: {what} is {value}; it is damaged, or of another kind of filter")]
     InvalidArray {
-        /// What is wrong.
+        /// Problem, in words.
         what: &'static str,
         /// Its value.
         value: u64,
@@ -61,7 +61,7 @@ pub enum Error {
     /// A filter for which other programs have no form.
     #[error("other programs have no form for a filter that is {what}: build it three-wise, as one graph of some keys")]
     NotInterchangeable {
-        /// What it is.
+        /// Name of the parameter.
         what: &'static str,
     },
     /// The source of keys, or the temporary file, failed.

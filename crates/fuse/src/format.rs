@@ -43,8 +43,8 @@ warpset_base::saved_methods! {
 
 /// Views of saved bytes.
 impl<'a, F: Width> View<'a, F> {
-    /// A filter in saved bytes, without a copy ([`map`](BinaryFuse::map) does the same with a file): checks everything,
-    /// for which it reads the bytes once.
+    /// Returns a filter in saved bytes, without a copy ([`map`](BinaryFuse::map) does the same with a file): checks
+    /// everything, for which it reads the bytes once.
     ///
     /// The payload must be aligned to 8 bytes; it is in a mapping that starts at a page.
     ///
@@ -64,8 +64,8 @@ impl<'a, F: Width> View<'a, F> {
         file::view::<BinaryFuse<F>>(bytes).map(|(layout, words)| View::new(layout, words))
     }
 
-    /// [`View::from_bytes`] without the checksum: opens in constant time and touches the header only. Damaged words
-    /// make wrong answers, nothing worse.
+    /// Views saved bytes without the checksum: opens in constant time and reads the header only. Damaged words give
+    /// wrong answers, nothing worse. See [`View::from_bytes`].
     ///
     /// # Errors
     /// [`Error::File`] if the header is not that of such a filter, or the bytes are too few or not aligned.

@@ -51,7 +51,7 @@ impl DeviceWidth for u8 {}
 impl DeviceWidth for u16 {}
 impl DeviceWidth for u32 {}
 
-/// How keys of the host come to a device: integers as they are, others by XXH64.
+/// Form of host keys on their way to a device: integers unchanged, other keys by XXH64.
 const HASHING: Hashing = Hashing::word();
 /// Hashes that are asked at a time to measure a rate.
 const SAMPLES: u64 = 1 << 22;
@@ -79,18 +79,18 @@ pub struct BinaryFuse<F> {
     width: PhantomData<F>,
 }
 
-/// How many words a filter of this layout has.
+/// Returns the number of words of a filter with this layout.
 fn word_count(layout: &Layout) -> Result<usize, OutOfMemory> {
     usize::try_from(layout.words()).map_err(|_| OutOfMemory { bytes: layout.words().saturating_mul(8) })
 }
 
 impl<F: DeviceWidth> BinaryFuse<F> {
-    /// The words are those of this layout.
+    /// Returns the words are those of this layout.
     fn from_parts(device: &Device, layout: Layout, words: DeviceVec<u64>) -> BinaryFuse<F> {
         BinaryFuse { layout, device: device.clone(), words, width: PhantomData }
     }
 
-    /// A copy of a filter in host memory.
+    /// Returns a copy of a filter in host memory.
     ///
     /// # Errors
     /// [`Error::Gpu`] if the device fails or has too little memory.
@@ -99,7 +99,7 @@ impl<F: DeviceWidth> BinaryFuse<F> {
         Ok(BinaryFuse::from_parts(device, *filter.layout(), words))
     }
 
-    /// A copy in host memory. Waits for all work on the device.
+    /// Returns a copy in host memory. Waits for all work on the device.
     ///
     /// # Errors
     /// [`Error::Gpu`] if the device fails or has too little memory, [`Error::OutOfMemory`] if the host has.
@@ -110,7 +110,7 @@ impl<F: DeviceWidth> BinaryFuse<F> {
         Ok(cpu::BinaryFuse::from_parts(self.layout, words))
     }
 
-    /// A copy on the same device.
+    /// Returns a copy on the same device.
     ///
     /// # Errors
     /// [`Error::Gpu`] if the device fails or has too little memory.
@@ -123,22 +123,22 @@ impl<F: DeviceWidth> BinaryFuse<F> {
         Ok(BinaryFuse::from_parts(&self.device, self.layout, words))
     }
 
-    /// The parameters.
+    /// Returns the parameters.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// The device that it is on.
+    /// Returns the device that it is on.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// The words on the device: the memory image that every backend shares.
+    /// Returns the words on the device: the memory image that every backend shares.
     pub fn words(&self) -> DeviceSlice<'_, u64> {
         self.words.as_slice()
     }
 
-    /// How many different keys are in the filter.
+    /// Returns the number of different keys in the filter.
     pub fn len(&self) -> u64 {
         self.layout.keys
     }
@@ -163,18 +163,18 @@ impl<F: DeviceWidth> BinaryFuse<F> {
         8.0 * self.memory_bytes() as f64 / self.len().max(1) as f64
     }
 
-    /// The rate of false positives: `2^-bits`, and 0 for an empty filter.
+    /// Returns the rate of false positives: `2^-bits`, and 0 for an empty filter.
     pub fn fpr(&self) -> f64 {
         if self.layout.graph.starts == 0 { 0.0 } else { self.expected_fpr(1) }
     }
 
-    /// The rate of false positives to expect with `keys` keys: `2^-bits`, however many they are.
+    /// Returns the rate of false positives to expect with `keys` keys: `2^-bits`, however many they are.
     pub fn expected_fpr(&self, keys: u64) -> f64 {
         view::expected_fpr::<F>(keys)
     }
 
-    /// The fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain: the same hashes
-    /// as on the host.
+    /// Returns the fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain: the same
+    /// hashes as on the host.
     ///
     /// # Errors
     /// [`Error::Gpu`] if the device fails or has too little memory.
@@ -192,7 +192,7 @@ impl<F: DeviceWidth> BinaryFuse<F> {
 }
 
 impl<F: DeviceWidth> cpu::BinaryFuse<F> {
-    /// A copy in device memory.
+    /// Returns a copy in device memory.
     ///
     /// # Errors
     /// [`Error::Gpu`] if the device fails or has too little memory.

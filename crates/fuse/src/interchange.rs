@@ -62,12 +62,12 @@ struct Published {
     seed: u64,
     segment_length: u64,
     starts: u64,
-    /// Where the array says it.
+    /// Number of keys, if the array records it.
     keys: Option<u64>,
 }
 
 impl Published {
-    /// The layout of a filter in an array of `slots` slots.
+    /// Returns the layout of a filter in an array of `slots` slots.
     fn layout<F: Width>(&self, slots: u64) -> Result<Layout, Error> {
         let invalid = |what, value| Err(Error::InvalidArray { what, value });
         if !self.segment_length.is_power_of_two() {
@@ -91,7 +91,7 @@ impl Published {
 }
 
 impl<F: Width> BinaryFuse<F> {
-    /// What other programs call this filter's parameters.
+    /// Returns the filter's parameters under the names of other programs.
     fn published(&self) -> Result<XorfDescriptor, Error> {
         let layout = self.layout();
         let refuse = |what| Err(Error::NotInterchangeable { what });
@@ -108,7 +108,7 @@ impl<F: Width> BinaryFuse<F> {
         }
     }
 
-    /// A filter of these fingerprints; what an array has beyond the slots is left out, as no key has it.
+    /// Returns a filter of these fingerprints; what an array has beyond the slots is left out, as no key has it.
     fn with_fingerprints(
         layout: Layout,
         fill: impl FnOnce(&mut [F]) -> Result<(), Error>,
@@ -126,7 +126,7 @@ impl<F: Width> BinaryFuse<F> {
         Ok(XorfArray { descriptor: self.published()?, fingerprints: self.fingerprints().to_vec() })
     }
 
-    /// A filter of `xorf`, which answers the same for keys of 64 bits.
+    /// Returns a filter of `xorf`, which answers the same for keys of 64 bits.
     ///
     /// # Errors
     /// [`Error::InvalidArray`] if it cannot be one; [`Error::OutOfMemory`].
@@ -140,7 +140,7 @@ impl<F: Width> BinaryFuse<F> {
 }
 
 impl XorfDescriptor {
-    /// The layout of a filter with these parameters in an array of `slots` slots.
+    /// Returns the layout of a filter with these parameters in an array of `slots` slots.
     fn layout<F: Width>(&self, slots: u64) -> Result<Layout, Error> {
         let published = Published {
             seed: self.seed,

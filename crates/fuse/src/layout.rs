@@ -6,7 +6,7 @@ use warpset_core::fuse::{Graph, SHARD_SLOTS};
 
 use crate::Error;
 
-/// How many slots a key has.
+/// Number of slots per key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Arity {
@@ -55,7 +55,7 @@ const LARGE: u64 = 1_000_000;
 const LARGE_SHARD: f64 = 4096.0;
 
 impl Arity {
-    /// The published number of slots per key.
+    /// Returns the published number of slots per key.
     fn slots_per_key(self, keys: f64) -> f64 {
         match self {
             Arity::Three => f64::max(1.125, 0.875 + 0.25 * 1e6_f64.ln() / keys.ln()),
@@ -63,7 +63,7 @@ impl Arity {
         }
     }
 
-    /// The published length of a segment, by its base-2 logarithm.
+    /// Returns the published length of a segment, by its base-2 logarithm.
     fn segment_bits(self, keys: f64) -> u32 {
         let bits = match self {
             Arity::Three => keys.ln() / 3.33_f64.ln() + 2.25,
@@ -81,7 +81,7 @@ impl Arity {
     }
 }
 
-/// A graph of at least `slots` slots, in whole segments.
+/// Returns a graph of at least `slots` slots, in whole segments.
 fn graph_of(slots: u64, segment_bits: u32, arity: Arity) -> Graph {
     let more = arity as u64 - 1;
     let segments = slots.div_ceil(1 << segment_bits).max(more + 1);
@@ -89,7 +89,7 @@ fn graph_of(slots: u64, segment_bits: u32, arity: Arity) -> Graph {
 }
 
 impl Layout {
-    /// The parameters for `keys` different keys, at the `attempt`-th attempt with another seed.
+    /// Returns the parameters for `keys` different keys, at the `attempt`-th attempt with another seed.
     pub(crate) fn new(
         bits: u32,
         arity: Arity,
@@ -124,12 +124,12 @@ impl Layout {
         self.arity
     }
 
-    /// One graph or many.
+    /// Returns the form: one graph or many.
     pub fn form(&self) -> Form {
         if self.shards == 0 { Form::OneGraph } else { Form::Sharded }
     }
 
-    /// The seed of the keys' hash.
+    /// Returns the seed of the keys' hash.
     pub fn seed(&self) -> u64 {
         self.seed
     }
@@ -159,14 +159,14 @@ impl Layout {
         self.fingerprint_words() + self.shards.div_ceil(8)
     }
 
-    /// The parameters of a header.
+    /// Returns the parameters of a header.
     pub(crate) fn to_fields(self) -> [u64; FIELDS] {
         let Graph { starts, segment_bits } = self.graph;
         let form = u64::from(self.bits) | (self.arity as u64) << 8;
         [form, self.keys, self.seed, starts.into(), segment_bits.into(), self.shards, 0, 0]
     }
 
-    /// The parameters that a header has, if a filter of this many bits can have them.
+    /// Returns the parameters that a header has, if a filter of this many bits can have them.
     pub(crate) fn from_fields(bits: u32, fields: [u64; FIELDS]) -> Result<Layout, Error> {
         let invalid = |field, value| Err(FileError::InvalidHeader { field, value }.into());
         let [form, keys, seed, starts, segment_bits, shards, unused @ ..] = fields;
@@ -196,7 +196,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// One graph with these parameters, or which of them no graph has.
+    /// Returns one graph with these parameters, or the parameter that no graph has.
     pub(crate) fn checked(
         bits: u32,
         arity: Arity,
@@ -220,8 +220,8 @@ impl Layout {
     }
 }
 
-/// The published graph of that many keys. Where the number of keys is just above one at which segments double, a graph
-/// rarely peels; so every fourth attempt takes segments of half the length in the same array, as `xorf` does.
+/// Returns the published graph of that many keys. Where the number of keys is just above one at which segments double,
+/// a graph rarely peels; so every fourth attempt takes segments of half the length in the same array, as `xorf` does.
 fn one_graph(arity: Arity, keys: u64, attempt: u32) -> Result<Graph, Error> {
     let count = keys as f64;
     let slots = if keys == 1 { 0 } else { (count * arity.slots_per_key(count)).round() as u64 };
@@ -239,8 +239,8 @@ fn one_graph(arity: Arity, keys: u64, attempt: u32) -> Result<Graph, Error> {
     Ok(Graph { starts, segment_bits: segment_bits - 1 })
 }
 
-/// The graph of shards of `mean` keys each, which have some more if there are `several`. Segments are shorter than
-/// published, so that more of them fit; measured in `docs/log/fuse.md`.
+/// Returns the graph of shards of `mean` keys each, which have some more if there are `several`. Segments are shorter
+/// than published, so that more of them fit; measured in `docs/log/fuse.md`.
 fn shard_graph(arity: Arity, mean: f64, several: bool) -> Graph {
     // Three of a hundred thousand shards have more.
     let keys = if several { mean + 4.0 * mean.sqrt() } else { mean };

@@ -22,13 +22,13 @@ pub(crate) struct Lookup<'a, F> {
 }
 
 impl<'a, F: Width> Lookup<'a, F> {
-    /// The filter in the words of a layout.
+    /// Returns the filter in the words of a layout.
     #[inline(always)]
     pub(crate) fn new(layout: &'a Layout, words: &'a [u64]) -> Lookup<'a, F> {
         Lookup { layout, slots: bytemuck::cast_slice(words), bytes: bytemuck::cast_slice(words) }
     }
 
-    /// The hash of a key in its graph, and where that graph begins.
+    /// Returns the hash of a key in its graph, and where that graph begins.
     #[inline(always)]
     fn locate<const ARITY: usize, const SHARDED: bool>(self, word: u64) -> (u64, usize) {
         let &Layout { graph, seed, shards, .. } = self.layout;

@@ -35,7 +35,7 @@ pub struct View<'a, F> {
 }
 
 impl<'a, F: Width> View<'a, F> {
-    /// `words` are exactly the words of `layout`.
+    /// Borrows the words of a filter; their number equals `layout.words()`.
     pub(crate) fn new(layout: Layout, words: &'a [u64]) -> View<'a, F> {
         debug_assert_eq!(words.len() as u64, layout.words());
         View { layout, words, width: PhantomData }
@@ -46,18 +46,19 @@ impl<'a, F: Width> View<'a, F> {
         Lookup::new(&self.layout, self.words)
     }
 
-    /// The parameters.
+    /// Returns the parameters.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// The words, little-endian: fingerprints, then the seeds of shards, the memory image that every backend shares.
+    /// Returns the words, little-endian: fingerprints, then the seeds of shards, the memory image that every backend
+    /// shares.
     pub fn words(&self) -> &'a [u64] {
         self.words
     }
 
-    /// How many different keys are in the filter. (Arrays of `xorf` do not say that: of a filter that was read from one
-    /// an estimate, by the slots.)
+    /// Returns the number of different keys in the filter; estimated from the slots for a filter read from arrays of
+    /// `xorf`, which do not record it.
     pub fn len(&self) -> u64 {
         self.layout.keys
     }
@@ -95,17 +96,17 @@ impl<'a, F: Width> View<'a, F> {
         words
     }
 
-    /// The rate of false positives: `2^-bits`, and 0 for an empty filter.
+    /// Returns the rate of false positives: `2^-bits`, and 0 for an empty filter.
     pub fn fpr(&self) -> f64 {
         if self.layout.graph.starts == 0 { 0.0 } else { self.expected_fpr(1) }
     }
 
-    /// The rate of false positives to expect with `keys` keys: `2^-bits`, however many they are.
+    /// Returns the rate of false positives to expect with `keys` keys: `2^-bits`, however many they are.
     pub fn expected_fpr(&self, keys: u64) -> f64 {
         expected_fpr::<F>(keys)
     }
 
-    /// The fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain.
+    /// Returns the fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain.
     pub fn measured_fpr(&self, samples: u64, seed: u64) -> f64 {
         let spread = hash::spread_seed(seed);
         let (mut hits, mut done) = (0, 0);
@@ -122,7 +123,7 @@ impl<'a, F: Width> View<'a, F> {
     }
 }
 
-/// The rate of false positives of a filter of this width.
+/// Returns the rate of false positives of a filter of this width.
 pub(crate) fn expected_fpr<F: Width>(keys: u64) -> f64 {
     if keys == 0 { 0.0 } else { (-f64::from(F::BITS)).exp2() }
 }

@@ -35,7 +35,7 @@ pub(crate) mod sealed {
         /// For messages.
         const NAME: &'static str;
 
-        /// The low bits of a fingerprint.
+        /// Returns the low bits of a fingerprint.
         fn of(fingerprint: u32) -> Self;
     }
 }
@@ -62,8 +62,8 @@ widths! {
     u32: BINARY_FUSE_32, "binary fuse filter of 32 bits";
 }
 
-/// The least width of fingerprints, 8, 16 or 32 bits, with which a filter's rate of false positives is at most `fpr`;
-/// `None` for less than `2^-32`.
+/// Returns the least width of fingerprints, 8, 16 or 32 bits, with which a filter's rate of false positives is at most
+/// `fpr`; `None` for less than `2^-32`.
 ///
 /// ```
 /// assert_eq!([0.01, 0.001, 1e-9].map(warpset_fuse::bits_for), [Some(8), Some(16), Some(32)]);

@@ -40,8 +40,8 @@ impl<'a, T: Pod> AdoptedMemory<'a, T> {
     /// Wraps `len` items at `address` on `device`.
     ///
     /// # Errors
-    /// [`GpuError::InvalidCast`] if the address is not aligned for `T`; [`GpuError::OtherDevice`] if the driver knows
-    /// the address as memory of another device; [`GpuError::Driver`] if it knows no such address.
+    /// [`GpuError::InvalidCast`] if the address is not aligned for `T`; [`GpuError::OtherDevice`] if the address is
+    /// memory of another device; [`GpuError::Driver`] if the driver finds no memory there.
     ///
     /// # Safety
     /// - `address` is valid for `len` items of `T` on `device` as long as `'a`.
@@ -92,7 +92,7 @@ impl Stream {
     pub unsafe fn adopt(device: &Device, raw: *mut c_void) -> Result<Stream> {
         match &device.0 {
             #[cfg(feature = "cuda")]
-            // SAFETY: the caller's promise.
+            // SAFETY: `raw` is a stream that outlives the result, by this function's contract.
             Executor::Cuda(cuda) => unsafe { Stream::adopted(device, cuda, raw) },
             Executor::Emulator(_) => {
                 let _ = raw;
@@ -117,7 +117,7 @@ impl Stream {
     ) -> Result<()> {
         match &self.device().0 {
             #[cfg(feature = "cuda")]
-            // SAFETY: the caller's promise.
+            // SAFETY: `function` and `arguments` fit, by this function's contract.
             Executor::Cuda(_) => unsafe { self.cuda().launch_function(function, config, arguments) },
             Executor::Emulator(_) => {
                 let _ = (function, config, arguments);

@@ -11,7 +11,7 @@ use crate::{DeviceSliceMut, DeviceVec, Stream};
 /// Alignment of every vector's address, equal to that of an allocation.
 const ALIGNMENT: usize = 256;
 
-/// An allocation from whose begin on vectors are taken. It is freed with the last of them.
+/// An allocation from which vectors are taken, one after the other. It is freed with the last of them.
 pub struct Arena {
     memory: Arc<Memory>,
     bytes: usize,

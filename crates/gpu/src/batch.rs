@@ -1,19 +1,19 @@
-//! Batches of keys: what device code of every structure shares.
+//! Batches of keys in device memory, for every structure.
 //!
-//! Programs need the keys ([`DeviceKeys`], [`DeviceStrings`]) and stencils ([`Stencil`]), which the crates of the
-//! structures re-export; the rest is for those crates, and not stable.
+//! Programs need the keys ([`DeviceKeys`], [`DeviceStrings`]) and stencils ([`Stencil`]), which the structures' crates
+//! re-export. The other items are for those crates; they are hidden, and not stable.
 //!
-//! | module | holds |
+//! | module | contents |
 //! | --- | --- |
-//! | `keys` | keys in device memory ([`DeviceKeys`]), and how kernels get their hashes ([`Hashing`], [`KernelKeys`]) |
-//! | `keys128` | the same by hashes of 128 bits ([`DeviceKeys128`], [`KernelKeys128`]) |
+//! | `keys` | keys in device memory ([`DeviceKeys`]), and their hashes for kernels (`Hashing`, `KernelKeys`) |
+//! | `keys128` | keys with hashes of 128 bits ([`DeviceKeys128`], `KernelKeys128`) |
 //! | `strings` | byte strings in device memory ([`DeviceStrings`], [`StringVec`]) |
-//! | `staging` | how keys on the host travel to a device in chunks, and replies back ([`Staging`]) |
-//! | `stencil` | for which keys of a batch an operation is meant ([`Stencil`]), and these keys alone ([`SelectedKeys`]) |
-//! | `answers` | where answers go, and in which form ([`Answers`]) |
+//! | `staging` | transfer of host keys to a device in chunks, and of replies back (`Staging`) |
+//! | `stencil` | selections of a batch's keys ([`Stencil`]), and the selected keys alone (`SelectedKeys`) |
+//! | `answers` | destination and form of answers (`Answers`) |
 //!
-//! A structure says how it hashes keys with one [`Hashing`]. From keys on the device it gets [`KernelKeys`]; keys on
-//! the host it sends through a [`Staging`], chunk by chunk.
+//! A structure describes its hash function by one `Hashing`. It converts keys on the device to `KernelKeys`, and sends
+//! keys on the host through a `Staging`, chunk by chunk.
 
 mod answers;
 mod hashing;
@@ -23,12 +23,25 @@ mod staging;
 mod stencil;
 mod strings;
 
-pub use answers::{Answers, expect_room};
-pub use hashing::{Hashing, copy_many};
-pub use keys::{DeviceBatch, DeviceKey, DeviceKeys, KernelKeys, KeyClass};
-pub use keys128::{DeviceKeys128, KernelKeys128};
-pub use staging::{Chunk, DEFAULT_CHUNK_KEYS, Reply, Staging};
-pub use stencil::{KeyWords, SelectWords, SelectedKeys, SelectedSlice, Stencil};
+pub use keys::{DeviceBatch, DeviceKey, DeviceKeys};
+pub use keys128::DeviceKeys128;
+pub use staging::DEFAULT_CHUNK_KEYS;
+pub use stencil::Stencil;
 pub use strings::{DeviceStrings, Offset, StringVec};
 
+// For the structures' crates.
+#[doc(hidden)]
+pub use answers::{Answers, expect_room};
+#[doc(hidden)]
+pub use hashing::{Hashing, copy_many};
+#[doc(hidden)]
+pub use keys::{KernelKeys, KeyClass};
+#[doc(hidden)]
+pub use keys128::KernelKeys128;
+#[doc(hidden)]
+pub use staging::{Chunk, Reply, Staging};
+#[doc(hidden)]
+pub use stencil::{KeyWords, SelectWords, SelectedKeys, SelectedSlice};
+
+#[doc(hidden)]
 pub use crate::transfer::{upload_many, upload_parts};

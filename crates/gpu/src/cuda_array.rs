@@ -1,7 +1,7 @@
 //! Arrays of CuPy, PyTorch, Numba and others, by the fields of their `__cuda_array_interface__`.
 //!
 //! Source: Numba's documentation, "CUDA Array Interface (Version 3)". A program that embeds Python, or talks to it,
-//! reads the fields from the dictionary, or writes them there; this knows what they mean.
+//! reads the fields from the dictionary, or writes them there; this type interprets them.
 
 use bytemuck::Pod;
 
@@ -63,8 +63,7 @@ pub struct CudaArrayInterface {
     /// Bytes from an item to the next one of each dimension; `None` if the items lie one after the other, the last
     /// dimension first.
     pub strides: Option<Vec<isize>>,
-    /// The stream whose work the array has to be waited for with, by its number; `None` if nothing has to be waited
-    /// for.
+    /// The stream to wait for before the array is used, by its number; `None` if there is nothing to wait for.
     pub stream: Option<u64>,
     /// The version of the interface: 3.
     pub version: u32,
@@ -133,7 +132,8 @@ impl CudaArrayInterface {
     /// [`GpuError::ForeignArray`] names the field that does not fit. Those of [`AdoptedMemory::new`].
     ///
     /// # Safety
-    /// - What [`AdoptedMemory::new`] asks: the array lives as long as `'a`, and other accesses are ordered with ours.
+    /// - The conditions of [`AdoptedMemory::new`]: the array stays allocated during `'a`, and other accesses are
+    ///   ordered with ours.
     /// - If `data.1` is set, nothing is written through [`AdoptedMemory::as_mut_slice`].
     pub unsafe fn adopt<'a, T: ArrayItem>(&self, device: &Device) -> Result<AdoptedMemory<'a, T>> {
         let expected = typestr_of::<T>();
@@ -161,7 +161,7 @@ impl CudaArrayInterface {
         }
         // An array without items may have any address.
         let address = if len == 0 { 0 } else { self.data.0 };
-        // SAFETY: the caller's promise.
+        // SAFETY: the array's items are contiguous, as checked, and stay valid by this function's contract.
         unsafe { AdoptedMemory::new(device, address, len) }
     }
 }

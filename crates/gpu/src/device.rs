@@ -1,4 +1,4 @@
-//! Devices: where memory lives and kernels run.
+//! Devices: owners of memory, executors of kernels.
 
 use std::fmt;
 use std::sync::Arc;
@@ -154,11 +154,11 @@ impl Device {
         }
     }
 
-    /// Runs what queues work on a new stream, after all work on the device, some of which the caller may have queued on
-    /// other streams; and waits for that work, whether all of it could be queued or not. The first error counts.
+    /// Runs `queue` on a new stream, after all work on the device, part of which the caller may have queued on other
+    /// streams. Waits for the queued work, also if `queue` failed. Returns the first error.
     ///
     /// # Errors
-    /// What `queue` returns, else what the work that it queued failed with.
+    /// The error of `queue`, else the error of the work that it queued.
     ///
     /// ```
     /// use warpset_gpu::{Device, GpuError};
@@ -296,8 +296,8 @@ impl Device {
         }
     }
 
-    /// Blocks of the shape of `config` that can be resident on the whole device at once: how many blocks a grid
-    /// whose blocks wait for each other, or that walks its input by grid stride, should have.
+    /// Returns the largest number of blocks of the shape of `config` that can be resident on the whole device at once.
+    /// It suits grids whose blocks wait for each other, and kernels with a grid-stride loop.
     ///
     /// # Errors
     /// [`GpuError::InvalidLaunch`] if no block of this shape fits; what [`Device::kernel_attributes`] returns.
@@ -353,7 +353,7 @@ impl Device {
         }
     }
 
-    /// Frees the pinned memory that this device keeps; says whether there was any.
+    /// Frees the pinned memory that this device keeps; returns whether there was any.
     pub(crate) fn free_kept(&self) -> bool {
         let kept = self.pinned_pool().drain();
         let any = !kept.is_empty();

@@ -13,8 +13,8 @@ use crate::faults;
 /// Sleep of an idle thread of a pool while other threads work for it.
 const IDLE: Duration = Duration::from_micros(50);
 
-/// Different devices of one kind, at least one, whose memory can be copied to each other: what operations on several
-/// devices take. The first one is where their results are.
+/// Different devices of one kind, at least one, between which memory can be copied: the argument of operations on
+/// several devices. The results are on the first one.
 ///
 /// ```
 /// use warpset_gpu::{Device, Devices};

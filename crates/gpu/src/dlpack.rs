@@ -1,7 +1,7 @@
 //! Exchange of tensors with PyTorch, JAX, CuPy, NumPy and others by DLPack, in both directions and without a copy.
 //!
 //! Source: DLPack 1.3, `include/dlpack/dlpack.h`, and its Python specification. A program that embeds Python, or talks
-//! to it, takes the pointer out of the capsule that `__dlpack__` returns, and renames the capsule to `used_dltensor` or
+//! to it, takes the pointer out of the capsule returned by `__dlpack__`, and renames the capsule to `used_dltensor` or
 //! `used_dltensor_versioned` when the tensor is here; or makes a capsule of what [`DeviceVec::into_dlpack`] gives.
 //! Crates that speak Python, such as `dlpark`, have the same structures, to whose pointers ours are cast.
 //!
@@ -80,13 +80,13 @@ impl Items {
         managed: NonNull<M>,
         is_here: impl FnOnce(DLDevice) -> Result<()>,
     ) -> Result<Items> {
-        // SAFETY: the caller's promise.
+        // SAFETY: a sound tensor, by this function's contract.
         if let Some(DLPackVersion { major, minor }) = unsafe { M::version(managed) }
             && major != DLPACK_MAJOR_VERSION
         {
             return Err(unfit("version", format!("{major}.{minor}"), format!("{DLPACK_MAJOR_VERSION}.x")));
         }
-        // SAFETY: the caller's promise, and this version has this layout.
+        // SAFETY: the tensor is sound, by this function's contract, and this version has this layout.
         let managed = unsafe { managed.as_ref() };
         let tensor = managed.tensor();
         is_here(tensor.device)?;
@@ -201,7 +201,7 @@ pub struct DeviceTensor<T: ArrayItem> {
 
 impl<T: ArrayItem> DeviceTensor<T> {
     /// Takes a tensor of `device`, whose items are of type `T` and lie one after the other; bytes may be booleans.
-    /// Waits for all work on the device, so what was queued to fill the tensor has been done.
+    /// Waits for all work on the device, so that queued work that fills the tensor is done.
     ///
     /// # Errors
     /// [`GpuError::ForeignArray`] names the field that does not fit; [`GpuError::InvalidCast`] if the items are not
@@ -219,19 +219,20 @@ impl<T: ArrayItem> DeviceTensor<T> {
         let is_here = |found| {
             if found == here { Ok(()) } else { Err(unfit("device", format!("{found:?}"), format!("{here:?}"))) }
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: a sound tensor, by this function's contract.
         let items = unsafe { Items::of::<T, M>(tensor, is_here)? };
         device.synchronize()?;
         // A tensor without items may have any address.
         let address = if items.len == 0 { 0 } else { items.address as u64 };
-        // SAFETY: the caller's promise; the memory is dropped before its owner.
+        // SAFETY: the items stay valid until the deleter is called, and the memory is dropped before `owner`, which
+        // calls it.
         let memory = unsafe { AdoptedMemory::new(device, address, items.len)? };
-        // SAFETY: the caller's promise.
+        // SAFETY: the deleter has not been called, by this function's contract, and `Owner` alone calls it.
         let owner = unsafe { Owner::new(tensor) };
         Ok(Self { memory, items, device: device.clone(), _owner: owner })
     }
 
-    /// Items in each dimension.
+    /// Returns the number of items in each dimension.
     pub fn shape(&self) -> &[usize] {
         &self.items.shape
     }
@@ -299,20 +300,20 @@ impl<T: ArrayItem> HostTensor<T> {
             DL_CPU | DL_CUDA_HOST => Ok(()),
             _ => Err(unfit("device", format!("{found:?}"), "one of the host: 1, or 3 for pinned memory")),
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: a sound tensor, by this function's contract.
         let items = unsafe { Items::of::<T, M>(tensor, is_here)? };
-        // SAFETY: the caller's promise, and the version has been checked.
+        // SAFETY: the tensor is sound, by this function's contract, and `Items::of` has checked its version.
         let data = unsafe { tensor.as_ref() }.tensor().data.cast::<u8>();
         let data = match items.len {
             0 => NonNull::dangling(),
             // `Items::of` has checked that the address is aligned and not null.
             _ => NonNull::new(data.wrapping_add(items.address - data.addr()).cast()).unwrap_or(NonNull::dangling()),
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: the deleter has not been called, by this function's contract, and `Owner` alone calls it.
         Ok(Self { data, items, _owner: unsafe { Owner::new(tensor) } })
     }
 
-    /// Items in each dimension.
+    /// Returns the number of items in each dimension.
     pub fn shape(&self) -> &[usize] {
         &self.items.shape
     }
@@ -406,7 +407,7 @@ impl<T: ArrayItem> DeviceVec<T> {
     }
 }
 
-/// A vector in device memory that other libraries use too, by DLPack or the CUDA array interface. Clones are the same
+/// A vector in device memory that other libraries use too, by DLPack or the CUDA array interface. Clones share the
 /// vector; its memory is freed when the last clone and the last tensor are gone, after all work on the device.
 ///
 /// ```
@@ -435,7 +436,7 @@ impl<T: ArrayItem> Clone for SharedVec<T> {
 }
 
 impl SharedVec<u8> {
-    /// Bytes 0 and 1, which other libraries see as booleans.
+    /// Shares bytes 0 and 1, which other libraries see as booleans.
     pub fn booleans(vector: DeviceVec<u8>) -> Self {
         Self { dtype: DLDataType { code: BOOLEAN, ..type_of::<u8>() }, ..Self::new(vector) }
     }

@@ -44,13 +44,13 @@ impl Default for EmulatorOptions {
 }
 
 impl EmulatorOptions {
-    /// Settings of the emulator that runs the kernels.
+    /// Sets the options of the emulator that runs the kernels.
     #[must_use]
     pub fn config(self, config: Config) -> Self {
         Self { config, ..self }
     }
 
-    /// Bytes of device memory, past which allocations fail.
+    /// Sets the bytes of device memory, past which allocations fail.
     #[must_use]
     pub fn memory_bytes(mut self, memory_bytes: usize) -> Self {
         self.config.memory_bytes = memory_bytes;
@@ -69,16 +69,16 @@ impl EmulatorOptions {
         Self { deferred, ..self }
     }
 
-    /// Bytes of L2 cache, at most 2^40.
+    /// Sets the bytes of L2 cache, at most 2^40.
     #[must_use]
     pub fn l2_bytes(self, l2_bytes: usize) -> Self {
         Self { l2_bytes, ..self }
     }
 }
 
-/// No lock is needed: allocation and launches are the emulator's, which threads may share; and the host touches an
-/// allocation only through a vector's borrow, while the caller of a launch guarantees that nothing else accesses what
-/// the kernel accesses.
+/// No lock is needed. Allocation and launches are the emulator's, which threads may share. The host accesses an
+/// allocation only through a vector's borrow, and the contract of a launch excludes other accesses to the memory of its
+/// kernel.
 pub(crate) struct EmulatedDevice {
     /// Number of the device in this process, from 1, for messages.
     pub(crate) number: u64,
@@ -86,7 +86,7 @@ pub(crate) struct EmulatedDevice {
     pub(crate) pinned: PinnedPool,
     properties: DeviceProperties,
     emulator: Emulator,
-    /// Queues of its streams, unless calls execute what they queue.
+    /// Queues of its streams, unless calls execute their work at once.
     deferred: Option<Deferred>,
     resident_blocks: u32,
     pub(crate) asked: Asked,
@@ -224,8 +224,8 @@ impl EmulatedDevice {
         self.deferred.as_ref().map_or(Ok(true), |deferred| deferred.is_done(self, point))
     }
 
-    /// Overwrites pinned memory that is given back, if streams run late: a copy that nothing waited for finds poison
-    /// instead of what it was to bring.
+    /// Overwrites pinned memory that is given back, if streams run late: a copy that the program did not wait for then
+    /// finds poison.
     pub(crate) fn poison(&self, words: &mut [u64]) {
         if self.deferred.is_some() {
             words.fill(u64::from_ne_bytes([POISON; 8]));
@@ -239,8 +239,8 @@ impl EmulatedDevice {
         Ok(())
     }
 
-    /// Blocks of this shape that fit on the device: by threads and shared memory alone, and no more than the emulator
-    /// runs at once.
+    /// Returns the blocks of this shape that fit on the device: by threads and shared memory alone, and no more than
+    /// the emulator runs at once.
     pub(crate) fn resident_blocks(&self, info: &'static KernelInfo, config: LaunchConfig) -> Result<u32> {
         let device = &self.properties;
         launch::check(info, config, device, None)?;

@@ -23,13 +23,13 @@ pub enum GpuError {
         /// Message of the dynamic loader or of the driver's stub.
         reason: String,
     },
-    /// The driver is there and sees no device.
+    /// The driver is loaded and sees no device.
     #[error("the CUDA driver sees no device: check `nvidia-smi`, CUDA_VISIBLE_DEVICES and the container's GPU access")]
     NoDevice,
     /// There are devices, but not this one.
     #[error("no CUDA device {ordinal}: this machine has {count}, numbered from 0; name one of these")]
     NoSuchDevice {
-        /// The ordinal asked for.
+        /// The requested ordinal.
         ordinal: u32,
         /// Number of devices.
         count: u32,
@@ -60,7 +60,7 @@ pub enum GpuError {
         /// Its value.
         value: String,
     },
-    /// An environment variable holds a value that means nothing to us.
+    /// An environment variable has a meaningless value.
     #[error("{variable}={value} is not understood: {allowed}")]
     InvalidSetting {
         /// The environment variable.
@@ -70,17 +70,17 @@ pub enum GpuError {
         /// Values that the variable may have.
         allowed: &'static str,
     },
-    /// The memory asked for is not there.
+    /// The requested memory is not available.
     #[error(
         "out of memory on {place}: {asked} bytes asked for, {free} can be had; drop something first, or use smaller batches"
     )]
     OutOfMemory {
         /// Place of the memory: the device's name, or pinned host memory.
         place: String,
-        /// Bytes asked for.
+        /// Requested bytes.
         asked: usize,
-        /// Bytes that could be had at that moment, in one piece or in several: of a CUDA device what its pool has
-        /// unused, and what the driver gives it in whole steps.
+        /// Bytes available at that moment, in one piece or in several. On a CUDA device: the unused bytes of the pool,
+        /// and those that the driver gives the pool in whole steps.
         free: usize,
     },
     /// No PTX is known under this name.
@@ -172,7 +172,7 @@ pub enum GpuError {
         count(*item_size as u64, "byte")
     )]
     TooLarge {
-        /// Items asked for.
+        /// Requested items.
         items: usize,
         /// Bytes of one.
         item_size: usize,
@@ -229,8 +229,8 @@ pub enum GpuError {
 warpset_base::debug_as_display!(GpuError);
 
 impl GpuError {
-    /// Whether the memory asked for was not there: the case that smaller batches cure. Also where the driver itself had
-    /// too little for a stream, a launch or a kernel's code.
+    /// Whether memory was short, which smaller batches cure. True also if the driver itself lacked memory for a stream,
+    /// a launch or a kernel's code.
     pub fn is_out_of_memory(&self) -> bool {
         matches!(self, Self::OutOfMemory { .. } | Self::Driver { code: DriverCode::OUT_OF_MEMORY, .. })
     }
@@ -291,7 +291,7 @@ impl DriverCode {
 impl DriverCode {
     pub(crate) const OUT_OF_MEMORY: Self = Self(2);
 
-    /// Whether this code is sticky: the context is broken, and every later call in it fails with the same code.
+    /// Whether this code is sticky: the context is broken, and every later call in it fails with this code.
     pub const fn is_sticky(self) -> bool {
         // ECC, NVLink, contained errors, illegal address, timeout, destroyed context, assertion, stack, instruction,
         // alignment, address space, program counter, launch failure, tensor memory leak.

@@ -121,7 +121,7 @@ impl Event {
     }
 }
 
-/// Locks what is only ever replaced as a whole.
+/// Locks a value that is only ever replaced as a whole.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Operations that fail because a test wants them to.
+//! Operations that fail on a test's request.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ thread_local! {
 }
 
 /// Lets `operations` more allocations and launches of this thread pass, and fails the next, as if memory were short or
-/// the driver had refused it; `None` takes that back. Returns how many were left, if the one has not come.
+/// the driver had refused it; `None` cancels that. Returns the number that were left, if no failure has occurred.
 #[cfg(feature = "emulator")]
 pub(crate) fn fail_after(operations: Option<usize>) -> Option<usize> {
     let before = LEFT.replace(operations.map(|left| Arc::new(AtomicUsize::new(left))));
     before.map(|left| left.load(Ordering::Relaxed)).filter(|&left| left != NONE)
 }
 
-/// Whether the operation that asks is the one.
+/// Whether the calling operation is the one to fail.
 pub(crate) fn strikes() -> bool {
     let less = |left: usize| (left != NONE).then(|| left.checked_sub(1).unwrap_or(NONE));
     let take = |left: &Left| left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less) == Ok(0);

@@ -1,6 +1,6 @@
 //! The host's own memory.
 
-/// Bytes that the host can still give, by its own estimate; 0 where it does not say.
+/// Returns the bytes that the host can still allocate, by its own estimate; 0 if it gives none.
 pub(crate) fn available_bytes() -> usize {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));

@@ -5,8 +5,8 @@ use std::ops::Range;
 use crate::error::Result;
 use crate::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, PinnedVec, Stream};
 
-/// A stream, and the memory whose contents travel on it, on both sides of the bus. Making one allocates nothing where
-/// the device has kept what an earlier one was made of.
+/// A stream with memory on both sides of the bus, for copies between the two. Allocates nothing if the device has kept
+/// the parts of an earlier lane.
 pub struct Lane {
     pub(crate) stream: Stream,
     pub(crate) host: PinnedVec<u64>,
@@ -19,7 +19,7 @@ impl Lane {
     /// Makes a lane with a stream of its own, and these numbers of 64-bit words on the host and on the device.
     ///
     /// # Errors
-    /// What the driver says of an allocation.
+    /// The driver's error of an allocation.
     pub fn new(device: &Device, host_words: usize, device_words: usize) -> Result<Lane> {
         Self::on(&device.new_stream()?, host_words, device_words)
     }
@@ -45,7 +45,7 @@ impl Lane {
     /// Waits until nothing uses the lane's memory.
     ///
     /// # Errors
-    /// What the work that was queued failed with.
+    /// The error of the queued work.
     pub fn wait(&mut self) -> Result<()> {
         if self.is_busy {
             self.stream.synchronize()?;
@@ -71,7 +71,7 @@ impl Lane {
     /// Queues the copy of some bytes from the host to the device, to the same places.
     ///
     /// # Errors
-    /// What the driver says of the copy.
+    /// The driver's error of the copy.
     pub fn send(&mut self, bytes: Range<usize>) -> Result<()> {
         self.is_busy = true;
         let from = &bytemuck::cast_slice::<u64, u8>(&self.host)[bytes.clone()];
@@ -85,7 +85,7 @@ impl Lane {
     /// Queues the copy of some bytes from the device to the host, to the same places.
     ///
     /// # Errors
-    /// What the driver says of the copy.
+    /// The driver's error of the copy.
     pub fn fetch(&mut self, bytes: Range<usize>) -> Result<()> {
         self.is_busy = true;
         let from = self.device.as_slice().cast::<u8>()?.slice(bytes.clone());
@@ -97,7 +97,7 @@ impl Lane {
     /// Queues the copy of the first bytes on the host to a place on the device that is not the lane's.
     ///
     /// # Errors
-    /// What the driver says of the copy.
+    /// The driver's error of the copy.
     pub fn send_to(&mut self, to: DeviceSliceMut<'_, u8>) -> Result<()> {
         self.is_busy = true;
         let from = &bytemuck::cast_slice::<u64, u8>(&self.host)[..to.len()];
@@ -108,15 +108,16 @@ impl Lane {
     /// Queues the copy of some bytes elsewhere on the device to the first bytes on the host.
     ///
     /// # Safety
-    /// The bytes are allocated when the stream reaches this copy. Until the caller has waited for the lane, no other work
-    /// writes them.
+    /// The bytes are allocated when the stream reaches this copy. Until the caller has waited for the lane, no other
+    /// work writes them.
     ///
     /// # Errors
-    /// What the driver says of the copy.
+    /// The driver's error of the copy.
     pub(crate) unsafe fn fetch_from(&mut self, from: DeviceSlice<'_, u8>) -> Result<()> {
         self.is_busy = true;
         let to = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut self.host)[..from.len()];
-        // SAFETY: the pinned memory is the lane's, which waits before anyone reads it; the caller's promise.
+        // SAFETY: the pinned memory belongs to the lane, which waits before it is read; `from` is valid, by this
+        // function's contract.
         unsafe { self.stream.download_unordered(from, to) }
     }
 }

@@ -5,7 +5,7 @@ use warpset_simt::{KernelInfo, LaunchConfig};
 use crate::error::{GpuError, Result};
 use crate::properties::{DeviceProperties, KernelAttributes};
 
-/// Whether the device can run this shape of this kernel; the error says which limit it breaks.
+/// Whether the device can run this shape of this kernel; the error names the limit.
 pub(crate) fn check(
     info: &'static KernelInfo,
     config: LaunchConfig,

@@ -8,8 +8,20 @@
 //! | memory | device memory, from a pool of our own | host memory, poisoned, with every access checked |
 //!
 //! The feature `cuda` builds with Cargo alone: no CUDA toolkit, no C compiler, no environment variable. The driver is
-//! loaded when the program first asks for a device; the same binary runs without one ([`Backend::auto`] says what was
-//! found).
+//! loaded when the program first asks for a device; the same binary runs without one ([`Backend::auto`] reports the
+//! device found, or the reason why there is none). Failures are [`GpuError`]s, whose messages name cause and remedy.
+//!
+//! | type | use it to |
+//! | --- | --- |
+//! | [`Device`], [`Devices`] | open a GPU or an emulated device; allocate; query memory and limits |
+//! | [`Stream`], [`Event`] | queue work; order streams |
+//! | [`DeviceVec`], [`DeviceSlice`], [`DeviceSliceMut`] | own and borrow device memory |
+//! | [`PinnedVec`] | hold page-locked host memory for fast copies |
+//! | [`mod@batch`] | pass keys and stencils in device memory to the structures |
+//! | [`mod@dlpack`], [`CudaArrayInterface`], [`AdoptedMemory`] | exchange memory with other libraries |
+//!
+//! **Cost.** The first device of a process loads the driver and its context, and the first launch of a kernel loads
+//! that kernel ([`Device::loaded_kernels`] lists the times). Allocations come from a pool and wait for nothing.
 //!
 //! ```
 //! use warpset_gpu::Device;

@@ -13,7 +13,7 @@ const NOTHING: usize = 256;
 
 pub(crate) struct Memory {
     pub(crate) device: Device,
-    /// The stream in whose order it was allocated and is freed, if it is not usable everywhere at once.
+    /// The stream that orders its allocation and its freeing; `None` if every stream may use the memory at once.
     home: Option<Stream>,
     /// Whether another stream than `home` has used it, through a call that we saw.
     foreign: AtomicBool,
@@ -93,7 +93,7 @@ impl Memory {
         self.address
     }
 
-    /// Lets `stream` use this memory: it must be of the same device, and comes after the allocation.
+    /// Lets `stream` use this memory: checks that it is of this device, and orders it after the allocation.
     pub(crate) fn prepare_for(&self, stream: &Stream, operation: &'static str) -> Result<()> {
         stream.device().expect_same(&self.device, operation)?;
         self.order_behind_home(stream)
@@ -111,7 +111,7 @@ impl Memory {
         }
     }
 
-    /// Whether it is freed in the order of `stream`, which alone has used it as far as we saw.
+    /// Whether the memory is freed in the order of `stream`, and no other stream has used it by a call of this crate.
     pub(crate) fn follows(&self, stream: &Stream) -> bool {
         let whole = self.whole();
         whole.home.as_ref() == Some(stream) && !whole.foreign.load(Ordering::Relaxed)
@@ -125,7 +125,7 @@ impl Memory {
             // SAFETY: `from` is valid for its length, and the target range is within this allocation.
             #[cfg(feature = "cuda")]
             Executor::Cuda(device) => unsafe { device.upload(address as u64, from.as_ptr().cast(), from.len()) },
-            // SAFETY: as above.
+            // SAFETY: `from` is valid for its length, and `check` found the target range within this allocation.
             Executor::Emulator(device) => unsafe { device.write(address, from.as_ptr(), from.len()) },
         }
     }
@@ -138,7 +138,7 @@ impl Memory {
             // SAFETY: `to` is valid for its length, and the source range is within this allocation.
             #[cfg(feature = "cuda")]
             Executor::Cuda(device) => unsafe { device.download(to.as_mut_ptr().cast(), address as u64, to.len()) },
-            // SAFETY: as above.
+            // SAFETY: `to` is valid for its length, and `check` found the source range within this allocation.
             Executor::Emulator(device) => unsafe { device.read(address, to.as_mut_ptr(), to.len()) },
         }
     }
@@ -151,12 +151,12 @@ impl Memory {
             // SAFETY: the range is within this allocation.
             #[cfg(feature = "cuda")]
             Executor::Cuda(device) => unsafe { device.set(address as u64, byte, bytes) },
-            // SAFETY: as above.
+            // SAFETY: `check` found the range within this allocation.
             Executor::Emulator(device) => unsafe { device.set(address, byte, bytes) },
         }
     }
 
-    /// Slices check their ranges when they are made; this is what the `unsafe` blocks above rest on.
+    /// Slices check their ranges when they are made. The `unsafe` blocks above rely on this check.
     fn check(&self, address: usize, bytes: usize) {
         assert!(
             address >= self.address && bytes <= self.bytes && address - self.address <= self.bytes - bytes,
@@ -198,12 +198,12 @@ impl Budget {
         self.limit.store(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes that may still be allocated.
+    /// Returns the bytes that may still be allocated.
     pub(crate) fn left(&self) -> usize {
         self.limit.load(Ordering::Relaxed).saturating_sub(self.used.load(Ordering::Relaxed))
     }
 
-    /// Counts an allocation, unless it is past the limit; then says how much is left.
+    /// Counts an allocation within the limit; otherwise returns the bytes left.
     fn take(&self, bytes: usize) -> Result<(), usize> {
         let limit = self.limit.load(Ordering::Relaxed);
         let more = |used: usize| used.checked_add(bytes).filter(|&sum| sum <= limit);

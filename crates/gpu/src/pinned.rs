@@ -30,7 +30,7 @@ pub struct PinnedVec<T> {
 
 // SAFETY: it owns its items, like a `Vec`.
 unsafe impl<T: Send> Send for PinnedVec<T> {}
-// SAFETY: as above.
+// SAFETY: a shared vector only gives out shared items, like a `Vec`.
 unsafe impl<T: Sync> Sync for PinnedVec<T> {}
 
 impl<T: Pod> PinnedVec<T> {

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 /// Words that a device keeps idle at most: 256 MiB.
 const MOST_IDLE: usize = 1 << 25;
 
-/// Pinned memory without its device: what takes it out of a pool, or a vector, frees it.
+/// Pinned memory without its device. The code that takes it out of a pool or a vector frees it.
 pub(crate) struct RawPinned {
     pub(crate) pointer: NonNull<u64>,
     pub(crate) len: usize,

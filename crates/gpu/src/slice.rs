@@ -71,7 +71,7 @@ impl<'a, T: Pod> DeviceSlice<'a, T> {
         self.len == 0
     }
 
-    /// Bytes that the items take.
+    /// Returns the bytes that the items take.
     pub fn byte_len(&self) -> usize {
         self.len * size_of::<T>()
     }
@@ -152,7 +152,7 @@ impl<'a, T: Pod> DeviceSliceMut<'a, T> {
         self.len == 0
     }
 
-    /// Bytes that the items take.
+    /// Returns the bytes that the items take.
     pub fn byte_len(&self) -> usize {
         self.len * size_of::<T>()
     }

@@ -57,7 +57,7 @@ impl Stream {
     /// The contract of [`CudaStream::adopt`].
     #[cfg(feature = "cuda")]
     pub(crate) unsafe fn adopted(device: &Device, cuda: &Arc<CudaDevice>, raw: *mut c_void) -> Result<Self> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of `CudaStream::adopt` is this function's.
         let stream = unsafe { CudaStream::adopt(cuda.clone(), raw)? };
         Ok(Self(Arc::new(Inner { device: device.clone(), queue: Queue::Cuda(stream) })))
     }
@@ -128,8 +128,8 @@ impl Stream {
         }
     }
 
-    /// Whether the stream runs beside the legacy default stream, as asked of the driver. Always so for streams of this
-    /// crate; one that was adopted is as its owner made it.
+    /// Whether the stream runs beside the legacy default stream, according to the driver. Always true for streams of
+    /// this crate; an adopted one keeps its owner's setting.
     ///
     /// # Errors
     /// [`GpuError::Driver`] with the driver's code.
@@ -141,7 +141,7 @@ impl Stream {
         }
     }
 
-    /// Moves `event` to the end of what this stream holds now.
+    /// Moves `event` to the end of the work that this stream holds now.
     ///
     /// # Errors
     /// [`GpuError::OtherDevice`] if the event is another device's; [`GpuError::Driver`] with the driver's code.
@@ -149,7 +149,7 @@ impl Stream {
         event.record(self)
     }
 
-    /// Makes what is queued here from now on wait for `event`. Events of other devices will do.
+    /// Makes later work on this stream wait for `event`, which may be of another device.
     ///
     /// # Errors
     /// [`GpuError::Driver`] with the driver's code.
@@ -157,7 +157,7 @@ impl Stream {
         event.make_wait(self)
     }
 
-    /// Makes what is queued here from now on wait for what `other` holds now.
+    /// Makes later work on this stream wait for the work that `other` holds now.
     ///
     /// # Errors
     /// [`GpuError::Driver`] with the driver's code.
@@ -217,7 +217,7 @@ impl Stream {
             return self.from_slice(items);
         }
         let mut vector = self.alloc_uninit(items.len())?;
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: `upload_async` has this function's contract.
         unsafe { self.upload_async(&mut vector, items)? };
         Ok(vector)
     }
@@ -290,7 +290,7 @@ impl Stream {
         let to = to.into();
         same_len(from.len(), to.len())?;
         to.memory().prepare_for(self, "a copy to the device")?;
-        // SAFETY: the memory is there; the caller's promise.
+        // SAFETY: `prepare_for` orders the stream after the allocation; the other conditions are this function's own.
         unsafe { self.upload_unordered(to, from) }
     }
 
@@ -303,10 +303,12 @@ impl Stream {
     pub(crate) unsafe fn upload_unordered<T: Pod>(&self, to: DeviceSliceMut<'_, T>, from: &[T]) -> Result<()> {
         match &self.0.queue {
             _ if to.byte_len() == 0 => Ok(()),
-            // SAFETY: `from` is valid for as long as the caller promises, and `to` is a range of its allocation.
+            // SAFETY: `from` stays valid until the stream has passed, by this function's contract; `to` is a range of
+            // its allocation.
             #[cfg(feature = "cuda")]
             Queue::Cuda(stream) => unsafe { stream.upload(to.address() as u64, from.as_ptr().cast(), to.byte_len()) },
-            // SAFETY: as above.
+            // SAFETY: `from` stays valid until the stream has passed, by this function's contract; `to` is a range of
+            // its allocation.
             Queue::Emulated(stream) => unsafe { stream.upload(to.address(), from.as_ptr().cast(), to.byte_len()) },
         }
     }
@@ -318,12 +320,12 @@ impl Stream {
     /// [`GpuError::Driver`] with the driver's code.
     ///
     /// # Safety
-    /// Until the stream has passed this copy, `to` stays allocated, and no one reads or writes it.
+    /// Until the stream has passed this copy, `to` stays allocated, and nothing else reads or writes it.
     pub unsafe fn download_async<'a, T: Pod>(&self, from: impl Into<DeviceSlice<'a, T>>, to: &mut [T]) -> Result<()> {
         let from = from.into();
         same_len(from.len(), to.len())?;
         from.memory().prepare_for(self, "a copy from the device")?;
-        // SAFETY: the memory is there; the caller's promise.
+        // SAFETY: `prepare_for` orders the stream after the allocation; the other conditions are this function's own.
         unsafe { self.download_unordered(from, to) }
     }
 
@@ -336,12 +338,14 @@ impl Stream {
     pub(crate) unsafe fn download_unordered<T: Pod>(&self, from: DeviceSlice<'_, T>, to: &mut [T]) -> Result<()> {
         match &self.0.queue {
             _ if from.byte_len() == 0 => Ok(()),
-            // SAFETY: `to` is valid for as long as the caller promises, and `from` is a range of its allocation.
+            // SAFETY: `to` stays valid until the stream has passed, by this function's contract; `from` is a range of
+            // its allocation.
             #[cfg(feature = "cuda")]
             Queue::Cuda(stream) => unsafe {
                 stream.download(to.as_mut_ptr().cast(), from.address() as u64, from.byte_len())
             },
-            // SAFETY: as above.
+            // SAFETY: `to` stays valid until the stream has passed, by this function's contract; `from` is a range of
+            // its allocation.
             Queue::Emulated(stream) => unsafe {
                 stream.download(to.as_mut_ptr().cast(), from.address(), from.byte_len())
             },
@@ -400,7 +404,7 @@ impl Stream {
     }
 
     /// Queues a copy between device slices of the same length. The source may be on another device of the same kind;
-    /// then this stream waits for nothing there: synchronise first, or [`wait`](Self::wait).
+    /// then this stream does not wait for that device: synchronise first, or [`wait`](Self::wait).
     ///
     /// # Errors
     /// [`GpuError::LengthMismatch`]; [`GpuError::OtherDevice`] if the target lies on another device than the stream;
@@ -425,7 +429,8 @@ impl Stream {
             }
             (Queue::Emulated(stream), Executor::Emulator(source)) => {
                 from.memory().order_behind_home(self)?;
-                // SAFETY: as above, and a borrow for writing overlaps no other.
+                // SAFETY: both are ranges of live allocations, which are freed after this stream's work; a borrow for
+                // writing overlaps no other.
                 unsafe { stream.copy(to.address(), source, from.address(), to.byte_len()) }
             }
             #[cfg(feature = "cuda")]
@@ -446,7 +451,7 @@ impl Stream {
             // SAFETY: a range of a live allocation, which is freed after this stream's work.
             #[cfg(feature = "cuda")]
             Queue::Cuda(stream) => unsafe { stream.set_bytes(to.address() as u64, byte, to.byte_len()) },
-            // SAFETY: as above.
+            // SAFETY: a range of a live allocation, which is freed after this stream's work.
             Queue::Emulated(stream) => unsafe { stream.set_bytes(to.address(), byte, to.byte_len()) },
         }
     }
@@ -464,7 +469,7 @@ impl Stream {
             // SAFETY: a range of a live allocation, aligned for words, which is freed after this stream's work.
             #[cfg(feature = "cuda")]
             Queue::Cuda(stream) => unsafe { stream.set_words(to.address() as u64, word, to.len()) },
-            // SAFETY: as above.
+            // SAFETY: a range of a live allocation, aligned for words, which is freed after this stream's work.
             Queue::Emulated(stream) => unsafe { stream.set_words(to.address(), word, to.len()) },
         }
     }
@@ -490,10 +495,10 @@ impl Launcher for Stream {
             Queue::Cuda(stream) => {
                 #[cfg(feature = "emulator")]
                 testing::delay(stream)?;
-                // SAFETY: the caller keeps the kernel's contract until the launch has ended.
+                // SAFETY: the kernel's contract is kept until the launch has ended, by this function's contract.
                 unsafe { stream.launch(info, config, args) }
             }
-            // SAFETY: as above.
+            // SAFETY: the kernel's contract is kept until the launch has ended, by this function's contract.
             Queue::Emulated(stream) => unsafe { stream.launch(info, config, thread()) },
         }
     }

@@ -11,7 +11,7 @@ use crate::{Backend, Device, Devices, EmulatorOptions, faults};
 /// The environment variable that makes it a failure if there is no CUDA device to test on.
 pub const REQUIRE_VARIABLE: &str = "WARPSET_REQUIRE_CUDA";
 
-/// The environment variable that says that the tests run under compute-sanitizer.
+/// Environment variable that is set when the tests run under compute-sanitizer.
 pub const SANITIZER_VARIABLE: &str = "WARPSET_SANITIZER";
 
 /// Whether they do. Every launch takes a hundred times as long then, so tests take smaller inputs.
@@ -89,7 +89,7 @@ pub fn delay_launches(microseconds: u32) -> Delayed {
     Delayed(())
 }
 
-/// Queues a sleep of random length before a launch, if a test wants that.
+/// Queues a sleep of random length before a launch, if a test requests it.
 #[cfg(feature = "cuda")]
 #[inline]
 pub(crate) fn delay(stream: &crate::cuda::CudaStream) -> crate::Result<()> {
@@ -113,9 +113,9 @@ fn sleep(stream: &crate::cuda::CudaStream, most: u32) -> crate::Result<()> {
     unsafe { stream.launch(&INFO, LaunchConfig::new(1, 1), &mut [(&raw mut microseconds).cast()]) }
 }
 
-/// Runs an operation with the first allocation or launch of this thread failing, then with the second, and so on until
-/// it has fewer; returns how many it has. After each time `check`, in which nothing fails, sees what was returned and
-/// what was left behind. Operations that can do with less memory may succeed in spite of a failure.
+/// Runs an operation several times: with the first allocation or launch of this thread failing, then with the second,
+/// until it has fewer; returns their number. After each run, `check`, in which nothing fails, receives the result and
+/// the state left behind. Operations that can do with less memory may succeed in spite of a failure.
 ///
 /// # Panics
 /// If it fails without one.
@@ -137,7 +137,7 @@ pub fn fail_each<S, T, E: std::fmt::Debug>(
     unreachable!("operations end")
 }
 
-/// Says once what is skipped, past the test runner, which shows nothing of tests that pass.
+/// Prints once what is skipped, past the test runner, which shows no output of passing tests.
 pub fn skipped(what: &str) {
     static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     if SAID.lock().unwrap_or_else(PoisonError::into_inner).insert(what.to_owned()) {

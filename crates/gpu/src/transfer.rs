@@ -1,5 +1,5 @@
-//! Large copies between host and device by several threads, through pinned memory. They come after what the caller's
-//! stream holds, and have all ended when a call returns, so memory that is freed in the order of that stream stays so.
+//! Large copies between host and device by several threads, through pinned memory. They come after the work of the
+//! caller's stream, and have all ended when a call returns, so that frees in the order of that stream stay in order.
 //!
 //! Uploads are [`upload`]'s. Of a download each thread takes chunks, on two streams of its own ([`Lane`]): while one
 //! chunk crosses the bus, it empties another.
@@ -20,7 +20,7 @@ use crate::{DeviceSlice, DeviceSliceMut, Stream};
 const THREADS: usize = 8;
 /// Bytes of a chunk, at least and at most.
 const CHUNK: std::ops::Range<usize> = 1 << 16..1 << 20;
-/// Bytes that a thread puts into pinned memory at a time for an upload, and how many times that this holds: 16 MiB.
+/// Bytes that a thread puts into pinned memory at a time for an upload, and the number of such pieces in 16 MiB.
 const PIECE: usize = 1 << 16;
 const SLOTS: usize = 1 << 8;
 /// Bytes from which on several threads pay.
@@ -42,8 +42,8 @@ pub fn upload_many<T: Pod>(stream: &Stream, moves: Vec<(&[T], DeviceSliceMut<'_,
 }
 
 /// Copies several parts as [`upload_many`] does, one after the other. Once all of a part is on its way, `then` is
-/// called with its places: what it queues on `stream` comes after the part, beside the copies of the next ones. Waits
-/// for all copies.
+/// called with its places. Work that it queues on `stream` comes after the part, and overlaps the copies of the next
+/// ones. Waits for all copies.
 ///
 /// # Errors
 /// A failed copy or allocation, or what `then` returns; some places may have been written by then.
@@ -91,8 +91,7 @@ pub(crate) fn upload_large<T: Pod>(stream: &Stream, from: &[T], to: DeviceSliceM
     upload_parts(stream, vec![vec![(from, to)]], |_| Ok(()))
 }
 
-/// Copies at least [`LARGE`] bytes to the host, to a slice of the same length, after what `stream` holds now, and
-/// waits.
+/// Copies at least [`LARGE`] bytes to the host, to a slice of that length, after the work of `stream`, and waits.
 ///
 /// # Errors
 /// A failed copy or allocation; then a part of `to` may have been written.
@@ -101,7 +100,7 @@ pub(crate) fn download_large<T: Pod>(stream: &Stream, from: DeviceSlice<'_, T>, 
     download_in_chunks(stream, from, to, chunk, threads())
 }
 
-/// Bytes of a chunk, so that each thread has several.
+/// Returns the bytes of a chunk, so that each thread has several.
 fn chunk_of(bytes: usize) -> usize {
     (bytes / (4 * threads())).next_power_of_two().clamp(CHUNK.start, CHUNK.end)
 }
@@ -110,8 +109,8 @@ fn threads() -> usize {
     rayon::current_num_threads().min(THREADS)
 }
 
-/// Threads for an upload of that many bytes. To wake up one takes a part of a short upload; a long one comes from
-/// memory, not from caches, at 5 GB/s per thread.
+/// Returns the number of threads for an upload of `bytes` bytes. Waking a thread takes a part of a short upload. A long
+/// one is read from memory, not from caches, at 5 GB/s per thread.
 fn uploading(bytes: usize) -> usize {
     let wanted = match bytes >> 20 {
         ..32 => 6,
@@ -158,7 +157,8 @@ fn download_in_chunks<T: Pod>(
         let mut places = [None, None];
         for (i, to) in to.chunks_mut(chunk).enumerate() {
             hand_over(&mut lanes[i % 2], &mut places[i % 2])?;
-            // SAFETY: the memory is there when `ready` has passed, and borrowed until all lanes have been waited for.
+            // SAFETY: the memory is allocated when `ready` has passed, and borrowed until all lanes have been waited
+            // for.
             unsafe { lanes[i % 2].fetch_from(from.slice(at..at + to.len()))? };
             at += to.len();
             places[i % 2] = Some(to);
@@ -167,7 +167,7 @@ fn download_in_chunks<T: Pod>(
     })
 }
 
-/// Waits for a lane, and copies what has arrived to where it belongs.
+/// Waits for a lane, and copies the arrived bytes to their destination.
 fn hand_over(lane: &mut Lane, place: &mut Option<&mut [u8]>) -> Result<()> {
     if let Some(to) = place.take() {
         to.copy_from_slice(&lane.host()?[..to.len()]);

@@ -1,7 +1,6 @@
-//! Large copies to the device: threads fill a ring of pinned memory piece by piece, and the caller's sends what they
-//! have filled across the bus. The others call no function of the driver, which lets in one thread at a time. After
-//! each copy the bus is idle for 2.5 us, what it takes for 128 KiB: so while copies are on their way the next one
-//! grows.
+//! Large copies to the device: threads fill a ring of pinned memory piece by piece, and the caller's thread sends
+//! filled pieces across the bus. The other threads call no function of the driver, which serialises its callers. After
+//! each copy the bus is idle for 2.5 us, the time of 128 KiB: so while copies are on their way the next one grows.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -70,9 +69,11 @@ struct Filling<'h> {
 /// The first byte of pinned memory.
 struct Memory(NonNull<u8>);
 
-// SAFETY: a slot is written by the one thread that has begun its piece, and read once that says so.
+// SAFETY: a slot is written by the one thread that has begun its piece, and read after that thread has set the piece's
+// flag.
 unsafe impl Send for Memory {}
-// SAFETY: as above.
+// SAFETY: threads access disjoint slots: a slot belongs to the thread that has begun its piece, until that thread sets
+// the piece's flag.
 unsafe impl Sync for Memory {}
 
 impl Filling<'_> {
@@ -82,7 +83,7 @@ impl Filling<'_> {
         let free = self.pieces.len().min(self.crossed.load(Ordering::Acquire) + self.slots);
         let begun = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |i| (i < free).then_some(i + 1));
         let Ok(i) = begun else { return false };
-        // SAFETY: the slot has room for any piece. What was there before has crossed the bus, and no other thread has
+        // SAFETY: the slot has room for any piece. Its earlier contents have crossed the bus, and no other thread has
         // begun this piece.
         unsafe { copy_past_caches(self.pieces[i].from, self.slot(memory, i)) };
         self.is_there[i].store(true, Ordering::Release);
@@ -119,7 +120,7 @@ impl Drop for End<'_, '_> {
     }
 }
 
-/// Waits a moment, and counts how often.
+/// Waits a moment, and counts the calls.
 fn pause(tries: u32) -> u32 {
     if tries < 1000 {
         std::hint::spin_loop()
@@ -129,11 +130,11 @@ fn pause(tries: u32) -> u32 {
     tries.saturating_add(1)
 }
 
-/// Copies by stores that go to memory at once: lines that the device has read, or that another processor has written,
-/// take several times longer to be written to in the caches.
+/// Copies by stores that bypass the caches: writing to cached lines that the device has read, or that another processor
+/// has written, takes several times longer.
 ///
 /// # Safety
-/// `to` is valid for as many writes as `from` has bytes, and apart from it.
+/// `to` is valid for `from.len()` writes, and does not overlap `from`.
 unsafe fn copy_past_caches(from: &[u8], to: NonNull<u8>) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     let done = {
@@ -159,7 +160,8 @@ unsafe fn copy_past_caches(from: &[u8], to: NonNull<u8>) {
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let done = 0;
     let rest = &from[done..];
-    // SAFETY: the caller's promise.
+    // SAFETY: `to` is valid for the bytes of `from`, by this function's contract, and `rest` is the part from `done`
+    // on.
     unsafe { to.add(done).copy_from_nonoverlapping(NonNull::from(rest).cast(), rest.len()) };
 }
 
@@ -297,7 +299,7 @@ impl Sender<'_, '_> {
         Ok(())
     }
 
-    /// Frees the slots of pieces that have crossed the bus; says whether there were any.
+    /// Frees the slots of pieces that have crossed the bus; returns whether there were any.
     fn note_crossed(&mut self) -> Result<bool> {
         let mut any = false;
         while let Some((event, _)) = self.queued.front() {

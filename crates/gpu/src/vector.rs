@@ -16,8 +16,8 @@ use crate::stream::Stream;
 /// A vector of fixed length in device memory.
 ///
 /// Made by [`Device::alloc_uninit`], [`Device::alloc_zeroed`], [`Device::from_slice`], and by the methods of the same
-/// names of [`Stream`], whose vectors come and go in the order of that stream, without any waiting: those are for
-/// temporaries. Length zero is allowed. The address is a multiple of 256.
+/// names of [`Stream`], whose vectors are allocated and freed in the order of that stream, without any waiting: use
+/// those for temporaries. Length zero is allowed. The address is a multiple of 256.
 ///
 /// Its memory is given back when it is dropped, after everything that was queued before.
 pub struct DeviceVec<T> {
@@ -51,13 +51,14 @@ impl<T: Pod> DeviceVec<T> {
         self.len == 0
     }
 
-    /// Bytes that the items take.
+    /// Returns the bytes that the items take.
     pub fn byte_len(&self) -> usize {
         self.len * size_of::<T>()
     }
 
-    /// Whether a drop frees them after what `stream` holds by then, and before what it is given later: they were
-    /// allocated there, and no other stream has used them by a call of this crate (launches are the caller's to know).
+    /// Whether a drop frees the items after the work that `stream` holds by then, and before its later work. True if
+    /// they were allocated on `stream`, and no other stream has used them by a call of this crate (launches are the
+    /// caller's responsibility).
     pub fn follows(&self, stream: &Stream) -> bool {
         self.memory.follows(stream)
     }

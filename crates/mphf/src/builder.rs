@@ -100,13 +100,10 @@ impl<M: HashKind, S> Builder<M, S> {
     /// use std::time::{Duration, Instant};
     /// use warpset_mphf::{Error, RecSplit};
     ///
-    /// let deadline = Instant::now() + Duration::from_secs(60);
-    /// let in_time = move |_| if Instant::now() < deadline { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
-    /// let keys: Vec<u64> = (0..1000).collect();
-    /// match RecSplit::builder().progress(in_time).build_from(&keys) {
-    ///     Ok(function) => assert_eq!(function.len(), 1000),
-    ///     Err(error) => assert!(matches!(error, Error::Interrupted { .. })),
-    /// }
+    /// let deadline = Instant::now() + Duration::from_secs(60); let in_time = move |_| if Instant::now() < deadline {
+    /// ControlFlow::Continue(()) } else { ControlFlow::Break(()) }; let keys: Vec<u64> = (0..1000).collect(); match
+    /// RecSplit::builder().progress(in_time).build_from(&keys) { Ok(function) => assert_eq!(function.len(), 1000),
+    /// Err(error) => assert!(matches!(error, Error::Interrupted { .. })), }
     /// ```
     pub fn progress<V: ProgressAction>(mut self, callback: impl Fn(Progress) -> V + Send + Sync + 'static) -> Self {
         self.progress = Some(progress::callback(callback));

@@ -1,5 +1,5 @@
-//! Functions and filters in device memory: built there, or brought there, and asked by kernels. The words are those
-//! that the CPU has for the same keys and settings.
+//! Functions and filters in device memory: built there or copied there, and looked up by kernels. The words equal those
+//! of the CPU for the same keys and settings.
 //!
 //! Keys in host memory are staged through pinned memory in chunks; keys in device memory are read where they are.
 //! Operations on device memory wait, or, with names that end in `_async`, are queued on the caller's stream.
@@ -42,7 +42,7 @@ pub(crate) use tables::{Tables, device_lookups, one_thread_each};
 pub use warpset_gpu::batch::{DeviceKey, DeviceKeys128, DeviceStrings, Offset, StringVec};
 pub use warpset_primitives::DeviceFilter;
 
-/// A perfect hash function of the kind `M` in device memory: the words of the host's, asked by kernels.
+/// A perfect hash function of the kind `M` in device memory: the words of the host's, looked up by kernels.
 ///
 /// ```
 /// use warpset_gpu::Device;
@@ -63,7 +63,7 @@ pub type RecSplit = PerfectHash<RecSplitKind>;
 /// [`crate::Consensus`] in device memory.
 pub type Consensus = PerfectHash<ConsensusKind>;
 
-/// A static filter around a function of the kind `M` in device memory: the words of the host's, asked by kernels.
+/// A static filter around a function of the kind `M` in device memory: the words of the host's, looked up by kernels.
 ///
 /// ```
 /// use warpset_gpu::Device;

@@ -1,10 +1,10 @@
-//! RecSplit: a bucket's code is a splitting tree, whose nodes store the first trial that solves them.
+//! RecSplit: a bucket's code is a splitting tree; each node stores the first trial that solves it.
 //!
 //! Source: Esposito, Mueller Graf, Vigna, "RecSplit: Minimal Perfect Hashing via Recursive Splitting", ALENEX 2020; D.
 //! Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022; sections are those of
 //! the thesis.
 //!
-//! [`find`] finds the numbers of the nodes, [`encode`] makes bits of them, and [`query`] walks down the trees.
+//! [`find`] searches the numbers of the nodes, [`encode`] makes bits of them, and [`query`] walks down the trees.
 
 mod builder;
 mod cost;
@@ -31,13 +31,14 @@ use warpset_core::recsplit::{Method, Remix, TreeShape};
 
 pub use find::Simd;
 
-/// The kind of functions whose buckets have splitting trees.
+/// Kind of functions with a splitting tree per bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecSplitKind;
 
 /// A minimal perfect hash function: maps the `n` keys that it was built from to `0..n`, each to its own number.
 ///
-/// Other keys map to any number below `n`: the function does not know its keys. See [`crate::StaticFilter`] for that.
+/// Other keys map to any number below `n`: the function does not know its keys. See [`crate::StaticFilter`] for a
+/// structure that does.
 ///
 /// ```
 /// use warpset_mphf::RecSplit;
@@ -52,11 +53,11 @@ pub struct RecSplitKind;
 /// # Ok::<(), warpset_mphf::Error>(())
 /// ```
 ///
-/// Space: 1.50 to 3 bits per key, see [`crate::Builder`]. Queries: two cache misses for large functions, then a walk
+/// Space: 1.50 to 3 bits per key, see [`crate::Builder`]. Lookups: two cache misses for large functions, then a walk
 /// down the splitting tree of one bucket.
 pub type RecSplit = PerfectHash<RecSplitKind>;
 
-/// A function that borrows its words: lent by [`RecSplit::view`], or opened in bytes without copying them.
+/// A function that borrows its words: lent by [`RecSplit::view`], or opened in bytes without a copy.
 ///
 /// ```
 /// use warpset_mphf::{RecSplit, RecSplitView};
@@ -72,14 +73,14 @@ pub type RecSplitView<'a> = PerfectHash<RecSplitKind, &'a [u64]>;
 #[cfg(feature = "mmap")]
 pub type MappedRecSplit = PerfectHash<RecSplitKind, Mapped>;
 
-/// The shape of the trees, as headers have it.
+/// Shape of the trees, stored in headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodeParameters {
     pub(crate) shape: TreeShape,
     pub(crate) remix: Remix,
 }
 
-/// What the setters set, besides what all kinds have.
+/// Options that only RecSplit has.
 #[derive(Clone, Copy, Debug)]
 pub struct KindOptions {
     leaf_size: u32,
@@ -91,16 +92,16 @@ pub struct KindOptions {
     keys_per_value: Option<u32>,
 }
 
-/// What the search for all trees has in common.
+/// Shared, immutable part of the search for all trees.
 pub struct Search {
     pub(crate) trees: Trees,
     codes: CodeTable,
     simd: Simd,
-    /// Expected hashes from which on threads share a tree, if there are few partitions.
+    /// Least expected hashes of a tree that threads share, if there are few partitions.
     pub(crate) share_from: f64,
 }
 
-/// Space that a thread keeps from search to search.
+/// Memory that a thread reuses from search to search.
 #[derive(Default)]
 pub struct Scratch {
     numbers: Vec<u64>,
@@ -108,7 +109,7 @@ pub struct Scratch {
     encoder: encode::Encoder,
 }
 
-/// Expected hashes from which on threads share a tree: they take a tenth of a millisecond or more, and starting another
+/// Least expected hashes of a tree that threads share: they take a tenth of a millisecond or more, and starting another
 /// thread takes a hundredth of that.
 const SHARED: f64 = 1e6;
 
@@ -224,7 +225,7 @@ impl sealed::HashKind for RecSplitKind {
 }
 
 impl<W: AsRef<[u64]>> PerfectHash<RecSplitKind, W> {
-    /// The shape of the splitting trees.
+    /// Returns the shape of the splitting trees.
     pub fn shape(&self) -> TreeShape {
         self.parameters().header.code.shape
     }

@@ -229,6 +229,8 @@ impl<S: StoredParts> StoredFunction<S> {
         unsafe { Self::map_as(path.as_ref(), StoredFunction::unverified) }
     }
 
+    /// Maps a file, and opens it by `stored`.
+    ///
     /// # Safety
     /// No process changes or truncates the file until the structure is dropped.
     unsafe fn map_as(

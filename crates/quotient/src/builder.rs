@@ -1,4 +1,4 @@
-//! From what a user wants to a layout: capacity with a rate, or the bits themselves.
+//! Settings and the layouts that follow from them: a capacity with a rate, or numbers of bits.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,10 +11,10 @@ use crate::slot_kind::SlotKind;
 use crate::standard::Standard;
 use crate::{Duplicates, Error, Key, Layout, QuotientFilter};
 
-/// The rate unless the user asks for another.
+/// Default rate of false positives.
 pub const DEFAULT_FPR: f64 = 0.01;
 
-/// What the user said about the size.
+/// Size as the user gave it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Size {
     Capacity(u64),
@@ -64,40 +64,38 @@ impl<S: SlotKind> Builder<S> {
         }
     }
 
-    /// A builder for `keys` different keys, where they are dropped or counted if they repeat, and for `keys` keys with
-    /// their repetitions under [`Duplicates::Kept`]: the smallest power of two of slots that holds them within the load
-    /// limit.
+    /// Makes a builder for `keys` keys: the smallest power of two of slots that holds them within the load limit. Under
+    /// [`Duplicates::Kept`] repetitions count as keys; otherwise only different keys do.
     ///
-    /// Under [`Duplicates::Counted`] a key that comes once takes a slot, and one that comes more often has digits of
-    /// `r` bits in more slots, `r` being the bits of a remainder. There is room for `2 + 4 / r` slots per key: for all
-    /// keys whatever their counts, if the geometric mean of these is at most 16. A stream in which few keys come often
-    /// and many come once or twice takes less than two slots per key, so it fits with a mean of hundreds.
+    /// Under [`Duplicates::Counted`] a key that comes once takes one slot. Each further slot of a key holds a digit of
+    /// its count, of `r` bits, the bits of a remainder. There is room for `2 + 4 / r` slots per key, which suffices for
+    /// any counts with a geometric mean of at most 16. In a stream in which most keys come once or twice, keys take
+    /// fewer than two slots on average, so means of hundreds fit.
     pub fn with_capacity(keys: u64) -> Builder<S> {
         Builder::new(Size::Capacity(keys.max(1)))
     }
 
-    /// A builder for `2^quotient_bits` slots with remainders of `remainder_bits`, as in the paper.
+    /// Makes a builder for `2^quotient_bits` slots with remainders of `remainder_bits`, as in the paper.
     pub fn with_bits(quotient_bits: u32, remainder_bits: u32) -> Builder<S> {
         Builder::new(Size::Bits { quotient_bits, remainder_bits })
     }
 
-    /// A builder for a layout that is known already: that of another filter, for example. Rate and load limit are the
-    /// layout's.
+    /// Makes a builder for a known layout, such as that of another filter. Rate and load limit are the layout's.
     pub fn with_layout(layout: Layout) -> Builder<S> {
         let Layout { container, duplicates, .. } = layout;
         let exact = layout.exact.then(|| layout.fingerprint_bits());
         Builder { container, duplicates, seed: layout.seed(), exact, ..Builder::new(Size::Layout(layout)) }
     }
 
-    /// The rate of false positives at capacity, at most; without effect where bits or layout are given. Default: 0.01,
-    /// or what the memory limit allows.
+    /// Sets the highest rate of false positives at capacity. It has no effect where bits or a layout are given.
+    /// Default: 0.01, or the lowest rate within the memory limit.
     pub fn fpr(mut self, fpr: f64) -> Self {
         self.fpr = Some(fpr);
         self
     }
 
-    /// Bytes of memory at most. Alone: the filter has the longest remainders, and so the least rate, that fit. With a
-    /// rate, bits or a layout: it is an error if they do not fit.
+    /// Sets the most bytes of memory. Without other sizes the filter gets the longest remainders that fit, and so the
+    /// lowest rate. With a rate, bits or a layout, it is an error if they do not fit.
     ///
     /// ```
     /// use warpset_quotient::RankSelectQuotientFilter;
@@ -113,28 +111,28 @@ impl<S: SlotKind> Builder<S> {
         self
     }
 
-    /// The share of slots that may be used, above 0 and at most 0.99; without effect where a layout is given. Default:
-    /// 0.9 for standard slots, 0.95 for those with rank and select.
+    /// Sets the share of slots that may be used, above 0 and at most 0.99. It has no effect where a layout is given.
+    /// Default: 0.9 for standard slots, 0.95 for those with rank and select.
     pub fn max_load(mut self, max_load: f64) -> Self {
         self.max_load = max_load;
         self
     }
 
-    /// What a second copy of a fingerprint does. Default: [`Duplicates::Dropped`].
+    /// Sets the effect of a second copy of a fingerprint. Default: [`Duplicates::Dropped`].
     pub fn duplicates(mut self, duplicates: Duplicates) -> Self {
         self.duplicates = duplicates;
         self
     }
 
-    /// The seed of the keys' hash. Default: 0.
+    /// Sets the seed of the keys' hash. Default: 0.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// Makes the filter exact, for keys that are integers of `key_bits` bits, 2 to 64: a fingerprint is then as long as
-    /// a key and a bijection of it. No key is taken for another, counts are those of keys, and keys can be listed; the
-    /// rate of false positives is without effect.
+    /// Makes the filter exact, for keys that are integers of `key_bits` bits, 2 to 64: a fingerprint is a bijection of
+    /// its key and as long. No key is taken for another, counts are those of keys, and keys can be listed. A rate of
+    /// false positives has no effect.
     ///
     /// ```
     /// use warpset_quotient::{Duplicates, RankSelectQuotientFilter};
@@ -152,7 +150,7 @@ impl<S: SlotKind> Builder<S> {
         self
     }
 
-    /// Checks every setting.
+    /// Checks every setting and returns the layout.
     ///
     /// # Errors
     /// For settings that no filter has: [`Error::TooManyKeys`], [`Error::InvalidFpr`],
@@ -209,7 +207,7 @@ impl<S: SlotKind> Builder<S> {
         Layout::new(quotient_bits, remainder_bits, max_load, container, duplicates, seed, exact.is_some())
     }
 
-    /// The bits of quotient and remainder for that many keys.
+    /// Returns the bits of quotient and remainder for that many keys.
     fn bits_for(&self, keys: u64) -> Result<(u32, u32), Error> {
         let Builder { fpr, max_load, .. } = *self;
         let fpr = fpr.unwrap_or(DEFAULT_FPR);
@@ -222,7 +220,7 @@ impl<S: SlotKind> Builder<S> {
         // The share of fingerprints in use is at most keys / 2^bits.
         let hashed = (keys as f64 / fpr).log2().ceil() as u32;
         let bits_at = |quotient_bits: u32| self.exact.unwrap_or(hashed.max(quotient_bits + 1));
-        // The keys that there is room for.
+        // Returns the number of keys that fit.
         let most = |quotient_bits: u32| {
             let limit = (((1u64 << quotient_bits) as f64 * max_load) as u64).max(1);
             let remainder_bits = u64::from((bits_at(quotient_bits) - quotient_bits).min(MAX_REMAINDER_BITS));
@@ -247,7 +245,7 @@ impl<S: SlotKind> Builder<S> {
         Ok((quotient_bits, bits - quotient_bits))
     }
 
-    /// An empty filter. Checks every setting, then allocates.
+    /// Checks every setting, then allocates an empty filter.
     ///
     /// # Errors
     /// The errors of [`Builder::layout`]; [`Error::OutOfMemory`].
@@ -255,7 +253,7 @@ impl<S: SlotKind> Builder<S> {
         QuotientFilter::with_layout(self.layout()?)
     }
 
-    /// A filter of these keys, built at once: hashed, sorted, laid out.
+    /// Builds a filter of these keys: they are hashed, sorted and laid out.
     ///
     /// # Errors
     /// The errors of [`Builder::build`]; [`Error::Full`] or [`Error::OverflowRegionFull`] if they do not all fit;
@@ -264,7 +262,7 @@ impl<S: SlotKind> Builder<S> {
         QuotientFilter::from_keys(self.layout()?, keys)
     }
 
-    /// A filter of these fingerprints, in any order.
+    /// Builds a filter of these fingerprints, in any order.
     ///
     /// # Errors
     /// The errors of [`Builder::build`]; [`Error::Full`] or [`Error::OverflowRegionFull`] if they do not all fit;
@@ -273,10 +271,10 @@ impl<S: SlotKind> Builder<S> {
         QuotientFilter::from_fingerprints(self.layout()?, fingerprints)
     }
 
-    /// A filter of what [`fingerprint_counts`](QuotientFilter::fingerprint_counts) lists: fingerprints with how many
-    /// copies there are of each. `from(first)` gives those that are at least `first`, in ascending order, each once.
-    /// All threads read, each its parts, and each part twice unless there is one thread; nothing is stored between, so
-    /// the pairs may lie in whatever form takes the least memory.
+    /// Builds a filter of the pairs that [`fingerprint_counts`](QuotientFilter::fingerprint_counts) lists: fingerprints
+    /// with their numbers of copies. `from(first)` yields the pairs with fingerprints of at least `first`, in ascending
+    /// order, each once. Every thread reads its own parts, twice unless there is one thread. Nothing is stored in
+    /// between, so the pairs may be kept in any form.
     ///
     /// ```
     /// use warpset_quotient::{Duplicates, RankSelectBuilder};
@@ -290,10 +288,10 @@ impl<S: SlotKind> Builder<S> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NotAscending`] if the pairs are not as said, [`Error::Full`] if they do not fit.
+    /// [`Error::NotAscending`] if fingerprints do not ascend or have no copies, [`Error::Full`] if they do not fit.
     ///
     /// # Panics
-    /// Possibly, if `from` gives other pairs the second time.
+    /// May panic if `from` yields other pairs the second time.
     pub fn build_from_fingerprint_counts<F, I>(&self, from: F) -> Result<QuotientFilter<S>, Error>
     where
         F: Fn(u64) -> I + Sync,
@@ -308,7 +306,7 @@ fn over(least: &Layout, limit: u64) -> Error {
 }
 
 impl Builder<Standard> {
-    /// How slots lie in memory. Default: [`Container::Packed`].
+    /// Sets the memory layout of slots. Default: [`Container::Packed`].
     pub fn container(mut self, container: Container) -> Self {
         self.container = container;
         self
@@ -316,7 +314,7 @@ impl Builder<Standard> {
 }
 
 impl<S: SlotKind> QuotientFilter<S> {
-    /// A filter for `keys` different keys, with room for their counts if they are counted
+    /// Makes a builder for `keys` different keys, with room for their counts if they are counted
     /// ([`Builder::with_capacity`]); 1% false positives unless set otherwise.
     pub fn builder(keys: u64) -> Builder<S> {
         Builder::with_capacity(keys)
@@ -366,7 +364,7 @@ mod tests {
                         assert!(8 * layout.words() <= limit && layout.limit() >= keys);
                         let longer = StandardBuilder::with_bits(layout.quotient_bits(), layout.remainder_bits() + 1);
                         assert!(longer.layout().map_or(true, |longer| 8 * longer.words() > limit), "{keys} {limit}");
-                        // With a rate the limit only refuses.
+                        // With a rate, the memory limit only refuses.
                         let asked = StandardBuilder::with_capacity(keys).fpr(0.1);
                         assert_eq!(asked.memory_limit(limit).layout().unwrap(), asked.layout().unwrap());
                     }
@@ -442,7 +440,7 @@ mod tests {
         assert!(StandardBuilder::with_layout(layout).exact(15).layout().unwrap().is_exact());
     }
 
-    /// Twice the slots for as many keys, and some more where digits have few bits.
+    /// Checks that there are twice as many slots as keys, and more where digits have few bits.
     #[test]
     fn counted_keys_have_room_for_digits() {
         let counted = |keys| RankSelectBuilder::with_capacity(keys).duplicates(Duplicates::Counted);
@@ -465,7 +463,7 @@ mod tests {
         assert!(most(counted(1 << 48).layout().unwrap_err()) < 1 << 47);
     }
 
-    /// Layouts of one kind of slots for the other.
+    /// Checks which layouts of one kind of slots the other kind accepts.
     #[test]
     fn layouts_are_of_the_kind_of_slots() {
         let bytes = StandardBuilder::with_bits(10, 6).container(Container::Bytes).layout().unwrap();

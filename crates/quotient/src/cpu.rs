@@ -1,4 +1,4 @@
-//! Quotient filters in host memory, whatever their kind of slots.
+//! Quotient filters in host memory, for every kind of slots.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -8,32 +8,32 @@ use warpset_base::words::AlignedWords;
 use crate::slot_kind::{Change, Changed, Counts, SlotKind};
 use crate::{Error, Key, Layout, View};
 
-pub(crate) mod ahead;
 mod batch;
 mod collect;
 pub(crate) mod counted;
+pub(crate) mod fingerprint_source;
 pub(crate) mod fingerprints;
-mod given;
+mod from_fingerprints;
 mod in_place;
+pub(crate) mod prefetch;
 mod resize;
 pub(crate) mod rewrite;
-pub(crate) mod source;
+mod set_operations;
 pub(crate) mod test_and_insert;
 mod traits;
-mod two_filters;
 
-/// A quotient filter in host memory: an approximate set, or multiset, of fingerprints.
+/// Quotient filter in host memory: an approximate set or multiset of fingerprints.
 ///
 /// `S` is the kind of its slots; [`StandardQuotientFilter`](crate::StandardQuotientFilter) is the one with three
 /// metadata bits per slot.
 ///
-/// - **Cost**: all operations read the cluster around a key's slot: a few slots at a load of one half, some hundred at
-///   0.95.
-/// - **Limits**: at most `layout().limit()` fingerprints; more are the error [`Error::Full`], and change nothing.
+/// - **Cost**: every operation reads the cluster around a key's slot: a few slots at a load of one half, some hundred
+///   at 0.95.
+/// - **Limits**: at most `layout().limit()` fingerprints; more are refused with [`Error::Full`].
 ///
-/// Operations on many keys sort them and then either do the same as single-key operations in parallel, each thread in
-/// its own part of the filter, or rewrite the filter; both give the same bytes, as the layout of a set of fingerprints
-/// is unique.
+/// Operations on many keys sort them. Then they apply them in parallel as single-key operations, each thread in its own
+/// part of the filter, or rewrite the filter. Both give the same bytes, because a set of fingerprints has one
+/// arrangement in slots.
 ///
 /// ```
 /// use warpset_quotient::{Duplicates, StandardQuotientFilter};
@@ -51,54 +51,54 @@ mod two_filters;
 pub struct QuotientFilter<S> {
     layout: Layout,
     words: AlignedWords<u64>,
-    /// What is stored.
+    /// Stored fingerprints and their slots.
     held: Counts,
     slots: PhantomData<S>,
 }
 
 impl<S: SlotKind> QuotientFilter<S> {
-    /// An empty filter with these parameters.
+    /// Makes an empty filter with these parameters.
     pub(crate) fn with_layout(layout: Layout) -> Result<QuotientFilter<S>, Error> {
         Ok(QuotientFilter::from_parts(layout, AlignedWords::zeroed(layout.words())?, Counts::default()))
     }
 
-    /// The words hold this in this layout.
+    /// Makes a filter of words that hold `held` in this layout.
     pub(crate) fn from_parts(layout: Layout, words: AlignedWords<u64>, held: impl Into<Counts>) -> QuotientFilter<S> {
         debug_assert_eq!(words.as_slice().len() as u64, layout.words());
         QuotientFilter { layout, words, held: held.into(), slots: PhantomData }
     }
 
-    /// The parameters.
+    /// Returns the parameters.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// The words, little-endian, block by block: the memory image that every backend shares.
+    /// Returns the words, little-endian, block by block: the memory image that every backend shares.
     pub fn words(&self) -> &[u64] {
         self.words.as_slice()
     }
 
-    /// A borrow that answers queries.
+    /// Returns a borrow that answers queries.
     #[inline]
     pub fn view(&self) -> View<'_, S> {
         View::new(self.layout, self.words(), self.held)
     }
 
-    /// What is stored.
+    /// Returns the stored fingerprints and slots in numbers.
     pub(crate) fn held(&self) -> Counts {
         self.held
     }
 
-    /// Stores a key's fingerprint; `false` if it is there already and duplicates are dropped.
+    /// Stores a key's fingerprint. Returns `false` if it is there already and duplicates are dropped.
     ///
     /// # Errors
     /// [`Error::Full`] or [`Error::OverflowRegionFull`] if it does not fit, [`Error::TooManyCopies`] if there would be
-    /// more copies than are counted, [`Error::KeyTooWide`] if the filter is exact and the key has too many bits.
+    /// more copies than a counter takes, [`Error::KeyTooWide`] if the filter is exact and the key has too many bits.
     pub fn insert(&mut self, key: impl Key) -> Result<bool, Error> {
         self.insert_own(self.layout.expect_fingerprint(self.layout.fingerprint(key))?)
     }
 
-    /// [`QuotientFilter::insert`] for a fingerprint.
+    /// Stores a fingerprint as [`QuotientFilter::insert`] does a key's.
     ///
     /// # Errors
     /// The errors of [`QuotientFilter::insert`], and [`Error::InvalidFingerprint`] if it has too many bits.
@@ -107,7 +107,7 @@ impl<S: SlotKind> QuotientFilter<S> {
         self.insert_own(fingerprint)
     }
 
-    /// Stores a fingerprint that the layout has.
+    /// Stores a fingerprint of valid length.
     #[inline]
     fn insert_own(&mut self, fingerprint: u64) -> Result<bool, Error> {
         let layout = &self.layout;
@@ -127,8 +127,8 @@ impl<S: SlotKind> QuotientFilter<S> {
         }
     }
 
-    /// An error if a full filter would have to store this fingerprint. Apart, as insertions are faster without the
-    /// lookup.
+    /// Refuses a fingerprint that a full filter would have to store. It is called only where insertions find the filter
+    /// full, because they are faster without the lookup.
     #[cold]
     #[inline(never)]
     fn check_full(&self, fingerprint: u64) -> Result<(), Error> {
@@ -138,20 +138,20 @@ impl<S: SlotKind> QuotientFilter<S> {
         Ok(())
     }
 
-    /// Removes a key's fingerprint, one copy of it in a multiset; `false` if it is not there.
+    /// Removes a key's fingerprint, one copy of it in a multiset. Returns `false` if it is not there.
     ///
-    /// Remove only keys that were inserted: another key may have the same fingerprint. In a set that other key is then
-    /// lost; in a multiset both have a copy.
+    /// Remove only keys that were inserted, because another key may have the same fingerprint. In a set that other key
+    /// is then lost; in a multiset both have a copy.
     pub fn remove(&mut self, key: impl Key) -> bool {
         self.layout.fingerprint(key).is_some_and(|fingerprint| self.remove_own(fingerprint))
     }
 
-    /// [`QuotientFilter::remove`] for a fingerprint.
+    /// Removes a fingerprint as [`QuotientFilter::remove`] does a key's.
     pub fn remove_fingerprint(&mut self, fingerprint: u64) -> bool {
         fingerprint <= self.layout.last_fingerprint() && self.remove_own(fingerprint)
     }
 
-    /// Removes a fingerprint that the layout has.
+    /// Removes a fingerprint of valid length.
     #[inline]
     fn remove_own(&mut self, fingerprint: u64) -> bool {
         if self.layout.is_counted() {
@@ -169,56 +169,56 @@ warpset_base::queries_of_view! {
     #[cfg(feature = "mmap")]
     [S: SlotKind] crate::Mapped<S>;
     => {
-        /// How many fingerprints are stored, copies included.
+        /// Returns the number of stored fingerprints, copies included.
         fn len(&self) -> u64;
         /// Whether no fingerprint is stored.
         fn is_empty(&self) -> bool;
-        /// Slots in use, as a share of the quotients: `α` in the paper.
+        /// Returns the slots in use as a share of the quotients: `α` in the paper.
         fn load_factor(&self) -> f64;
-        /// Bytes of memory that the slots take.
+        /// Returns the bytes of memory of the slots.
         fn memory_bytes(&self) -> u64;
-        /// Bits of memory per stored fingerprint.
+        /// Returns the bits of memory per stored fingerprint.
         fn bits_per_key(&self) -> f64;
         /// Whether the key may be in the filter. Never false for a key that was inserted and not removed.
         fn contains(&self, key: impl Key) -> bool;
         /// Whether this fingerprint is stored.
         fn contains_fingerprint(&self, fingerprint: u64) -> bool;
-        /// How many copies of the key's fingerprint are stored.
+        /// Returns the number of stored copies of the key's fingerprint.
         fn count(&self, key: impl Key) -> u64;
-        /// How many copies of this fingerprint are stored.
+        /// Returns the number of stored copies of this fingerprint.
         fn count_fingerprint(&self, fingerprint: u64) -> u64;
-        /// The stored fingerprints in ascending order.
+        /// Iterates over the stored fingerprints in ascending order.
         fn fingerprints(&self) -> impl Iterator<Item = u64> + '_;
-        /// The stored fingerprints in ascending order, each once, with the number of its copies.
+        /// Iterates over the different stored fingerprints in ascending order, with their numbers of copies.
         fn fingerprint_counts(&self) -> impl Iterator<Item = (u64, u64)> + '_;
-        /// The keys of an exact filter, copies included, in no order.
+        /// Iterates over the keys of an exact filter, copies included, in no order.
         ///
         /// # Errors
         /// [`Error::NotExact`] if it is not.
         fn keys(&self) -> Result<impl Iterator<Item = u64> + '_, Error>;
-        /// The keys of an exact filter, each once, with the number of its copies, in no order.
+        /// Iterates over the different keys of an exact filter, with their numbers of copies, in no order.
         ///
         /// # Errors
         /// [`Error::NotExact`] if it is not.
         fn key_counts(&self) -> Result<impl Iterator<Item = (u64, u64)> + '_, Error>;
-        /// How many fingerprints there are with each number of copies; see [`View::count_histogram`].
+        /// Counts the fingerprints with each number of copies; see [`View::count_histogram`].
         ///
         /// # Errors
         /// [`Error::OutOfMemory`] if there is no memory for `most + 1` numbers.
         fn count_histogram(&self, most: usize) -> Result<Vec<u64>, Error>;
-        /// How many different fingerprints are stored.
+        /// Counts the different stored fingerprints.
         fn distinct(&self) -> u64;
-        /// The rate of false positives of the filter as it is: the share of all fingerprints that are stored. Exact, if
-        /// the hashes of the keys asked for are uniform.
+        /// Returns the current rate of false positives: the stored share of all fingerprints. It is exact for uniform
+        /// hashes.
         fn fpr(&self) -> f64;
-        /// The rate of false positives to expect, were `keys` different keys in the filter.
+        /// Returns the expected rate of false positives with `keys` different keys in the filter.
         fn expected_fpr(&self, keys: u64) -> f64;
-        /// The fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain.
+        /// Returns the share of `samples` random hashes, drawn with `seed`, that the filter claims to contain.
         fn measured_fpr(&self, samples: u64, seed: u64) -> f64;
     }
 }
 
-/// Same parameters, same bytes.
+/// Filters are equal if their parameters and bytes are.
 impl<S: SlotKind> PartialEq for QuotientFilter<S> {
     fn eq(&self, other: &QuotientFilter<S>) -> bool {
         self.layout == other.layout && self.words() == other.words()

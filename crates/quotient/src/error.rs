@@ -1,4 +1,4 @@
-//! Everything that can go wrong, with the numbers.
+//! Errors, with the numbers.
 
 use warpset_base::file::FileError;
 use warpset_base::filter::LengthMismatch;
@@ -8,11 +8,11 @@ use warpset_core::quotient::slots::Container;
 
 use crate::Duplicates;
 
-/// Why an operation on a quotient filter failed; the filter is as it was before.
+/// Cause of a failed operation on a quotient filter; the filter is unchanged.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A filter was asked for that holds more keys than any.
+    /// More keys than any filter holds.
     #[error("room for {keys} keys: a filter with these settings holds at most {most}, divide the keys among several")]
     TooManyKeys {
         /// Keys to hold.
@@ -52,7 +52,7 @@ pub enum Error {
         /// Bits of a remainder.
         remainder_bits: u32,
     },
-    /// The rate is lower than that of a filter which stores 64 bits of every key's hash.
+    /// The rate is lower than that of a filter that stores 64 bits of every key's hash.
     #[error(
         "a false-positive rate of {} is out of reach: for {} choose one of at least {}",
         short(.fpr), count(*keys, "key"), short(.least)
@@ -71,7 +71,7 @@ pub enum Error {
         /// Bits of a key, as asked for.
         key_bits: u32,
     },
-    /// An exact filter for more keys than pay at this number of bits.
+    /// An exact filter for more keys than are worthwhile at this number of bits.
     #[error(
         "room for {keys} keys of {key_bits} bits: an exact filter of such keys has room for at most {most}; ask for fewer, \
          or take a bitmap, which holds all of them in {}",
@@ -96,7 +96,7 @@ pub enum Error {
         /// Bits of quotient and remainder.
         bits: u32,
     },
-    /// A layout whose slots lie in memory as those of this structure never do.
+    /// A layout with slots in a container that this structure does not have.
     #[error(
         "a {structure} has no `Container::{container:?}`: take the layout of another {structure}, or build one for the same \
          number of keys"
@@ -104,13 +104,13 @@ pub enum Error {
     WrongContainer {
         /// The structure that was to be built.
         structure: &'static str,
-        /// How the slots of the layout lie in memory.
+        /// Container of the layout's slots.
         container: Container,
     },
     /// The allocator refused.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
-    /// The filter has no room for all that it would hold.
+    /// The filter has no room for all items.
     #[error(
         "the filter is full: {}, and there is room for {limit}; make room with `double`, or build for as many keys as there \
          will be",
@@ -121,17 +121,17 @@ pub enum Error {
         }
     )]
     Full {
-        /// What it would hold: different keys, keys with their repetitions, or slots that keys and counters take, by
-        /// `duplicates`. Different keys with equal fingerprints count once. In a batch that is refused before all of it
-        /// has been read, what was found until then.
+        /// The items: different keys, keys with their repetitions, or slots of keys and counters, by `duplicates`.
+        /// Different keys with equal fingerprints count once. A batch that is refused before all of it has been read
+        /// counts as far as it was read.
         items: u64,
-        /// The most that it holds.
+        /// The most items.
         limit: u64,
-        /// What the filter does with repeated keys.
+        /// Setting for repeated keys.
         duplicates: Duplicates,
     },
-    /// More fingerprints belong near the end than the overflow region can take. Hashed keys do not do this; a multiset
-    /// in which one key is repeated very often can, and so can fingerprints chosen on purpose.
+    /// More fingerprints belong near the end than the overflow region takes. Hashed keys do not cause this. A multiset
+    /// in which one key is repeated very often can, and so can chosen fingerprints.
     #[error(
         "too many keys with equal or neighbouring hashes for the end of the filter: make room with `double`, or keep \
          repeated keys once (`Duplicates::Dropped`) or counted (`Duplicates::Counted`)"
@@ -142,20 +142,20 @@ pub enum Error {
         /// The number of usable slots.
         limit: u64,
     },
-    /// The largest filter of these keys: one more doubling would leave nothing to tell keys apart by.
+    /// The largest filter of these keys: another doubling would leave no remainder bits.
     #[error(
         "a filter with room for {} cannot double again: every doubling takes one bit of what tells keys apart, and one is \
          left; build it anew from the keys, with a larger capacity or a lower rate of false positives",
         count(*limit, "key")
     )]
     CannotDouble {
-        /// The most that it holds now.
+        /// The current limit.
         limit: u64,
     },
     /// The smallest filter of these keys.
     #[error("a filter with room for {} cannot be halved again: keep it as it is", count(*limit, "key"))]
     CannotHalve {
-        /// The most that it holds now.
+        /// The current limit.
         limit: u64,
     },
     /// The filter has no counters.
@@ -176,49 +176,49 @@ pub enum Error {
     /// The filter stores hashes, which do not tell their keys.
     #[error("only an exact filter can list its keys: build it with `exact`")]
     NotExact,
-    /// There would be more copies of fingerprints than are counted.
+    /// More copies of fingerprints than a counter takes.
     #[error("2^63 keys or more, repetitions included: counts end there, use several filters")]
     TooManyCopies,
-    /// Two filters that differ in this cannot be merged or compared.
+    /// Two filters with different parameters cannot be merged or compared.
     #[error("the filters differ in {field}, {left} here and {right} there: build both with the same")]
     Incompatible {
-        /// The parameter that differs.
+        /// The parameter.
         field: &'static str,
-        /// Its value in the filter that was to change.
+        /// Its value in the filter to be changed.
         left: u64,
         /// Its value in the other filter.
         right: u64,
     },
-    /// Two filters that do different things with repeated keys cannot be merged or compared.
+    /// Two filters with different [`Duplicates`] cannot be merged or compared.
     #[error(
         "the filters differ: `Duplicates::{left:?}` here and `Duplicates::{right:?}` there; build both with the same"
     )]
     DifferentDuplicates {
-        /// What the filter that was to change does.
+        /// Setting of the filter to be changed.
         left: Duplicates,
-        /// What the other filter does.
+        /// Setting of the other filter.
         right: Duplicates,
     },
-    /// An exact filter can be merged or compared only with one of keys of as many bits.
+    /// An exact filter can be merged or compared only with one of keys with equally many bits.
     #[error("the filters differ: this one is {}, the other {}; build both with the same", exact(.left), exact(.right))]
     DifferentKeyBits {
-        /// Bits of a key of the filter that was to change, `None` if it is not exact.
+        /// Bits of a key of the filter to be changed, `None` if it is not exact.
         left: Option<u32>,
         /// Bits of a key of the other filter, `None` if it is not exact.
         right: Option<u32>,
     },
-    /// The other filter stores less of every key, and what it did not store cannot be made up.
+    /// The other filter stores fewer bits of every key, and the missing ones are not known.
     #[error(
         "the other filter stores {right} bits of every key's hash and this one {left}, so that its rate would change: merge or \
          intersect into the other one (`other.merge(&this)`), or build both for the same number of keys and the same rate"
     )]
     FewerBits {
-        /// Bits per key in the filter that was to change.
+        /// Bits per key in the filter to be changed.
         left: u32,
         /// Bits per key in the other filter: fewer.
         right: u32,
     },
-    /// A fingerprint has more bits than those of the filter.
+    /// A fingerprint has too many bits.
     #[error("{fingerprint:#x} is not a fingerprint of {bits} bits: `Layout::fingerprint` makes them from keys")]
     InvalidFingerprint {
         /// The first such value.
@@ -226,13 +226,13 @@ pub enum Error {
         /// Bits of a fingerprint.
         bits: u32,
     },
-    /// Fingerprints with their copies were to be given in ascending order.
+    /// Fingerprints with counts that do not ascend.
     #[error(
         "{fingerprint:#x} does not ascend, has no copies, or is no fingerprint of this filter: give each fingerprint once, in \
          ascending order"
     )]
     NotAscending {
-        /// A fingerprint for which that does not hold.
+        /// A fingerprint that breaks the order.
         fingerprint: u64,
     },
     /// A slice for answers does not have one place per key.
@@ -247,14 +247,14 @@ pub enum Error {
          program, build the filter again"
     )]
     InvalidSlots {
-        /// Where that was noticed.
+        /// The slot where that was noticed.
         slot: u64,
     },
     /// The driver or the device refused.
     #[cfg(feature = "gpu")]
     #[error(transparent)]
     Gpu(#[from] warpset_gpu::GpuError),
-    /// A primitive got arguments that it does not take.
+    /// A primitive refused its arguments.
     #[cfg(feature = "gpu")]
     #[error(transparent)]
     Primitive(Box<warpset_primitives::Error>),

@@ -1,7 +1,7 @@
 //! Saved filters: the header of [`warpset_base::file`], then the words as they lie in memory.
 //!
-//! The parameters: `docs/formats.md`. A loader checks the slots too, not only the checksum: no bytes make a filter that
-//! breaks its invariants.
+//! `docs/formats.md` lists the parameters. A loader checks the slots too, not only the checksum, so no bytes make a
+//! filter that breaks its invariants.
 
 use warpset_base::file::{self, FIELDS, FileError, Payload, Saved, Structure};
 use warpset_base::words::AlignedWords;
@@ -9,15 +9,14 @@ use warpset_base::words::AlignedWords;
 use crate::slot_kind::{Counts, SlotKind};
 use crate::{Error, Layout, QuotientFilter, View};
 
-/// Which parameter is the number of fingerprints; the next one is the number of slots that they take, if they are
-/// counted.
+/// Parameter with the number of fingerprints; the next one is the number of slots that they take, if they are counted.
 const ITEMS_FIELD: usize = 6;
 
 impl<S: SlotKind> Saved for QuotientFilter<S> {
     const STRUCTURE: Structure = S::STRUCTURE;
     const NAME: &'static str = S::NAME;
     type Word = u64;
-    /// What the filter holds.
+    /// Contents of the header besides the parameters.
     type Layout = (Layout, Counts);
     type Error = Error;
 
@@ -73,10 +72,10 @@ warpset_base::saved_methods! {
 
 /// Views of saved bytes.
 impl<'a, S: SlotKind> View<'a, S> {
-    /// A filter in saved bytes, without a copy ([`map`](QuotientFilter::map) does the same with a file): checks
-    /// everything, checksum and slots included, for which it reads the bytes twice.
+    /// Opens a filter in saved bytes without a copy ([`map`](QuotientFilter::map) does so for a file). Reads the bytes
+    /// twice, to check the checksum and the slots.
     ///
-    /// The payload must be aligned to 8 bytes; it is in a mapping that starts at a page.
+    /// The payload must be aligned to 8 bytes, as it is in a mapping that starts at a page.
     ///
     /// ```
     /// use warpset_quotient::{StandardQuotientFilter, StandardQuotientFilterView};
@@ -95,11 +94,11 @@ impl<'a, S: SlotKind> View<'a, S> {
         file::view::<QuotientFilter<S>>(bytes).map(|((layout, held), words)| View::new(layout, words, held))
     }
 
-    /// [`View::from_bytes`] without checksum and slots: opens in constant time and touches the header only. Damaged
-    /// words make wrong answers, nothing worse.
+    /// Opens a filter like [`View::from_bytes`] in constant time: only the header is checked. Damaged words cause wrong
+    /// answers and nothing worse.
     ///
     /// # Errors
-    /// [`Error::File`] if the header is not that of such a filter, or the bytes are too few or not aligned.
+    /// [`Error::File`] if the header is not that of such a filter, if bytes are missing, or if they are not aligned.
     pub fn from_bytes_unverified(bytes: &'a [u8]) -> Result<View<'a, S>, Error> {
         file::view_unverified::<QuotientFilter<S>>(bytes).map(|((layout, held), words)| View::new(layout, words, held))
     }

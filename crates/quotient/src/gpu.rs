@@ -1,10 +1,8 @@
-//! Quotient filters in device memory, whatever their kind of slots: the same words as on the host, built and queried by
-//! kernels.
+//! Quotient filters in device memory, for every kind of slots: the words of the host, built and queried by kernels.
 //!
-//! Methods on host slices bring keys to the device in chunks, copies and kernels side by side: integers and hashes as
-//! they are, other keys as hashes. Those that end in `_device` take memory of the device; those in `_async` also a
-//! stream, and wait for nothing. What needs single keys, files or views needs a copy on the host:
-//! [`QuotientFilter::to_host`].
+//! Methods on host slices bring keys to the device in chunks while kernels run: integers and hashes as they are, other
+//! keys as hashes. Methods in `_device` take memory of the device; methods in `_async` also take a stream and do not
+//! wait. Single keys, files and views need a copy on the host: [`QuotientFilter::to_host`].
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -28,15 +26,15 @@ pub(crate) mod launch;
 mod lookup;
 #[doc(hidden)]
 pub mod methods;
-mod parts;
+mod part_sort;
 mod rates;
 mod resize;
 pub(crate) mod scan;
+mod set_operations;
 pub(crate) mod slot_kind;
 pub(crate) mod sorted;
 mod stencil;
 mod traits;
-mod two_filters;
 pub(crate) mod update;
 
 pub use builder::DeviceBuilder;
@@ -68,11 +66,11 @@ pub use crate::rank_select::gpu::RankSelectQuery;
 pub struct QuotientFilter<S> {
     pub(crate) layout: Layout,
     device: Device,
-    /// The words of a sound filter of this layout with this many items.
+    /// Words of a sound filter of this layout with this many items.
     pub(crate) words: DeviceVec<u64>,
-    /// Copies included.
+    /// Fingerprints, copies included.
     pub(crate) items: u64,
-    /// The slots that they take, of a filter with counters; else not kept.
+    /// Slots in use of a filter with counters; others do not keep the number.
     counted_slots: u64,
     slots: PhantomData<S>,
 }
@@ -83,13 +81,13 @@ pub type StandardQuotientFilter = QuotientFilter<Standard>;
 pub type RankSelectQuotientFilter = QuotientFilter<RankSelect>;
 
 impl<S: DeviceSlotKind> QuotientFilter<S> {
-    /// An empty filter with these parameters.
+    /// Makes an empty filter with these parameters.
     pub(crate) fn with_layout(device: &Device, layout: Layout) -> Result<QuotientFilter<S>, Error> {
         let words = device.alloc_zeroed(word_count(&layout)?)?;
         Ok(QuotientFilter::from_parts(device, layout, words, 0))
     }
 
-    /// The words hold this in this layout.
+    /// Makes a filter of words that hold `held` in this layout.
     fn from_parts(
         device: &Device,
         layout: Layout,
@@ -100,7 +98,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         QuotientFilter { layout, device: device.clone(), words, items, counted_slots, slots: PhantomData }
     }
 
-    /// A copy of a filter in host memory.
+    /// Copies a filter from host memory.
     ///
     /// # Errors
     /// [`Error::Gpu`] if the device fails or has too little memory.
@@ -111,7 +109,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         Ok(copy)
     }
 
-    /// A copy in host memory. Waits for all work on the device.
+    /// Copies the filter to host memory. Waits for all work on the device.
     ///
     /// # Errors
     /// [`Error::Gpu`] if the device fails or has too little memory, [`Error::OutOfMemory`] if the host has.
@@ -122,7 +120,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         Ok(cpu::QuotientFilter::from_parts(self.layout, words, self.held()))
     }
 
-    /// A copy on the same device.
+    /// Copies the filter on the same device.
     ///
     /// # Errors
     /// [`Error::Gpu`] if the device fails or has too little memory.
@@ -140,22 +138,22 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         Ok(QuotientFilter::from_parts(&self.device, self.layout, words, self.held()))
     }
 
-    /// The parameters.
+    /// Returns the parameters.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// The device that it is on.
+    /// Returns the device.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// The words on the device: the memory image that every backend shares.
+    /// Returns the words on the device: the memory image that every backend shares.
     pub fn words(&self) -> DeviceSlice<'_, u64> {
         self.words.as_slice()
     }
 
-    /// How many fingerprints are stored, copies included.
+    /// Returns the number of stored fingerprints, copies included.
     pub fn len(&self) -> u64 {
         self.items
     }
@@ -165,17 +163,17 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         self.items == 0
     }
 
-    /// Slots in use, as a share of the quotients.
+    /// Returns the slots in use as a share of the quotients.
     pub fn load_factor(&self) -> f64 {
         self.slots_used() as f64 / self.layout.quotients() as f64
     }
 
-    /// Bytes of device memory that the slots take.
+    /// Returns the bytes of device memory of the slots.
     pub fn memory_bytes(&self) -> u64 {
         8 * self.layout.words()
     }
 
-    /// Bits of device memory per stored fingerprint.
+    /// Returns the bits of device memory per stored fingerprint.
     pub fn bits_per_key(&self) -> f64 {
         8.0 * self.memory_bytes() as f64 / self.items as f64
     }
@@ -190,21 +188,21 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         Ok(())
     }
 
-    /// A stream that starts after everything that was queued on the device.
+    /// Makes a stream that starts after everything queued on the device.
     fn ready_stream(&self) -> Result<Stream, Error> {
         let stream = self.device.new_stream()?;
         self.device.synchronize()?;
         Ok(stream)
     }
 
-    /// How host keys come to the device.
+    /// Returns the staging of host keys.
     fn staging(&self) -> Staging<'_> {
         Staging::new(&self.device, hashing(&self.layout))
     }
 }
 
 impl<S: DeviceSlotKind> cpu::QuotientFilter<S> {
-    /// A copy in device memory.
+    /// Copies the filter to device memory.
     ///
     /// # Errors
     /// [`Error::Gpu`] if the device fails or has too little memory.

@@ -1,4 +1,4 @@
-//! A filter's parameters.
+//! Parameters of a filter.
 
 use warpset_core::bits::lowest;
 use warpset_core::hash::permute;
@@ -8,8 +8,8 @@ use warpset_core::quotient::slots::{BLOCK_SLOTS, Container};
 use crate::key::{Key, Seed};
 use crate::{Error, FileError, rates};
 
-/// What a second copy of a fingerprint does. In all three cases `count` is the number of copies of one fingerprint,
-/// `len` of all, `distinct` the number of different fingerprints.
+/// Effect of a second copy of a fingerprint. In all three cases `count` is the number of copies of one fingerprint,
+/// `len` of all, and `distinct` the number of different fingerprints.
 ///
 /// ```
 /// use warpset_quotient::{Duplicates, StandardQuotientFilter};
@@ -23,18 +23,18 @@ use crate::{Error, FileError, rates};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Duplicates {
     /// A second copy does nothing: the filter is a set. Removing a key removes its fingerprint, and with it every other
-    /// key that shares it.
+    /// key with that fingerprint.
     #[default]
     Dropped,
     /// A second copy takes another slot: the filter is a multiset. Removing a key removes one copy, so keys that were
     /// inserted can be removed without losing others.
     Kept,
-    /// A second copy is counted: the same answers as `Kept`, in space that grows with the logarithm of the number of
-    /// copies, for one bit more per slot. For filters with rank and select.
+    /// A second copy is counted. Answers are those of `Kept`, in space that grows with the logarithm of the number of
+    /// copies, for one more bit per slot. For filters with rank and select.
     Counted,
 }
 
-/// The parameters of a filter; two filters with the same parameters and the same fingerprints have the same bytes.
+/// Parameters of a filter. Two filters with the same parameters and the same fingerprints have the same bytes.
 ///
 /// ```
 /// use warpset_quotient::StandardBuilder;
@@ -52,15 +52,15 @@ pub struct Layout {
     pub(crate) container: Container,
     pub(crate) duplicates: Duplicates,
     pub(crate) seed: Seed,
-    /// Whether a fingerprint is a bijection of its key, an integer of as many bits.
+    /// Whether a fingerprint is a bijection of its key, an integer with as many bits.
     pub(crate) exact: bool,
-    /// The most fingerprints that may be stored.
+    /// Most fingerprints that may be stored.
     pub(crate) limit: u64,
     /// Blocks of 64 slots.
     pub(crate) blocks: u64,
 }
 
-/// Makes fingerprints of keys.
+/// Function from keys to fingerprints.
 #[derive(Clone, Copy)]
 pub(crate) struct FingerprintOf {
     split: Split,
@@ -70,7 +70,7 @@ pub(crate) struct FingerprintOf {
 }
 
 impl FingerprintOf {
-    /// The fingerprint of a key, if it has one.
+    /// Returns the fingerprint of a key, if it has one.
     #[inline(always)]
     pub(crate) fn of<K: Key + ?Sized>(&self, key: &K) -> Option<u64> {
         if !self.exact {
@@ -81,16 +81,16 @@ impl FingerprintOf {
         Some(permute::permute(word, bits, self.spread))
     }
 
-    /// A fingerprint for batches of lookups: a key without one gets the number after the last, whose quotient is the
-    /// first slot after those of the quotients and has no run. Exact filters of 64 bits, which have no such number, are
-    /// not asked that way for keys that may have none.
+    /// Returns a fingerprint for batches of lookups. A key without one gets the number after the last fingerprint; its
+    /// quotient is the first slot after those of the quotients, and has no run. Exact filters of 64 bits have no such
+    /// number; callers ask them one key at a time.
     #[inline(always)]
     pub(crate) fn or_none<K: Key + ?Sized>(&self, key: &K) -> u64 {
         self.of(key).unwrap_or(lowest(self.split.fingerprint_bits()).wrapping_add(1))
     }
 }
 
-/// The most fingerprints in that many quotients.
+/// Returns the limit on fingerprints in that many quotients.
 fn limit_at(split: Split, max_load: f64) -> u64 {
     ((split.quotients() as f64 * max_load) as u64).max(1)
 }
@@ -99,7 +99,7 @@ fn limit_at(split: Split, max_load: f64) -> u64 {
 pub(crate) const FIELDS: usize = 8;
 
 impl Layout {
-    /// Parameters with an overflow region as large as the limit asks for.
+    /// Makes parameters, with an overflow region for the limit.
     pub(crate) fn new(
         quotient_bits: u32,
         remainder_bits: u32,
@@ -117,15 +117,15 @@ impl Layout {
         Ok(Layout::with_limit(split, limit_at(split, max_load), container, duplicates, seed, exact))
     }
 
-    /// The load limit that was asked for, as far as the rounded number of slots tells: the `usual` one, else whole per
-    /// cent if they give that number.
+    /// Returns the load limit as far as the rounded number of slots tells: the `usual` one, or else a whole per cent if
+    /// that gives the number.
     fn max_load(&self, usual: f64) -> f64 {
         let share = self.limit as f64 / self.quotients() as f64;
         let asked = [usual, (100.0 * share).ceil() / 100.0].into_iter();
         asked.filter(|&load| load <= 0.99).find(|&load| limit_at(self.split, load) == self.limit).unwrap_or(share)
     }
 
-    /// Parameters with an overflow region as large as this limit asks for; it is below the number of quotients.
+    /// Makes parameters, with an overflow region for this limit, which is below the number of quotients.
     fn with_limit(
         split: Split,
         limit: u64,
@@ -135,28 +135,28 @@ impl Layout {
         exact: bool,
     ) -> Layout {
         let load = limit as f64 / split.quotients() as f64;
-        // Small filters have room for the worst there is, all items in the last quotient.
+        // Small filters have overflow slots for the worst case, all items in the last quotient.
         let overflow = limit.min(rates::overflow_bound(split.quotient_bits, load));
         // One more slot stays empty, so that every walk ends.
         let blocks = (split.quotients() + overflow + 1).div_ceil(BLOCK_SLOTS);
         Layout { split, container, duplicates, seed: Seed::new(seed), exact, limit, blocks }
     }
 
-    /// This layout for twice as many keys; fingerprints stay as they are.
+    /// Returns this layout for twice as many keys, with fingerprints of the same length.
     pub(crate) fn doubled(&self, usual_load: f64) -> Result<Layout, Error> {
         let doubled = self.with_quotient_bits(self.quotient_bits() + 1, usual_load);
         doubled.map_err(|_| Error::CannotDouble { limit: self.limit })
     }
 
-    /// This layout for half as many keys; fingerprints stay as they are.
+    /// Returns this layout for half as many keys, with fingerprints of the same length.
     pub(crate) fn halved(&self, usual_load: f64) -> Result<Layout, Error> {
         let halved = self.with_quotient_bits(self.quotient_bits() - 1, usual_load);
         halved.map_err(|_| Error::CannotHalve { limit: self.limit })
     }
 
-    /// This layout for quotients of another width; fingerprints stay as they are, so one more quotient bit is one
-    /// remainder bit less. It is the layout that a filter which is built at that size gets, if the load limit is the
-    /// `usual_load` of its kind of slots, or whole per cent of at least 2^7 slots.
+    /// Returns this layout for quotients of another width. Fingerprints keep their length, so one more quotient bit is
+    /// one remainder bit less. A filter built at that size gets the same layout, if the load limit is the `usual_load`
+    /// of its kind of slots, or a whole per cent of at least 2^7 slots.
     pub(crate) fn with_quotient_bits(&self, quotient_bits: u32, usual_load: f64) -> Result<Layout, Error> {
         let remainder_bits = self.split.fingerprint_bits().saturating_sub(quotient_bits);
         let split =
@@ -165,52 +165,52 @@ impl Layout {
         Ok(Layout::with_limit(split, limit, self.container, self.duplicates, self.seed(), self.exact))
     }
 
-    /// Bits of a quotient.
+    /// Returns the bits of a quotient.
     pub fn quotient_bits(&self) -> u32 {
         self.split.quotient_bits
     }
 
-    /// Bits of a remainder.
+    /// Returns the bits of a remainder.
     pub fn remainder_bits(&self) -> u32 {
         self.split.remainder_bits
     }
 
-    /// Bits of a fingerprint: quotient and remainder.
+    /// Returns the bits of a fingerprint: quotient and remainder.
     pub fn fingerprint_bits(&self) -> u32 {
         self.split.fingerprint_bits()
     }
 
-    /// How slots lie in memory.
+    /// Returns the memory layout of slots.
     pub fn container(&self) -> Container {
         self.container
     }
 
-    /// What a second copy of a fingerprint does.
+    /// Returns the effect of a second copy of a fingerprint.
     pub fn duplicates(&self) -> Duplicates {
         self.duplicates
     }
 
-    /// The seed of the keys' hash.
+    /// Returns the seed of the keys' hash.
     pub fn seed(&self) -> u64 {
         self.seed.get()
     }
 
-    /// The most fingerprints that may be stored; with counters, the most slots that they may take.
+    /// Returns the most fingerprints that may be stored; with counters, the most slots that they may take.
     pub fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// The number of quotients: slots, the overflow region not counted.
+    /// Returns the number of quotients: slots without the overflow region.
     pub fn quotients(&self) -> u64 {
         self.split.quotients()
     }
 
-    /// The number of slots, with the overflow region.
+    /// Returns the number of slots, with the overflow region.
     pub fn slots(&self) -> u64 {
         self.blocks * BLOCK_SLOTS
     }
 
-    /// Words of 64 bits that the slots take.
+    /// Returns the number of 64-bit words of all slots.
     pub fn words(&self) -> u64 {
         self.blocks * self.block_words()
     }
@@ -233,32 +233,33 @@ impl Layout {
         self.exact
     }
 
-    /// The fingerprint of a key: the high bits of its hash, or, in an exact filter, a bijection of the key. `None` if
-    /// the filter is exact and the key is no integer of [`fingerprint_bits`](Layout::fingerprint_bits).
+    /// Returns the fingerprint of a key: the high bits of its hash or, in an exact filter, a bijection of the key.
+    /// `None` if the filter is exact and the key is no integer of [`fingerprint_bits`](Layout::fingerprint_bits).
     #[inline]
     pub fn fingerprint(&self, key: impl Key) -> Option<u64> {
         self.fingerprints_of().of(&key)
     }
 
-    /// What makes fingerprints of keys.
+    /// Returns the function from keys to fingerprints.
     #[inline(always)]
     pub(crate) fn fingerprints_of(&self) -> FingerprintOf {
         let spread = if self.exact { permute::spread_of(self.seed()) } else { 0 };
         FingerprintOf { split: self.split, seed: self.seed, exact: self.exact, spread }
     }
 
-    /// The key of a fingerprint of an exact filter.
+    /// Returns the key of a fingerprint of an exact filter.
     pub(crate) fn key_of(&self, fingerprint: u64) -> u64 {
         permute::unpermute(fingerprint, self.fingerprint_bits(), permute::spread_of(self.seed()))
     }
 
-    /// An error if a key has no fingerprint here.
+    /// Returns the fingerprint, or the error for a key without one.
     #[inline]
     pub(crate) fn expect_fingerprint(&self, fingerprint: Option<u64>) -> Result<u64, Error> {
         fingerprint.ok_or(Error::KeyTooWide { bits: self.fingerprint_bits() })
     }
 
-    /// How many low bits the fingerprints of another filter lose where they are combined with those of this one.
+    /// Returns the number of low bits that fingerprints of another filter lose when they are combined with this
+    /// filter's.
     pub(crate) fn bits_to_drop(&self, other: &Layout) -> Result<u32, Error> {
         let (left, right) = (self.fingerprint_bits(), other.fingerprint_bits());
         if self.seed != other.seed {
@@ -276,23 +277,23 @@ impl Layout {
         right.checked_sub(left).ok_or(Error::FewerBits { left, right })
     }
 
-    /// The largest fingerprint.
+    /// Returns the largest fingerprint.
     pub(crate) fn last_fingerprint(&self) -> u64 {
         !0 >> (64 - self.fingerprint_bits())
     }
 
-    /// The filter would hold this, which is too much.
+    /// Returns the error for more items than the limit.
     pub(crate) fn full(&self, items: u64) -> Error {
         Error::Full { items, limit: self.limit, duplicates: self.duplicates }
     }
 
-    /// There is no slot for a fingerprint up to the last one.
+    /// Returns the error for a fingerprint that has no slot up to the last one.
     pub(crate) fn no_slot(&self) -> Error {
         let last = self.slots() - 1;
         Error::OverflowRegionFull { slot: last, limit: last }
     }
 
-    /// An error if a fingerprint has too many bits.
+    /// Refuses a fingerprint with too many bits.
     pub(crate) fn check_fingerprint(&self, fingerprint: u64) -> Result<(), Error> {
         if fingerprint > self.last_fingerprint() {
             return Err(Error::InvalidFingerprint { fingerprint, bits: self.fingerprint_bits() });
@@ -300,7 +301,7 @@ impl Layout {
         Ok(())
     }
 
-    /// An error if one of them has too many bits.
+    /// Refuses fingerprints with too many bits.
     pub(crate) fn check_fingerprints(&self, fingerprints: &[u64]) -> Result<(), Error> {
         let last = self.last_fingerprint();
         let wrong = fingerprints.iter().find(|fingerprint| **fingerprint > last);
@@ -321,7 +322,7 @@ impl Layout {
         ]
     }
 
-    /// The parameters in a header; field 6 is not ours.
+    /// Reads the parameters of a header; field 6 is none.
     pub(crate) fn from_fields(fields: [u64; FIELDS]) -> Result<Layout, Error> {
         let [quotient_bits, remainder_bits, form, seed, limit, blocks, _, _] = fields;
         let invalid = |field, value| Err(FileError::InvalidHeader { field, value }.into());
@@ -376,7 +377,7 @@ mod tests {
         assert_eq!(layout(23, 5, 0.95).slots() - (1 << 23), 640);
     }
 
-    /// So that filters of the same keys are equal, however they came to their size.
+    /// Filters of the same keys are equal, whatever resizes they went through.
     #[test]
     fn resized_layouts_are_those_of_their_size() {
         for percent in 1..=99 {

@@ -42,12 +42,12 @@ pub mod gpu;
 mod layout;
 #[cfg(feature = "mmap")]
 mod mapped;
-pub mod rank_select;
+mod rank_select;
 mod rates;
 #[cfg(feature = "serde")]
 mod serde;
 mod slot_kind;
-pub mod standard;
+mod standard;
 mod view;
 
 #[cfg(target_endian = "big")]

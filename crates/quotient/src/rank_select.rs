@@ -1,4 +1,4 @@
-//! The rank-and-select quotient filter's slots: blocks of 64 with `occupieds`, `runends` and an offset (section III-B
+//! Slots of the rank-and-select quotient filter: blocks of 64 with `occupieds`, `runends` and an offset (section III-B
 //! of the paper).
 //!
 //! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018;
@@ -10,7 +10,7 @@ use warpset_core::bits::Portable;
 use warpset_core::quotient::rank_select::Blocks;
 use warpset_core::quotient::slots::Container;
 
-use crate::cpu::ahead::prefetch;
+use crate::cpu::prefetch::prefetch;
 use crate::slot_kind::{Change, Changed, Copies, Counts, PlacedItem, SlotKind, WriteJob};
 use crate::{Error, Layout, View};
 
@@ -33,7 +33,7 @@ pub use walk::{BlockWalk, Runs};
 #[derive(Clone, Copy, Debug)]
 pub struct RankSelect;
 
-/// The blocks of a filter.
+/// Returns the blocks of a filter.
 #[inline(always)]
 fn blocks<W>(layout: &Layout, words: W) -> Blocks<W>
 where
@@ -42,7 +42,7 @@ where
     Blocks::new(words, layout.blocks, layout.split.remainder_bits)
 }
 
-/// The blocks of a filter with counters.
+/// Returns the blocks of a filter with counters.
 #[inline(always)]
 fn counted_blocks<W>(layout: &Layout, words: W) -> Blocks<W, true>
 where
@@ -51,7 +51,7 @@ where
     Blocks::counted(words, layout.blocks, layout.split.remainder_bits)
 }
 
-/// Hands out what a method of [`lookup::Lookup`] answers of every fingerprint.
+/// Reports the answers of a method of [`lookup::Lookup`] for every fingerprint.
 macro_rules! ask_each {
     ($ask:ident, $layout:ident, $words:ident, $len:ident, $fingerprint:ident, $take:ident) => {
         if $layout.is_counted() {
@@ -133,7 +133,7 @@ impl crate::slot_kind::Slots for RankSelect {
         lookup::count(layout, words, fingerprint)
     }
 
-    /// Offsets are there already.
+    /// No prepass: blocks have their offsets.
     type Prepass = ();
 
     fn prepass(_: &Layout, _: &[u64], _: u64, _: usize) -> Option<()> {
@@ -173,7 +173,7 @@ impl crate::slot_kind::Slots for RankSelect {
     #[inline]
     fn change(layout: &Layout, words: &mut [u64], fingerprint: u64, change: Change) -> Changed {
         let edit = One { duplicates: layout.keeps_duplicates() };
-        // One function each: both in one would save registers for the larger on every call.
+        // Each change has its own function: both in one would save registers for the larger on every call.
         match change {
             Change::Insert => apply_one::<_, false>(layout, words, fingerprint, edit),
             Change::Remove => apply_one::<_, true>(layout, words, fingerprint, edit),

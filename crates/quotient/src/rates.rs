@@ -1,28 +1,28 @@
-//! Rates of false positives, and how far a filter spills over its end: the theory.
+//! Rates of false positives and the size of the overflow region, by theory.
 
-/// The rate of false positives with `distinct` different fingerprints of `bits` bits: exact for hashes that are
-/// uniform, since fingerprints are stored without loss.
+/// Returns the rate of false positives with `distinct` different fingerprints of `bits` bits. It is exact for uniform
+/// hashes, because fingerprints are stored without loss.
 pub(crate) fn of_distinct(distinct: u64, bits: u32) -> f64 {
     distinct as f64 / 2f64.powi(bits as i32)
 }
 
-/// The rate to expect after `keys` different keys: the expected share of fingerprints that at least one of them has.
-/// About load times 2^-r.
+/// Returns the expected rate after `keys` different keys: the expected share of fingerprints that at least one of them
+/// has. About load times 2^-r.
 pub(crate) fn expected(keys: u64, bits: u32) -> f64 {
     // 1 - (1 - 2^-bits)^keys, without cancellation.
     -(keys as f64 * (-(2f64.powi(-(bits as i32)))).ln_1p()).exp_m1()
 }
 
-/// How many slots after those of the quotients suffice, but for a chance of less than 2^-64, when `2^quotient_bits *
-/// load` hashed keys are in the filter.
+/// Returns a number of slots after those of the quotients that suffices for `2^quotient_bits * load` hashed keys,
+/// except with a probability below 2^-64.
 ///
 /// Some item lies `x` slots or more after the end only if, for some `j`, the last `j` quotients have more than `j + x`
-/// items. Their number is binomial with mean at most `load * j`, so by Chernoff's bound the chance for one `j` is at
-/// most `exp(load * j * (e^t - 1) - t * (j + x))` for any `t > 0`. With the `t` at which `load * (e^t - 1) = t`, that
-/// is `exp(-t * x)`, whatever `j` is; `2^quotient_bits` values of `j` at most multiply it.
+/// items. Their number is binomial with mean at most `load * j`, so by Chernoff's bound the probability for one `j` is
+/// at most `exp(load * j * (e^t - 1) - t * (j + x))` for any `t > 0`. With the `t` that solves `load * (e^t - 1) = t`,
+/// this is `exp(-t * x)` for every `j`. There are at most `2^quotient_bits` values of `j`, which gives the factor.
 pub(crate) fn overflow_bound(quotient_bits: u32, load: f64) -> u64 {
     let grows = |t: f64| load * t.exp_m1() > t;
-    // The root above zero; convexity makes it unique. At a load of 0.1 it is below 4.
+    // The positive root is unique by convexity. At a load of 0.1 it is below 4.
     let (mut low, mut high) = (0.0, 64.0);
     for _ in 0..200 {
         let middle = 0.5 * (low + high);

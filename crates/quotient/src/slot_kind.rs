@@ -1,7 +1,7 @@
-//! What a quotient filter has to know of its slots; everything else is the same for all quotient filters.
+//! Interface of a kind of slots; everything else is the same for all quotient filters.
 //!
-//! A kind of slots says how ascending fingerprints lie in words: it lays them out, walks through them, looks them up,
-//! and changes them in place. Building, batches, combining two filters, resizing, files and views use nothing else.
+//! A kind of slots lays out ascending fingerprints in words, walks through them, looks them up, and changes them in
+//! place. Building, batches, set operations, resizing, files and views use nothing else.
 
 use std::fmt;
 
@@ -10,59 +10,59 @@ use warpset_core::quotient::slots::Container;
 
 use crate::{Error, Layout, View};
 
-/// How fingerprints lie in slots. Sealed: [`Standard`](crate::Standard) and [`RankSelect`](crate::RankSelect) implement
-/// it.
+/// Arrangement of fingerprints in slots. Sealed: [`Standard`](crate::Standard) and [`RankSelect`](crate::RankSelect)
+/// implement it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no kind of slots of a quotient filter",
     note = "use `StandardQuotientFilter` or `RankSelectQuotientFilter`, or their kinds `Standard` and `RankSelect`"
 )]
 pub trait SlotKind: Slots {
-    /// For messages: "standard quotient filter".
+    /// Name in messages: "standard quotient filter".
     const NAME: &'static str;
-    /// The share of slots that may be used unless the user says otherwise.
+    /// Default share of slots that may be used.
     const MAX_LOAD: f64;
 }
 
-/// What [`SlotKind`] promises on the host; not for other crates.
+/// Operations of a [`SlotKind`] on the host; not for other crates.
 ///
-/// In all methods `words` are the words of a sound filter of this `layout`, or of whole blocks of 64 slots of one where
-/// a method says so. Damaged words make wrong answers, nothing worse.
+/// In all methods `words` are the words of a sound filter of this `layout`, or whole blocks of 64 slots of one where a
+/// method says so. Damaged words cause wrong answers and nothing worse.
 pub trait Slots: Copy + fmt::Debug + Send + Sync + 'static {
-    /// What the header of saved filters says: number and version.
+    /// Number and version in the header of saved filters.
     const STRUCTURE: Structure;
 
-    /// Whether there are slots of this kind with counters.
+    /// Whether slots of this kind can have counters.
     const COUNTS: bool;
 
-    /// Whether slots of this kind lie in this container.
+    /// Whether slots of this kind exist in this container.
     fn lies_in(container: Container) -> bool;
 
-    /// An iterator over all fingerprints, by blocks.
+    /// Iterator over all fingerprints, by blocks.
     type Walk<'a>: Walk;
 
-    /// From the first fingerprint on whose quotient is at least `quotient`.
+    /// Starts at the first fingerprint with a quotient of at least `quotient`.
     fn walk<'a>(layout: &Layout, words: &'a [u64], quotient: u64) -> Self::Walk<'a>;
 
-    /// Runs `job` with what writes items into `words`: zero, and whole blocks.
+    /// Runs `job` with a writer of items into `words`, which are zero and whole blocks.
     fn write<J: WriteJob>(layout: &Layout, words: &mut [u64], job: J) -> J::Output;
 
-    /// Puts items of all blocks into slots that are empty; their quotients, and what depends on free slots, have been
+    /// Puts items of all blocks into empty slots. Their quotients, and metadata that depend on free slots, have been
     /// written.
     fn put(layout: &Layout, words: &mut [u64], items: impl Iterator<Item = PlacedItem>);
 
     /// Whether a fingerprint is stored.
     fn contains(layout: &Layout, words: &[u64], fingerprint: u64) -> bool;
 
-    /// How many copies of a fingerprint are stored.
+    /// Returns the number of stored copies of a fingerprint.
     fn count(layout: &Layout, words: &[u64], fingerprint: u64) -> u64;
 
-    /// What is found out about all slots before a large batch of lookups.
+    /// Facts about all slots, collected before a large batch of lookups.
     type Prepass: Sync;
 
-    /// Makes the pass, if it pays for `lookups` in a filter of `items` fingerprints.
+    /// Makes the pass if it is worthwhile for `lookups` in a filter of `items` fingerprints.
     fn prepass(layout: &Layout, words: &[u64], items: u64, lookups: usize) -> Option<Self::Prepass>;
 
-    /// Hands out whether each of `len` fingerprints is stored, in their order.
+    /// Reports for each of `len` fingerprints, in order, whether it is stored.
     fn contains_each(
         layout: &Layout,
         words: &[u64],
@@ -72,7 +72,7 @@ pub trait Slots: Copy + fmt::Debug + Send + Sync + 'static {
         take: impl FnMut(usize, bool),
     );
 
-    /// Hands out how many copies of each of `len` fingerprints are stored, in their order.
+    /// Reports for each of `len` fingerprints, in order, its number of stored copies.
     fn count_each(
         layout: &Layout,
         words: &[u64],
@@ -81,23 +81,22 @@ pub trait Slots: Copy + fmt::Debug + Send + Sync + 'static {
         take: impl FnMut(usize, u64),
     );
 
-    /// How many slots of a block are empty.
+    /// Returns the number of empty slots of a block.
     fn empty_slots(layout: &Layout, words: &[u64], block: u64) -> u32;
 
     /// Stores or removes one fingerprint.
     fn change(layout: &Layout, words: &mut [u64], fingerprint: u64, change: Change) -> Changed;
 
-    /// Stores `copies >= 1` copies of a fingerprint, or removes as many as there are up to that number, in a filter
-    /// with counters. Returns what the change came to, `None` if there are no slots for it, and then nothing was
-    /// written. Kinds without counters are not asked.
+    /// Stores `copies >= 1` copies of a fingerprint in a filter with counters, or removes up to that many. Returns the
+    /// change, or `None` if it has no slots; then nothing was written. Kinds without counters are not asked.
     fn recount(layout: &Layout, words: &mut [u64], fingerprint: u64, copies: u64, change: Change) -> Option<Counts> {
         let _ = (layout, words, fingerprint, copies, change);
         None
     }
 
-    /// Stores or removes the ascending fingerprints of a part of a filter: `words` are its blocks, `first_slot` is its
-    /// first slot. Fingerprints whose clusters reach out of the part, or that have no slot in it, go to `leave`.
-    /// Returns what was stored or removed.
+    /// Stores or removes the ascending fingerprints of a part of a filter. `words` are its blocks, and `first_slot` is
+    /// its first slot. Fingerprints with clusters that reach out of the part, or without a slot in it, go to `leave`.
+    /// Returns the stored or removed amount.
     fn change_part(
         layout: &Layout,
         words: &mut [u64],
@@ -107,16 +106,16 @@ pub trait Slots: Copy + fmt::Debug + Send + Sync + 'static {
         leave: impl FnMut(u64),
     ) -> Counts;
 
-    /// An error unless the slots are those of a filter that holds what the view says.
+    /// Refuses slots that are not those of a filter with the contents that the view claims.
     fn validate(view: &View<'_, Self>) -> Result<(), Error>;
 }
 
 /// Iterates over fingerprints in ascending order, one block of slots at a time.
 pub trait Walk {
-    /// Writes the next fingerprints; returns how many, zero only at the end.
+    /// Writes the next fingerprints and returns their number, zero only at the end.
     fn next_block(&mut self, fingerprints: &mut [u64; 64]) -> usize;
 
-    /// [`Walk::next_block`] with copies; equal fingerprints may come one after the other.
+    /// Writes the next fingerprints like [`Walk::next_block`], with copies; equal fingerprints may follow each other.
     fn next_copies(&mut self, into: &mut [Copies; 64]) -> usize {
         let mut fingerprints = [0; 64];
         let count = self.next_block(&mut fingerprints);
@@ -127,21 +126,21 @@ pub trait Walk {
     }
 }
 
-/// A fingerprint and how many copies of it there are.
+/// Fingerprint with its number of copies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Copies {
     /// The fingerprint.
     pub fingerprint: u64,
-    /// How many copies of it.
+    /// Number of copies.
     pub copies: u64,
 }
 
-/// What a filter holds, or what was stored or removed.
+/// Contents of a filter, or a stored or removed amount.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Fingerprints, copies included.
     pub copies: u64,
-    /// Slots that they take: as many, unless they are counted.
+    /// Slots of the fingerprints: one each, unless they are counted.
     pub slots: u64,
 }
 
@@ -154,7 +153,7 @@ impl From<u64> for Counts {
 
 impl std::ops::AddAssign for Counts {
     fn add_assign(&mut self, other: Counts) {
-        // Caller-supplied counts may overflow; saturate, the total is above the limit anyway.
+        // Numbers from the caller may overflow. A saturated total is above the limit anyway.
         self.copies = self.copies.saturating_add(other.copies);
         self.slots += other.slots;
     }
@@ -167,25 +166,25 @@ impl std::ops::SubAssign for Counts {
     }
 }
 
-/// Writes items of ascending slots into zero words.
+/// Writer of items in ascending slots into zero words.
 pub trait SlotWriter {
-    /// Says that the next item has this quotient; it may be the same as in the last call. `free` is the first slot that
-    /// the items before leave free, those of earlier parts of the filter included.
+    /// Announces that the next item has this quotient, which may be that of the last call. `free` is the first slot
+    /// after the items before, including items of earlier parts of the filter.
     fn occupy(&mut self, quotient: u64, free: u64);
 
     /// Puts an item into a slot after the last one.
     fn item(&mut self, item: PlacedItem);
 
-    /// Writes what is still in registers; `free` is the first slot that all items leave free.
+    /// Writes words that are still in registers; `free` is the first slot after all items.
     fn finish(self, free: u64);
 }
 
-/// What is done with a [`SlotWriter`], whichever it is.
+/// Work with any [`SlotWriter`].
 pub trait WriteJob {
-    /// What comes of it.
+    /// Result of the work.
     type Output;
 
-    /// Writes.
+    /// Does the work.
     fn run<W: SlotWriter>(self, writer: W) -> Self::Output;
 }
 
@@ -204,22 +203,22 @@ pub struct PlacedItem {
     pub is_digit: bool,
 }
 
-/// What is done to a fingerprint.
+/// Change of a fingerprint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// One that is stored already is stored again only if the layout keeps duplicates.
+    /// Stores a copy; of a fingerprint that is there, only if the layout keeps duplicates.
     Insert,
-    /// One copy is removed.
+    /// Removes one copy.
     Remove,
 }
 
-/// What became of a fingerprint.
+/// Outcome of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Changed {
-    /// It was stored, or removed.
+    /// The fingerprint was stored or removed.
     Done,
-    /// There was nothing to do: it was there already, or not there.
+    /// Nothing was to be done: an insertion found the fingerprint, or a removal did not.
     Unchanged,
-    /// There is no empty slot for it; nothing was written.
+    /// No slot is empty; nothing was written.
     NoSlot,
 }

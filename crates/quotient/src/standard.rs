@@ -1,4 +1,4 @@
-//! The standard quotient filter's slots: three metadata bits per slot (section III-A of the paper).
+//! Slots of the standard quotient filter: three metadata bits per slot (section III-A of the paper).
 //!
 //! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018;
 //! algorithms 1, 3, 7 and 8. The arithmetic on slots is in `warpset_core::quotient`.
@@ -19,8 +19,7 @@ mod validate;
 use bytes::ByteWriter;
 use packed::{Packed, PackedMut, PackedWalk, PackedWriter, WaitingRuns};
 
-/// Lookups per block from which on the pass that counts waiting runs is worth its time, in filters of at least this
-/// load.
+/// Least number of lookups per block, and least load, at which the pass that counts waiting runs pays.
 const LOOKUPS_PER_BLOCK: u64 = 4;
 const LEAST_LOAD_TO_COUNT: f64 = 0.6;
 
@@ -29,7 +28,7 @@ const LEAST_LOAD_TO_COUNT: f64 = 0.6;
 #[derive(Clone, Copy, Debug)]
 pub struct Standard;
 
-/// Runs the body with the slots of these words, whichever container they are in.
+/// Runs the body with the slots of these words, in either container.
 macro_rules! with_slots {
     ($layout:expr, $words:expr, $len:expr, |$slots:ident| $body:expr) => {{
         let layout: &crate::Layout = $layout;
@@ -182,7 +181,7 @@ impl crate::slot_kind::Slots for Standard {
     }
 }
 
-/// The fingerprints of a standard quotient filter.
+/// Iterator over the fingerprints of a standard quotient filter.
 pub enum StandardWalk<'a> {
     /// Slot by slot.
     Bytes(Fingerprints<ByteSlots<&'a [u64]>>),

@@ -1,4 +1,4 @@
-//! Queries over borrowed words: of a filter in memory, or of a saved one in a memory-mapped file.
+//! Queries over borrowed words of a filter in memory or of a saved one.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -6,16 +6,16 @@ use std::marker::PhantomData;
 use warpset_base::parallel;
 use warpset_core::hash;
 
-use crate::cpu::source;
+use crate::cpu::fingerprint_source;
 use crate::slot_kind::{Counts, SlotKind};
 use crate::{Hashed, Key, Layout, rates};
 
-/// Keys that one task of a parallel operation takes; a multiple of 64.
+/// Keys per task of a parallel operation; a multiple of 64.
 const TASK: usize = 1 << 13;
 
-/// A filter's parameters and a borrow of its words: answers queries, owns nothing.
+/// A filter's parameters and a borrow of its words. It answers queries and owns nothing.
 ///
-/// From saved bytes without a copy ([`View::from_bytes`]), or from a filter
+/// It is made from saved bytes without a copy ([`View::from_bytes`]) or from a filter
 /// ([`QuotientFilter::view`](crate::QuotientFilter::view)).
 ///
 /// ```
@@ -35,28 +35,28 @@ pub struct View<'a, S> {
 }
 
 impl<'a, S: SlotKind> View<'a, S> {
-    /// `words` are exactly the words of `layout`.
+    /// Makes a view; `words` are exactly the words of `layout`.
     pub(crate) fn new(layout: Layout, words: &'a [u64], held: Counts) -> View<'a, S> {
         debug_assert_eq!(words.len() as u64, layout.words());
         View { layout, words, held, slots: PhantomData }
     }
 
-    /// The parameters.
+    /// Returns the parameters.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// The words, little-endian, block by block: the memory image that every backend shares.
+    /// Returns the words, little-endian, block by block: the memory image that every backend shares.
     pub fn words(&self) -> &'a [u64] {
         self.words
     }
 
-    /// How many fingerprints are stored, copies included.
+    /// Returns the number of stored fingerprints, copies included.
     pub fn len(&self) -> u64 {
         self.held.copies
     }
 
-    /// What the filter holds.
+    /// Returns the contents in numbers.
     pub(crate) fn held(&self) -> Counts {
         self.held
     }
@@ -66,17 +66,17 @@ impl<'a, S: SlotKind> View<'a, S> {
         self.held.copies == 0
     }
 
-    /// Bytes of memory that the slots take.
+    /// Returns the bytes of memory of the slots.
     pub fn memory_bytes(&self) -> u64 {
         8 * self.layout.words()
     }
 
-    /// Bits of memory per stored fingerprint, copies included.
+    /// Returns the bits of memory per stored fingerprint, copies included.
     pub fn bits_per_key(&self) -> f64 {
         8.0 * self.memory_bytes() as f64 / self.held.copies as f64
     }
 
-    /// Slots in use, as a share of the quotients: `α` in the paper.
+    /// Returns the slots in use as a share of the quotients: `α` in the paper.
     pub fn load_factor(&self) -> f64 {
         self.held.slots as f64 / self.layout.quotients() as f64
     }
@@ -93,19 +93,19 @@ impl<'a, S: SlotKind> View<'a, S> {
         fingerprint <= self.layout.last_fingerprint() && S::contains(&self.layout, self.words, fingerprint)
     }
 
-    /// How many copies of the key's fingerprint are stored.
+    /// Returns the number of stored copies of the key's fingerprint.
     #[inline]
     pub fn count(&self, key: impl Key) -> u64 {
         self.layout.fingerprint(key).map_or(0, |fingerprint| self.count_fingerprint(fingerprint))
     }
 
-    /// How many copies of this fingerprint are stored.
+    /// Returns the number of stored copies of this fingerprint.
     #[inline]
     pub fn count_fingerprint(&self, fingerprint: u64) -> u64 {
         if fingerprint > self.layout.last_fingerprint() { 0 } else { S::count(&self.layout, self.words, fingerprint) }
     }
 
-    /// Hands out whether each of `keys` may be in the filter.
+    /// Reports for each of `keys` whether it may be in the filter.
     fn contains_each<K: Key>(&self, keys: &[K], prepass: Option<&S::Prepass>, take: impl FnMut(usize, bool)) {
         let (layout, of) = (&self.layout, self.layout.fingerprints_of());
         if self.asks_one_by_one::<K>() {
@@ -115,7 +115,7 @@ impl<'a, S: SlotKind> View<'a, S> {
         S::contains_each(layout, self.words, prepass, keys.len(), |i| of.or_none(&keys[i]), take);
     }
 
-    /// Whether every number of 64 bits is a fingerprint, so that none is left to say that a key has none.
+    /// Whether every 64-bit number is a fingerprint, so that no number can mark keys without one.
     fn asks_one_by_one<K: Key>(&self) -> bool {
         self.layout.exact && self.layout.fingerprint_bits() == 64 && !K::HAS_WORD
     }
@@ -124,7 +124,7 @@ impl<'a, S: SlotKind> View<'a, S> {
         S::prepass(&self.layout, self.words, self.held.slots, lookups)
     }
 
-    /// Answers of many keys, one bit per key, on all threads of the current rayon pool.
+    /// Answers for many keys, one bit per key, on all threads of the current rayon pool.
     pub(crate) fn bits<K: Key>(&self, keys: &[K]) -> Vec<u64> {
         let prepass = self.prepass(keys.len());
         let mut words = vec![0u64; keys.len().div_ceil(64)];
@@ -146,21 +146,21 @@ impl<'a, S: SlotKind> View<'a, S> {
         });
     }
 
-    /// The stored fingerprints in ascending order.
+    /// Iterates over the stored fingerprints in ascending order.
     pub fn fingerprints(&self) -> impl Iterator<Item = u64> + use<'a, S> {
-        source::Each(source::stored::<S, u64>(*self, 0).read_from(0))
+        fingerprint_source::Each(fingerprint_source::stored::<S, u64>(*self, 0).read_from(0))
     }
 
-    /// How many different fingerprints are stored.
+    /// Counts the different stored fingerprints.
     pub fn distinct(&self) -> u64 {
         if !self.layout.keeps_duplicates() {
             return self.held.copies;
         }
-        source::distinct(*self)
+        fingerprint_source::distinct(*self)
     }
 
-    /// The rate of false positives of the filter as it is: the share of all fingerprints that are stored. Exact, if the
-    /// hashes of the keys asked for are uniform.
+    /// Returns the current rate of false positives: the stored share of all fingerprints. It is exact for uniform
+    /// hashes.
     pub fn fpr(&self) -> f64 {
         if self.layout.exact {
             return 0.0;
@@ -168,7 +168,7 @@ impl<'a, S: SlotKind> View<'a, S> {
         rates::of_distinct(self.distinct(), self.layout.fingerprint_bits())
     }
 
-    /// The rate of false positives to expect, were `keys` different keys in the filter.
+    /// Returns the expected rate of false positives with `keys` different keys in the filter.
     pub fn expected_fpr(&self, keys: u64) -> f64 {
         if self.layout.exact {
             return 0.0;
@@ -176,7 +176,7 @@ impl<'a, S: SlotKind> View<'a, S> {
         rates::expected(keys, self.layout.fingerprint_bits())
     }
 
-    /// The fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain.
+    /// Returns the share of `samples` random hashes, drawn with `seed`, that the filter claims to contain.
     pub fn measured_fpr(&self, samples: u64, seed: u64) -> f64 {
         let spread = hash::spread_seed(seed);
         let (mut hits, mut done) = (0, 0);

@@ -40,7 +40,7 @@ pub enum DeviceText<'a> {
     /// Letters: A, C, G, T in either case. Any other letter is a position without a base, and may stand between
     /// sequences.
     Letters(DeviceSlice<'a, u8>),
-    /// Packed sequences in the format of [`Packed`]: `bases`, and as many `breaks`.
+    /// Packed sequences in the format of [`Packed`], with equal numbers of words of `bases` and `breaks`.
     Packed {
         /// Bases, 32 positions per word, 2 bits each.
         bases: DeviceSlice<'a, u64>,

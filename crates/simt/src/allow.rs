@@ -1,7 +1,7 @@
 //! Permissions of a kernel for instructions that the check of the PTX otherwise refuses.
 //!
-//! Each function leaves a comment in the kernel that calls it, wherever in its body, and compiles to nothing. Say
-//! beside the call why the kernel wants it.
+//! Each function leaves a comment in the kernel that calls it, at any place in its body, and compiles to nothing. State
+//! the kernel's reason beside the call.
 
 macro_rules! allowances {
     ($($(#[$doc:meta])* $rule:ident)*) => { $(

@@ -43,7 +43,7 @@ macro_rules! read_modify_write {
         #[inline(always)]
         #[track_caller]
         pub unsafe fn $name<T: AtomicWord>(word: GlobalMut<T>, value: T) -> T {
-            // SAFETY: the caller's promise is the same.
+            // SAFETY: the callee has this function's contract.
             unsafe { imp::$name(word.0, value) }
         }
 
@@ -55,7 +55,7 @@ macro_rules! read_modify_write {
             #[inline(always)]
             #[track_caller]
             pub unsafe fn $reduce<T: AtomicWord>(word: GlobalMut<T>, value: T) {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { imp::$reduce(word.0, value) }
             }
         )?
@@ -80,7 +80,7 @@ read_modify_write! {
 #[inline(always)]
 #[track_caller]
 pub unsafe fn compare_exchange<T: AtomicWord>(word: GlobalMut<T>, current: T, new: T) -> T {
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the callee has this function's contract.
     unsafe { imp::compare_exchange(word.0, current, new) }
 }
 
@@ -91,18 +91,18 @@ pub unsafe fn compare_exchange<T: AtomicWord>(word: GlobalMut<T>, current: T, ne
 #[inline(always)]
 #[track_caller]
 pub unsafe fn load_relaxed<P: Place>(word: P) -> P::Word {
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the callee has this function's contract.
     unsafe { imp::load_relaxed(word.place().0) }
 }
 
-/// Reads the word; what was written before the [`store_release`] whose value it reads is visible afterwards.
+/// Reads the word. Writes before the [`store_release`] of the value read are visible afterwards.
 ///
 /// # Safety
 /// As for [`load_relaxed`].
 #[inline(always)]
 #[track_caller]
 pub unsafe fn load_acquire<P: Place>(word: P) -> P::Word {
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the callee has this function's contract.
     unsafe { imp::load_acquire(word.place().0) }
 }
 
@@ -114,7 +114,7 @@ pub unsafe fn load_acquire<P: Place>(word: P) -> P::Word {
 #[inline(always)]
 #[track_caller]
 pub unsafe fn store_relaxed<T: AtomicWord>(word: GlobalMut<T>, value: T) {
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the callee has this function's contract.
     unsafe { imp::store_relaxed(word.0, value) }
 }
 
@@ -125,7 +125,7 @@ pub unsafe fn store_relaxed<T: AtomicWord>(word: GlobalMut<T>, value: T) {
 #[inline(always)]
 #[track_caller]
 pub unsafe fn store_release<T: AtomicWord>(word: GlobalMut<T>, value: T) {
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the callee has this function's contract.
     unsafe { imp::store_release(word.0, value) }
 }
 
@@ -137,7 +137,7 @@ pub unsafe fn store_release<T: AtomicWord>(word: GlobalMut<T>, value: T) {
 #[inline(always)]
 #[track_caller]
 pub unsafe fn load_relaxed2<P: Place<Word = u64>>(words: P) -> [u64; 2] {
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the callee has this function's contract.
     unsafe { imp::load_relaxed2(words.place().0) }
 }
 
@@ -149,6 +149,6 @@ pub unsafe fn load_relaxed2<P: Place<Word = u64>>(words: P) -> [u64; 2] {
 #[inline(always)]
 #[track_caller]
 pub unsafe fn store_relaxed2(words: GlobalMut<u64>, values: [u64; 2]) {
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the callee has this function's contract.
     unsafe { imp::store_relaxed2(words.0, values) }
 }

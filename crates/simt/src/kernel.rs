@@ -52,7 +52,7 @@ impl core::fmt::Display for Dim3 {
 pub struct LaunchBounds {
     /// No block has more threads.
     pub max_threads: u32,
-    /// Blocks that shall fit on a multiprocessor at once; 0 where nothing is asked.
+    /// Blocks that have to fit on a multiprocessor at once; 0 if there is no such demand.
     pub min_blocks: u32,
 }
 
@@ -61,7 +61,7 @@ pub struct LaunchBounds {
 pub struct KernelInfo {
     /// The entry's name in the PTX.
     pub name: &'static str,
-    /// The module whose PTX has it.
+    /// The module that contains the kernel.
     pub module: &'static Module,
     /// The kernel's launch bounds, if it states any.
     pub launch_bounds: Option<LaunchBounds>,
@@ -95,14 +95,14 @@ impl LaunchConfig {
         Self::new(blocks as u32, block)
     }
 
-    /// This launch with `bytes` of dynamic shared memory.
+    /// Returns this launch with `bytes` of dynamic shared memory.
     #[must_use]
     pub fn shared(self, bytes: u32) -> Self {
         Self { shared_bytes: bytes, ..self }
     }
 
-    /// This launch for blocks that wait for each other: it begins when all of them can run, and is refused if the
-    /// device never has room for that many.
+    /// Returns this launch for blocks that wait for each other: it begins when all of them can run, and is refused if
+    /// the device never has room for that many.
     #[must_use]
     pub fn cooperative(self) -> Self {
         Self { cooperative: true, ..self }
@@ -116,8 +116,8 @@ pub trait Launcher {
 
     /// Queues or runs one launch. Called by the `launch` functions that [`kernel!`](crate::kernel!) makes.
     ///
-    /// `args` has one pointer per argument, to the value in the form that the device takes. `thread` makes the code of an
-    /// emulated thread, including the arguments; without the feature `emulator` that code does nothing.
+    /// `args` has one pointer per argument, to the value in the form that the device takes. `thread` makes the code of
+    /// an emulated thread, including the arguments; without the feature `emulator` that code does nothing.
     ///
     /// # Safety
     /// `args` and `thread` belong to the kernel that `info` describes, and the kernel's own contract is kept until the
@@ -176,10 +176,10 @@ pub trait EntryOf<K>: Sized {
 /// assert_eq!(fill::INFO.launch_bounds.unwrap().max_threads, 256);
 /// ```
 ///
-/// On the device each becomes a `ptx-kernel` entry whose parameters are the arguments, one by one; launch bounds travel
-/// as the comment `// @launch_bounds 256 8` in its body, and the host inserts directives where it finds one. On the
-/// host each becomes a struct of its arguments with the constant `INFO: &KernelInfo` and the method `launch(&launcher,
-/// config)`: `fill { words, value, n }.launch(&stream, config)`.
+/// On the device each kernel becomes a `ptx-kernel` entry whose parameters are the arguments, one by one; launch bounds
+/// travel as the comment `// @launch_bounds 256 8` in its body, and the host inserts directives where it finds one. On
+/// the host each kernel becomes a struct of its arguments with the constant `INFO: &KernelInfo` and the method
+/// `launch(&launcher, config)`: `fill { words, value, n }.launch(&stream, config)`.
 ///
 /// Arguments are `Copy`: numbers, [`Global`](crate::Global), [`GlobalMut`](crate::GlobalMut).
 /// `#[launch_bounds(max_threads)]` and `#[launch_bounds(max_threads, min_blocks)]` take literals.
@@ -213,9 +213,9 @@ pub trait EntryOf<K>: Sized {
 /// assert_eq!(<u64 as EntryOf<fill<u64>>>::INFO.name, "fill_u64");
 /// ```
 ///
-/// For several type parameters the types stand in parentheses, `for [(u32, u64) => …]`, and the entries are those of
-/// the first. An entry may have launch bounds of its own before its types. The body is compiled for each entry, with
-/// the parameters as aliases: bounds are not written, and it may name what only these types have.
+/// For several type parameters the types are in parentheses, `for [(u32, u64) => …]`, and the entries are those of the
+/// first. An entry may have launch bounds of its own before its types. The body is compiled for each entry, with the
+/// parameters as aliases: bounds are not written, and it may use items that only these types have.
 #[macro_export]
 macro_rules! kernel {
     () => {};

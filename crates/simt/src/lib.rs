@@ -1,4 +1,4 @@
-//! The vocabulary in which Warpset's kernels are written, for two targets.
+//! Vocabulary of Warpset's kernels, for two targets.
 //!
 //! | | `nvptx64-nvidia-cuda` | the host |
 //! | --- | --- | --- |
@@ -11,7 +11,9 @@
 //! Kernels are written once, with [`kernel!`], and use nothing but this crate and arithmetic. The names follow
 //! `cuda_std`. The documentation is here; the two implementations are in `src/device` and `src/emulator`.
 //!
-//! The API makes no promise of stability: programs with kernels of their own pin the version with `=`.
+//! Versions are those of `warpset`, and follow its promise. The vocabulary costs nothing on the device; on the emulator
+//! every access is checked. Faults there are [`emulator::Fault`]s, which name kernel, thread, source line and seed. The
+//! crate writes no files.
 //!
 //! ```
 //! use warpset_simt::{Global, GlobalMut, LaunchConfig, kernel, thread};

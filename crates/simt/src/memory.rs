@@ -1,9 +1,8 @@
 //! Handles to global memory: one pointer on the device, pointer and length on the host.
 //!
-//! A handle has no lifetime, so that it can be a parameter of a kernel. Owners live in
-//! the host crates, and the kernel's contract says how long a handle is valid.
-//! A second field would cost the device its knowledge that the pointer is to global
-//! memory, so lengths are checked by the emulator only.
+//! A handle has no lifetime, so that it can be a parameter of a kernel. The owners are in the host crates, and the
+//! kernel's contract limits the use of a handle. A second field would hide from the device compiler that the pointer is
+//! to global memory, so only the emulator checks lengths.
 use crate::Word;
 use crate::target::memory as imp;
 
@@ -24,10 +23,9 @@ macro_rules! common {
             }
         }
         impl<T> Copy for $name<T> {}
-        // SAFETY: a handle is an address; every access through it is unsafe, and the
-        // kernel's contract says which accesses are free of races.
+        // SAFETY: a handle is an address; every access through it is unsafe, and the kernel's contract excludes races.
         unsafe impl<T: Send> Send for $name<T> {}
-        // SAFETY: as above.
+        // SAFETY: a handle is an address; every access through it is unsafe.
         unsafe impl<T: Send> Sync for $name<T> {}
 
         impl<T> $name<T> {
@@ -53,13 +51,13 @@ macro_rules! common {
                 $name(imp::cast(self.0))
             }
 
-            /// Asks for the cache line of element `i` to be brought into the L2 cache.
+            /// Brings the cache line of element `i` into the L2 cache.
             ///
             /// # Safety
             /// `i` is below the length.
             #[inline(always)]
             pub unsafe fn prefetch_l2(self, i: usize) {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { imp::prefetch_l2(self.0, i) }
             }
         }
@@ -100,20 +98,20 @@ macro_rules! common {
             #[inline(always)]
             #[track_caller]
             pub unsafe fn read(self, i: usize) -> T {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { imp::read(self.0, i) }
             }
         }
 
         impl $name<u32> {
-            /// Elements `i` to `i + 3` in one 128-bit load.
+            /// Returns the elements `i` to `i + 3` in one 128-bit load.
             ///
             /// # Safety
             /// As [`read`](Self::read), for all four; the address of element `i` is a multiple of 16.
             #[inline(always)]
             #[track_caller]
             pub unsafe fn read4(self, i: usize) -> [u32; 4] {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { imp::read4(self.0, i) }
             }
 
@@ -124,20 +122,20 @@ macro_rules! common {
             #[inline(always)]
             #[track_caller]
             pub unsafe fn read4_nc(self, i: usize) -> [u32; 4] {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { imp::read4_nc(self.0, i) }
             }
         }
 
         impl $name<u64> {
-            /// Elements `i` and `i + 1` in one 128-bit load.
+            /// Returns the elements `i` and `i + 1` in one 128-bit load.
             ///
             /// # Safety
             /// As [`read`](Self::read), for both; the address of element `i` is a multiple of 16.
             #[inline(always)]
             #[track_caller]
             pub unsafe fn read2(self, i: usize) -> [u64; 2] {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { imp::read2(self.0, i) }
             }
 
@@ -148,7 +146,7 @@ macro_rules! common {
             #[inline(always)]
             #[track_caller]
             pub unsafe fn read2_nc(self, i: usize) -> [u64; 2] {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { imp::read2_nc(self.0, i) }
             }
 
@@ -160,7 +158,7 @@ macro_rules! common {
             #[inline(always)]
             #[track_caller]
             pub unsafe fn read2_nc_once(self, i: usize) -> [u64; 2] {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { imp::read2_nc_once(self.0, i) }
             }
         }
@@ -173,7 +171,7 @@ macro_rules! common {
             #[inline(always)]
             #[track_caller]
             pub unsafe fn read_nc(self, i: usize) -> T {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the callee has this function's contract.
                 unsafe { imp::read_nc(self.0, i) }
             }
         }
@@ -186,8 +184,8 @@ common!(GlobalMut, *mut T);
 impl<T> Global<T> {
     /// Returns a handle to `len` elements at an address that was read from memory, for tables of arrays.
     ///
-    /// The compiler does not know that such an address is one of global memory, so on the device these elements are
-    /// read by [`read_nc`](Self::read_nc) and the vector reads only, which say so themselves.
+    /// The compiler cannot infer that such an address is in global memory, so on the device these elements are read by
+    /// [`read_nc`](Self::read_nc) and the vector reads only, which are explicit about it.
     #[inline(always)]
     #[must_use]
     pub fn at_address(address: u64, len: usize) -> Self {
@@ -220,7 +218,7 @@ impl<T: Copy> GlobalMut<T> {
     #[inline(always)]
     #[track_caller]
     pub unsafe fn write(self, i: usize, value: T) {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the callee has this function's contract.
         unsafe { imp::write(self.0, i, value) }
     }
 }
@@ -233,7 +231,7 @@ impl GlobalMut<u32> {
     #[inline(always)]
     #[track_caller]
     pub unsafe fn write4(self, i: usize, values: [u32; 4]) {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the callee has this function's contract.
         unsafe { imp::write4(self.0, i, values) }
     }
 }
@@ -246,7 +244,7 @@ impl GlobalMut<u64> {
     #[inline(always)]
     #[track_caller]
     pub unsafe fn write2(self, i: usize, values: [u64; 2]) {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the callee has this function's contract.
         unsafe { imp::write2(self.0, i, values) }
     }
 }

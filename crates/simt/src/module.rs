@@ -6,8 +6,8 @@ pub struct Module {
     pub name: &'static str,
     /// Its PTX; `None` where a program registers it under the name.
     pub ptx: Option<&'static str>,
-    /// Device code for some architectures, in a container (`warpset_builder::Containers`); `None` or empty where there
-    /// is none. [`Module::device_code`] tells whether it belongs to the PTX.
+    /// Device code for some architectures, in a container (`warpset_builder::Containers`); `None` or empty if there is
+    /// none. [`Module::device_code`] checks that it belongs to the PTX.
     pub code: Option<&'static [u8]>,
 }
 

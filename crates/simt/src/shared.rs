@@ -9,8 +9,8 @@ use core::marker::PhantomData;
 
 /// An array of `T` in shared memory, as a 32-bit address in the shared window.
 ///
-/// A Rust pointer would give generic loads and stores, which cost registers and up
-/// to 17% in kernels that live on shared memory; these are `ld.shared`/`st.shared`.
+/// A Rust pointer would give generic loads and stores, which cost registers and up to 17% in kernels that depend on
+/// shared memory; these are `ld.shared`/`st.shared`.
 #[repr(transparent)]
 pub struct Shared<T>(u32, PhantomData<*mut T>);
 
@@ -29,7 +29,7 @@ pub fn dynamic<T>(offset: u32) -> Shared<T> {
     Shared(imp::dynamic_base().wrapping_add(offset), PhantomData)
 }
 
-/// Bytes of dynamic shared memory that the launch asked for.
+/// Returns the bytes of dynamic shared memory that the launch asked for.
 #[inline(always)]
 #[must_use]
 pub fn dynamic_bytes() -> u32 {
@@ -63,7 +63,7 @@ macro_rules! accesses {
         #[inline(always)]
         #[track_caller]
         pub unsafe fn $name(self, i: u32 $(, $arg: $ty)*) $(-> $ret)? {
-            // SAFETY: the caller's promise is the same.
+            // SAFETY: the callee has this function's contract.
             unsafe { imp::$name(self.at(i).0 $(, $arg)*) }
         }
     )*};
@@ -79,7 +79,7 @@ macro_rules! atomics {
         #[inline(always)]
         #[track_caller]
         pub unsafe fn $name(self, i: u32 $(, $arg: $ty)*) $(-> $ret)? {
-            // SAFETY: the caller's promise is the same.
+            // SAFETY: the callee has this function's contract.
             unsafe { imp::$name(self.at(i).0 $(, $arg)*) }
         }
     )*};

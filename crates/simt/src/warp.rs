@@ -12,7 +12,7 @@ pub const FULL_MASK: u32 = !0;
 /// Lanes in a warp.
 pub const WARP_SIZE: u32 = 32;
 
-/// This thread's lane, below 32.
+/// Returns this thread's lane, below 32.
 #[inline(always)]
 #[must_use]
 pub fn lane_id() -> u32 {
@@ -40,7 +40,7 @@ pub fn lane_mask_gt() -> u32 {
     imp::lane_mask_gt()
 }
 
-/// This lane's own bit.
+/// Returns this lane's own bit.
 #[inline(always)]
 #[must_use]
 pub fn lane_mask_eq() -> u32 {
@@ -74,7 +74,7 @@ macro_rules! collectives {
         #[inline(always)]
         #[track_caller]
         pub unsafe fn $name $(<$g: $bound>)? (mask: u32 $(, $arg: $ty)*) $(-> $ret)? {
-            // SAFETY: the caller's promise is the same.
+            // SAFETY: the callee has this function's contract.
             unsafe { imp::$name(mask $(, $arg)*) }
         }
     )*};

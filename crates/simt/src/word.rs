@@ -1,8 +1,8 @@
-//! The scalar types that shared memory, atomics and warp operations know.
+//! Scalar types of shared memory, atomics and warp operations.
 use crate::target::word as imp;
 
-/// A scalar of 1, 2, 4, 8 or 16 bytes that shared memory and read-only loads know; one of 16 bytes stands at multiples
-/// of 16. Sealed: the integers from 8 to 64 bits, `u128`, `f32` and `f64`.
+/// A scalar of 1, 2, 4, 8 or 16 bytes for shared memory and read-only loads; one of 16 bytes has an address divisible
+/// by 16. Sealed: the integers from 8 to 64 bits, `u128`, `f32` and `f64`.
 pub trait Word: imp::Word {}
 impl<T: imp::Word> Word for T {}
 

@@ -1,7 +1,7 @@
-//! Building: hashes are sorted, so that a shard is a piece of them, and each shard is built by itself.
+//! Builds: sorted hashes divide into shards, and each shard is built by itself.
 //!
-//! Nothing depends on the order of the keys, nor on the number of threads: groups are placed by their size and number,
-//! pilots are the smallest that fit, and the keys of a bucket stand in the order of their hashes.
+//! The result is independent of the order of the keys and of the number of threads: groups are placed by their size and
+//! number, each pilot is the smallest that fits, and the keys of a bucket are in the order of their hashes.
 
 use warpset_base::parallel;
 use warpset_base::sort::sort_by_rank;
@@ -14,19 +14,19 @@ mod shard;
 
 use shard::{Scratch, Shard};
 
-/// Seeds that are tried. Random keys hardly ever need a second one.
+/// Seeds to try. Random keys hardly ever need a second one.
 pub(crate) const ATTEMPTS: u32 = 8;
-/// Keys that one task hashes.
+/// Keys per task that hashes.
 const TASK: usize = 1 << 14;
 
-/// A key as its hash, and its value.
+/// Hash of a key, and its value.
 #[derive(Clone, Copy)]
 pub(crate) struct Element<V> {
     hash: u64,
     value: V,
 }
 
-/// Builds a map of `keys`, of which `value_of` knows the values by place.
+/// Builds a map of `keys`; `value_of` returns the value of the key at a position.
 pub(crate) fn build<K: StaticKey, V: Value>(
     keys: &[K],
     value_of: impl Fn(usize) -> V + Sync,
@@ -46,7 +46,7 @@ pub(crate) fn build<K: StaticKey, V: Value>(
     Err(Error::NoSeed { keys: distinct, seed, attempts: ATTEMPTS })
 }
 
-/// The elements of different keys, ascending by hash; of equal keys the last one.
+/// Returns the elements of different keys, ascending by hash; of equal keys the last one.
 fn sorted<K: StaticKey, V: Value>(
     keys: &[K],
     value_of: &(impl Fn(usize) -> V + Sync),
@@ -65,10 +65,10 @@ fn sorted<K: StaticKey, V: Value>(
     Ok(elements)
 }
 
-/// Whether a hash stands twice among ascending ones.
+/// Whether a hash occurs twice among ascending ones.
 fn has_repeats<V: Copy + Sync>(elements: &[Element<V>]) -> bool {
     let repeats = |begin: usize| {
-        // With the first element of the next part.
+        // Includes the first element of the next part.
         let part = &elements[begin..elements.len().min(begin + TASK + 1)];
         part.windows(2).any(|two| two[0].hash == two[1].hash)
     };
@@ -87,7 +87,7 @@ fn keep_last<V: Copy>(elements: &mut Vec<Element<V>>) {
     elements.truncate(kept);
 }
 
-/// Places all elements, ascending by hash, in words that are zero; whether every shard found pilots.
+/// Places all elements, ascending by hash, in words that are zero; returns whether every shard found pilots.
 fn place<K: StaticKey, V: Value>(layout: &Layout<K, V>, elements: &[Element<V>], words: &mut [u64]) -> bool {
     if layout.is_empty() {
         return true;

@@ -1,4 +1,4 @@
-//! Builders.
+//! Builders of sets and maps.
 
 use std::marker::PhantomData;
 
@@ -16,14 +16,14 @@ pub struct Builder<K, V> {
 }
 
 impl<K: StaticKey, V: Value> StaticMap<K, V> {
-    /// Settings for a set or map.
+    /// Returns the default settings for a set or map.
     pub fn builder() -> Builder<K, V> {
         Builder { seed: 0, elements: PhantomData }
     }
 }
 
 impl<K: StaticKey, V: Value> Builder<K, V> {
-    /// The seed that keys are placed under first; if some find no place, the next ones are tried. The same keys, values
+    /// Sets the first seed to place keys under; if some find no place, the next seeds are tried. The same keys, values
     /// and seed make the same bytes on every backend. Default: 0.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
@@ -44,8 +44,8 @@ impl<K: StaticKey> Builder<K, ()> {
 }
 
 impl<K: StaticKey, V: MapValue> Builder<K, V> {
-    /// Builds the map of these keys and values, of which there are as many, on all threads of the current rayon pool.
-    /// The last one of equal keys counts. Takes 32 bytes per key besides the map, 16 of them for a time.
+    /// Builds the map of these keys, one value per key, on all threads of the current rayon pool. Of equal keys the
+    /// last one counts. Takes 32 bytes per key besides the map, 16 of them temporarily.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`]; [`Error::OutOfMemory`]; [`Error::TooManyKeys`] for more than 2^34;

@@ -1,22 +1,22 @@
-//! Everything that can go wrong, with the numbers.
+//! Errors of builds, lookups and files.
 
 use warpset_base::file::FileError;
 use warpset_base::filter::LengthMismatch;
 use warpset_base::words::OutOfMemory;
 
-/// Why an operation on a set or map failed; nothing was changed.
+/// Reason why an operation on a set or map failed; nothing was changed.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// More keys than a set can have.
+    /// There are more keys than a set can have.
     #[error("{keys} keys, and a static set takes at most {most}: split them by a hash into several sets")]
     TooManyKeys {
         /// Different keys.
         keys: u64,
-        /// The most that there can be.
+        /// The most that a set can have.
         most: u64,
     },
-    /// The keys found no places under any seed that was tried.
+    /// Some keys found no place under any seed that was tried.
     #[error(
         "no place for some of {keys} keys under any of {attempts} seeds from {seed} on, as happens to keys that were \
          chosen against these seeds: choose another `seed`"
@@ -26,31 +26,31 @@ pub enum Error {
         keys: u64,
         /// The first seed.
         seed: u64,
-        /// How many seeds were tried.
+        /// Number of seeds tried.
         attempts: u32,
     },
-    /// Slices that go together differ in length.
+    /// Slices differ in length.
     #[error(transparent)]
     LengthMismatch(#[from] LengthMismatch),
-    /// The allocator refused.
+    /// Memory could not be allocated.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
     /// The bytes are not such a set, or could not be read or written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The bytes have the form of a set, and a key that no lookup would find.
+    /// The bytes have the form of a set, but a key where no lookup would find it.
     #[error("{what} in bucket {bucket}: the bytes are damaged, copy or build them again")]
     Invalid {
-        /// What is wrong.
+        /// Kind of the fault.
         what: &'static str,
-        /// Where.
+        /// Bucket of the fault.
         bucket: u64,
     },
-    /// The driver or the device refused.
+    /// The driver or the device failed.
     #[cfg(feature = "gpu")]
     #[error(transparent)]
     Gpu(#[from] warpset_gpu::GpuError),
-    /// A primitive got arguments that it does not take.
+    /// A primitive rejected its arguments.
     #[cfg(feature = "gpu")]
     #[error(transparent)]
     Primitive(Box<warpset_primitives::Error>),

@@ -1,7 +1,7 @@
-//! Saved sets and maps: the header of [`warpset_base::file`], then the words as they lie in memory. Byte for byte in
-//! `docs/formats.md`.
+//! Saved sets and maps: the header of [`warpset_base::file`], then the words as they are in memory. `docs/formats.md`
+//! lists every byte.
 //!
-//! A loader checks the place of every key too, not only the checksum: no bytes make a set that answers wrongly.
+//! A loader checks the place of every key too, not only the checksum, so no bytes make a set that answers wrongly.
 
 use warpset_base::file::{self, FIELDS, Payload, Saved, Structure};
 use warpset_base::parallel;
@@ -12,7 +12,7 @@ use crate::{Error, Layout, StaticKey, StaticMap, StaticMapView, Value};
 #[cfg(feature = "serde")]
 mod serde;
 
-/// Buckets that one task checks.
+/// Buckets per task that checks.
 const TASK: usize = 1 << 12;
 
 impl<K: StaticKey, V: Value> Saved for StaticMap<K, V> {
@@ -52,10 +52,10 @@ warpset_base::saved_methods! {
 }
 
 impl<'a, K: StaticKey, V: Value> StaticMapView<'a, K, V> {
-    /// A set or map in saved bytes, without a copy ([`map`](StaticMap::map) does the same with a file): checks
-    /// everything, checksum and places of the keys included, for which it reads the bytes twice.
+    /// Opens saved bytes without a copy ([`map`](StaticMap::map) does the same with a file). Checks everything,
+    /// including checksum and places of the keys, and reads the bytes twice for that.
     ///
-    /// The payload must be aligned to 8 bytes; it is in a mapping that starts at a page.
+    /// The payload must be aligned to 8 bytes; in a mapping that starts at a page it is.
     ///
     /// # Errors
     /// [`Error::File`], [`Error::Invalid`].
@@ -63,8 +63,8 @@ impl<'a, K: StaticKey, V: Value> StaticMapView<'a, K, V> {
         file::view::<StaticMap<K, V>>(bytes).map(|(layout, words)| Self::new(layout, words))
     }
 
-    /// [`from_bytes`](Self::from_bytes) without checksum and places: opens in constant time and touches the header
-    /// only. Damaged words make wrong answers, nothing worse.
+    /// Opens like [`from_bytes`](Self::from_bytes), without checksum and places: in constant time, reading the header
+    /// only. Damaged words give wrong answers, nothing worse.
     ///
     /// # Errors
     /// [`Error::File`].
@@ -72,7 +72,7 @@ impl<'a, K: StaticKey, V: Value> StaticMapView<'a, K, V> {
         file::view_unverified::<StaticMap<K, V>>(bytes).map(|(layout, words)| Self::new(layout, words))
     }
 
-    /// Whether each key is where a lookup finds it, once, and there are as many as the header says.
+    /// Checks that each key is where a lookup finds it, once, and that their number is that of the header.
     fn check(&self) -> Result<(), Error> {
         let buckets = (self.slots() / K::SLOTS as u64) as usize;
         let counts = parallel::map((0..buckets).step_by(TASK), |first| {
@@ -89,7 +89,7 @@ impl<'a, K: StaticKey, V: Value> StaticMapView<'a, K, V> {
         Ok(())
     }
 
-    /// How many keys a bucket has.
+    /// Counts the keys of a bucket.
     fn check_bucket(&self, bucket: usize) -> Result<u64, Error> {
         let held: &[K] = bytemuck::cast_slice(self.line(bucket));
         let invalid = |what| Err(Error::Invalid { what, bucket: bucket as u64 });

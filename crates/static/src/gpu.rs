@@ -1,9 +1,9 @@
-//! Sets and maps in device memory: the same words as on the host, made and asked by kernels.
+//! Sets and maps in device memory: the same words as on the host, made and looked up by kernels.
 //!
-//! Methods on host slices copy them to the device first. Those that end in `_device` take memory of the device; those
-//! in `_async` also a stream, and wait for nothing. Whether keys are there is asked by the traits
-//! [`Filter`](crate::Filter), for keys on the host, and [`DeviceFilter`](warpset_primitives::DeviceFilter), for those
-//! on the device. What needs single keys, walks, files or views needs a copy on the host: `to_host`.
+//! Methods on host slices copy them to the device first. Methods that end in `_device` take memory of the device; those
+//! that end in `_async` also take a stream, and do not wait. The traits [`Filter`](crate::Filter), for keys on the
+//! host, and [`DeviceFilter`](warpset_primitives::DeviceFilter), for keys on the device, have the membership tests.
+//! Single keys, iteration, files and views need a copy on the host: `to_host`.
 
 use std::fmt;
 
@@ -37,7 +37,7 @@ pub struct StaticMap<K: StaticKey, V: Value> {
     device: Device,
     layout: Layout<K, V>,
     words: DeviceVec<u64>,
-    /// Keys of a host slice that travel at a time.
+    /// Keys of a host slice per chunk.
     chunk_keys: usize,
 }
 
@@ -56,22 +56,22 @@ pub struct StaticMap<K: StaticKey, V: Value> {
 pub type StaticSet<K> = StaticMap<K, ()>;
 
 impl<K: StaticKey, V: Value> StaticMap<K, V> {
-    /// `words` are those of `layout`.
+    /// Joins `words` and the layout that they were made for.
     fn from_parts(device: &Device, layout: Layout<K, V>, words: DeviceVec<u64>) -> Self {
         StaticMap { device: device.clone(), layout, words, chunk_keys: DEFAULT_CHUNK_KEYS }
     }
 
-    /// A copy of a set or map in host memory.
+    /// Copies a set or map from host memory.
     ///
     /// # Errors
-    /// [`Error::Gpu`]: too little device memory, say.
+    /// [`Error::Gpu`], for example if device memory is too small.
     pub fn from_host(device: &Device, host: &crate::StaticMap<K, V>) -> Result<Self, Error> {
         let mut words = device.alloc_uninit(host.words().len())?;
         device.new_stream()?.upload(&mut words, host.words())?;
         Ok(Self::from_parts(device, *host.layout(), words))
     }
 
-    /// A copy in host memory. Waits for all work on the device.
+    /// Copies the set or map to host memory. Waits for all work on the device.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::Gpu`].
@@ -82,28 +82,28 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
         Ok(crate::StaticMap::from_parts(self.layout, words))
     }
 
-    /// The device that it is on.
+    /// Returns its device.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// The parameters.
+    /// Returns the parameters.
     pub fn layout(&self) -> &Layout<K, V> {
         &self.layout
     }
 
-    /// The words on the device: pilots, keys, values, as [`Layout`] draws them.
+    /// Returns the words on the device: pilots, keys, values, as [`Layout`] draws them.
     pub fn words(&self) -> DeviceSlice<'_, u64> {
         self.words.as_slice()
     }
 
-    /// How many keys one chunk of a host slice carries: more hide launch costs, fewer take less memory. Default: 4 Mi
+    /// Sets the number of keys of a host slice per chunk: more hide launch costs, fewer take less memory. Default: 4 Mi
     /// keys. Rounded up to a multiple of 64.
     pub fn set_chunk_keys(&mut self, keys: usize) {
         self.chunk_keys = keys.clamp(1, 1 << 30).next_multiple_of(64);
     }
 
-    /// Number of keys.
+    /// Returns the number of keys.
     pub fn len(&self) -> u64 {
         self.layout.len()
     }
@@ -113,37 +113,37 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
         self.layout.is_empty()
     }
 
-    /// Places for keys, used and free: the bound that all numbers are below.
+    /// Returns the places for keys, used and free: all numbers are below.
     pub fn slots(&self) -> u64 {
         self.layout.slots()
     }
 
-    /// Bytes of device memory that pilots, keys and values take.
+    /// Returns the bytes of device memory of pilots, keys and values.
     pub fn memory_bytes(&self) -> u64 {
         8 * self.layout.words()
     }
 
-    /// Bits of memory per key, values included.
+    /// Returns the bits of memory per key, values included.
     pub fn bits_per_key(&self) -> f64 {
         8.0 * self.memory_bytes() as f64 / self.len().max(1) as f64
     }
 
-    /// The share of slots that hold keys.
+    /// Returns the share of slots that hold keys.
     pub fn load_factor(&self) -> f64 {
         self.len() as f64 / self.slots().max(1) as f64
     }
 
-    /// The seed that the keys were placed under: that of the builder, or the first after it that placed all.
+    /// Returns the seed that the keys were placed under: that of the builder, or the first after it that placed all.
     pub fn seed(&self) -> u64 {
         self.layout.seed()
     }
 }
 
 impl<K: StaticKey, V: Value> crate::StaticMap<K, V> {
-    /// A copy in device memory; [`StaticMap::to_host`] is the way back.
+    /// Copies the set or map to device memory; [`StaticMap::to_host`] copies it back.
     ///
     /// # Errors
-    /// [`Error::Gpu`]: too little device memory, say.
+    /// [`Error::Gpu`], for example if device memory is too small.
     pub fn to_device(&self, device: &Device) -> Result<StaticMap<K, V>, Error> {
         StaticMap::from_host(device, self)
     }

@@ -1,4 +1,4 @@
-//! Walks over all keys, in the order of their numbers.
+//! Iterators over all keys, in the order of their numbers.
 
 use std::iter::FusedIterator;
 
@@ -16,7 +16,7 @@ impl<'a, K: StaticKey, V: Value> Keys<'a, K, V> {
         Keys { view, next: 0 }
     }
 
-    /// The next key and its number.
+    /// Returns the next key and its number.
     fn next_numbered(&mut self) -> Option<(u64, K)> {
         while self.next < self.view.slots() {
             let number = self.next;
@@ -28,7 +28,7 @@ impl<'a, K: StaticKey, V: Value> Keys<'a, K, V> {
         None
     }
 
-    /// At most the number of slots that are left.
+    /// Bounds the length by the number of slots left.
     fn hint(&self) -> (usize, Option<usize>) {
         let most = self.view.slots().saturating_sub(self.next);
         (0, usize::try_from(most).ok())

@@ -1,4 +1,4 @@
-//! What sets and maps are made of: keys of 32 and 64 bits, and values.
+//! Elements of sets and maps: keys of 32 and 64 bits, and values.
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -12,8 +12,8 @@ pub(crate) type Line = [u64; BUCKET_WORDS];
 
 /// Keys of static sets and maps: `u32` and `u64`, all their values. Sealed.
 ///
-/// Other keys can be mapped to these by a function that gives different keys different numbers: signed integers by
-/// their bits, and two of 32 bits as `u64::from(high) << 32 | u64::from(low)`.
+/// Other keys can be mapped to these by an injective function: signed integers by their bits, and two of 32 bits as
+/// `u64::from(high) << 32 | u64::from(low)`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the key of a static set",
     note = "use `u32` or `u64`, or map other keys to these by a function that gives each its own number"
@@ -22,7 +22,7 @@ pub trait StaticKey: Key + Pod + Ord + Hash + Debug + Send + Sync + sealed::Stat
 impl StaticKey for u32 {}
 impl StaticKey for u64 {}
 
-/// Values beside keys: `u32`, `u64`, or `()`, which takes no memory and makes a set of a map. Sealed.
+/// Values next to keys: `u32`, `u64`, or `()`, which takes no memory and makes a set of a map. Sealed.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the value of a static map",
     note = "use `u32`, `u64` or `()`; larger values can stand in a `Vec`, at the places that `number` gives"
@@ -43,19 +43,19 @@ pub(crate) mod sealed {
     pub trait StaticKey: Sized {
         /// Keys of a bucket.
         const SLOTS: usize;
-        /// The key in 64 bits.
+        /// Converts the key to 64 bits.
         fn to_word(self) -> u64;
-        /// The key of that value, if there is one.
+        /// Returns the key of that value, if there is one.
         fn of_word(word: u64) -> Option<Self>;
-        /// Which slots of a bucket hold the key.
+        /// Returns the slots of a bucket that hold the key, as bits.
         fn find(line: &Line, key: Self) -> u32;
-        /// [`find`](StaticKey::find) with AVX2.
+        /// Finds like [`find`](StaticKey::find), with AVX2.
         ///
         /// # Safety
         /// The processor has AVX2.
         #[cfg(target_arch = "x86_64")]
         unsafe fn find_avx2(line: &Line, key: Self) -> u32;
-        /// [`find`](StaticKey::find) with AVX-512.
+        /// Finds like [`find`](StaticKey::find), with AVX-512.
         ///
         /// # Safety
         /// The processor has AVX-512F.
@@ -81,7 +81,7 @@ pub(crate) mod sealed {
         #[inline(always)]
         unsafe fn find_avx2(line: &Line, key: u64) -> u32 {
             use std::arch::x86_64::*;
-            // SAFETY: the caller says that there is AVX2; both halves of the line are read unaligned.
+            // SAFETY: the processor has AVX2, by this function's contract; both halves of the line are read unaligned.
             unsafe {
                 let key = _mm256_set1_epi64x(key as i64);
                 let half = |i: usize| {
@@ -95,7 +95,7 @@ pub(crate) mod sealed {
         #[inline(always)]
         unsafe fn find_avx512(line: &Line, key: u64) -> u32 {
             use std::arch::x86_64::*;
-            // SAFETY: the caller says that there is AVX-512F; the line has 64 bytes.
+            // SAFETY: the processor has AVX-512F, by this function's contract; the line has 64 bytes.
             unsafe {
                 let held = _mm512_loadu_si512(line.as_ptr().cast());
                 _mm512_cmpeq_epi64_mask(held, _mm512_set1_epi64(key as i64)).into()
@@ -122,7 +122,7 @@ pub(crate) mod sealed {
         #[inline(always)]
         unsafe fn find_avx2(line: &Line, key: u32) -> u32 {
             use std::arch::x86_64::*;
-            // SAFETY: the caller says that there is AVX2; both halves of the line are read unaligned.
+            // SAFETY: the processor has AVX2, by this function's contract; both halves of the line are read unaligned.
             unsafe {
                 let key = _mm256_set1_epi32(key as i32);
                 let half = |i: usize| {
@@ -136,7 +136,7 @@ pub(crate) mod sealed {
         #[inline(always)]
         unsafe fn find_avx512(line: &Line, key: u32) -> u32 {
             use std::arch::x86_64::*;
-            // SAFETY: the caller says that there is AVX-512F; the line has 64 bytes.
+            // SAFETY: the processor has AVX-512F, by this function's contract; the line has 64 bytes.
             unsafe {
                 let held = _mm512_loadu_si512(line.as_ptr().cast());
                 _mm512_cmpeq_epi32_mask(held, _mm512_set1_epi32(key as i32)).into()
@@ -147,9 +147,9 @@ pub(crate) mod sealed {
     pub trait Value: Sized {
         /// Bytes of a value.
         const BYTES: usize;
-        /// Value `i` of those in the words.
+        /// Returns value `i` in the words.
         fn at(words: &[u64], i: usize) -> Self;
-        /// Sets value `i` of those in the words.
+        /// Sets value `i` in the words.
         fn put(words: &mut [u64], i: usize, value: Self);
     }
 

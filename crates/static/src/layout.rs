@@ -1,4 +1,4 @@
-//! Where everything is in the words of a set: pilots, buckets of keys, values.
+//! Layout of a set's words: pilots, buckets of keys, values.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use warpset_core::static_set::{BUCKET_WORDS, MOST_KEYS, MOST_SHARD_BITS, Shape, 
 
 use crate::{Error, StaticKey, Value};
 
-/// The parameters of a set or map: number of keys, seed, and how many shards, groups and buckets there are.
+/// Parameters of a set or map: number of keys, seed, and the numbers of shards, groups and buckets.
 ///
 /// ```text
 /// words   pilots: a byte per group, zeros up to a multiple of 64 bytes
@@ -25,13 +25,13 @@ pub struct Layout<K, V> {
 }
 
 impl<K: StaticKey, V: Value> Layout<K, V> {
-    /// The layout for this number of different keys.
+    /// Makes the layout for this number of different keys.
     pub(crate) fn new(keys: u64, seed: u64) -> Result<Layout<K, V>, Error> {
         let shape = Shape::for_keys(keys, K::SLOTS as u32).ok_or(Error::TooManyKeys { keys, most: MOST_KEYS })?;
         Ok(Layout { len: keys, seed, spread: spread(seed), shape, elements: PhantomData })
     }
 
-    /// Number of keys.
+    /// Returns the number of keys.
     pub fn len(&self) -> u64 {
         self.len
     }
@@ -41,66 +41,66 @@ impl<K: StaticKey, V: Value> Layout<K, V> {
         self.len == 0
     }
 
-    /// The seed that the keys were placed under.
+    /// Returns the seed that the keys were placed under.
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// Shards, groups and buckets.
+    /// Returns the numbers of shards, groups and buckets.
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// The seed as hashes take it.
+    /// Returns the seed prepared for hashes.
     #[inline(always)]
     pub(crate) fn spread(&self) -> u64 {
         self.spread
     }
 
-    /// Places for keys, used and free: the bound that all numbers of keys are below.
+    /// Returns the places for keys, used and free: all numbers of keys are below.
     pub fn slots(&self) -> u64 {
         self.shape.all_buckets() * K::SLOTS as u64
     }
 
-    /// Slots of one shard.
+    /// Returns the slots of one shard.
     pub(crate) fn shard_slots(&self) -> usize {
         self.shape.buckets as usize * K::SLOTS
     }
 
-    /// Words of the pilots.
+    /// Returns the words of the pilots.
     pub(crate) fn pilot_words(&self) -> u64 {
         self.shape.all_groups().div_ceil(8).next_multiple_of(BUCKET_WORDS as u64)
     }
 
-    /// Words of the buckets.
+    /// Returns the words of the buckets.
     pub(crate) fn key_words(&self) -> u64 {
         self.shape.all_buckets() * BUCKET_WORDS as u64
     }
 
-    /// Words of the values.
+    /// Returns the words of the values.
     pub(crate) fn value_words(&self) -> u64 {
         self.slots() * V::BYTES as u64 / 8
     }
 
-    /// Words of all.
+    /// Returns the words of all parts.
     pub fn words(&self) -> u64 {
         self.pilot_words() + self.key_words() + self.value_words()
     }
 
-    /// Where the buckets are in words that are in memory.
+    /// Returns the positions of the buckets in words in memory.
     #[inline(always)]
     pub(crate) fn keys_at(&self) -> Range<usize> {
         self.pilot_words() as usize..(self.pilot_words() + self.key_words()) as usize
     }
 
-    /// The parameters for a header.
+    /// Returns the parameters for a header.
     pub(crate) fn to_fields(self) -> [u64; FIELDS] {
         let Shape { shard_bits, groups, buckets } = self.shape;
         let [key, value] = Self::ELEMENTS;
         [key, value, self.len, self.seed, shard_bits.into(), groups.into(), buckets.into(), 0]
     }
 
-    /// The parameters of a header, if a set of these types can have them.
+    /// Parses the parameters of a header, if a set of these types can have them.
     pub(crate) fn from_fields(fields: [u64; FIELDS]) -> Result<Layout<K, V>, Error> {
         let [key, value, len, seed, shard_bits, groups, buckets, unused] = fields;
         let invalid = |field, value| Err(FileError::InvalidHeader { field, value }.into());
@@ -118,7 +118,7 @@ impl<K: StaticKey, V: Value> Layout<K, V> {
         if shard_bits > MOST_SHARD_BITS.into() {
             return invalid("bits of the shards", shard_bits);
         }
-        // A count below 2^32 of each in a shard keeps all products below within 64 bits.
+        // Counts below 2^32 per shard keep all products below within 64 bits.
         let Some(groups) = u32::try_from(groups).ok().filter(|&groups| (groups == 0) == (len == 0)) else {
             return invalid("groups of a shard", groups);
         };

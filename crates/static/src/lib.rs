@@ -20,7 +20,7 @@
 //! # Ok::<(), warpset_static::Error>(())
 //! ```
 //!
-//! How keys find their buckets: [`warpset_core::static_set`]; what was weighed against it: `docs/static.md`.
+//! Construction and lookup: [`warpset_core::static_set`]. Alternatives that were considered: `docs/static.md`.
 //!
 //! Methods that end in `_bulk` use the current rayon pool; run them inside `ThreadPool::install` to bound their
 //! threads.

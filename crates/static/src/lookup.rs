@@ -1,10 +1,10 @@
-//! Lookups of many keys: batches go through three stages, and while one waits for memory, others are worked on.
+//! Lookups of many keys: batches go through three stages, and while one waits for memory, others proceed.
 //!
-//! | stage | does | asks for |
+//! | stage | work | prefetches |
 //! | --- | --- | --- |
 //! | group | hashes a batch's keys | the pilots' lines |
 //! | bucket | reads the pilots of the batch before | the buckets' lines |
-//! | slot | compares the keys of the batch before that | the values' lines, if there are values to be read |
+//! | slot | compares the keys of the batch before that | the values' lines, if values are read |
 
 use bytemuck::Pod;
 use warpset_base::bitmap::Bitmap;
@@ -17,14 +17,14 @@ use crate::{Layout, MapValue, StaticKey, Value};
 
 /// Keys of a batch.
 const BATCH: usize = 32;
-/// Keys that one task takes, a multiple of 64; fewer than two of these stay on the calling thread.
+/// Keys per task, a multiple of 64; fewer than two of these stay on the calling thread.
 const TASK: usize = if cfg!(miri) { 128 } else { 1 << 13 };
-/// The slot of keys that are not there.
+/// Slot of absent keys.
 const ABSENT: usize = usize::MAX;
-/// Pilots and keys that take more bytes, half of a usual cache of the second level, are asked for ahead.
+/// Least bytes of pilots and keys with prefetches: half of a typical second-level cache.
 const AHEAD_BYTES: u64 = 1 << 20;
 
-/// What lookups of many keys read.
+/// Parts of a set that lookups of many keys read.
 pub(crate) struct Lookup<'a, K, V> {
     pub(crate) layout: Layout<K, V>,
     pub(crate) pilots: &'a [u8],
@@ -39,7 +39,7 @@ impl<K: StaticKey, V: Value> Clone for Lookup<'_, K, V> {
 }
 impl<K: StaticKey, V: Value> Copy for Lookup<'_, K, V> {}
 
-/// How the keys of a line are compared.
+/// Comparison of a line's keys.
 trait Compare: Copy {
     fn find<K: StaticKey>(self, line: &Line, key: K) -> u32;
 }
@@ -53,7 +53,7 @@ impl Compare for Portable {
     }
 }
 
-/// Values exist only in functions that are compiled for processors with AVX2.
+/// Proof of AVX2: values exist only in functions compiled for it.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 struct Avx2(());
@@ -61,12 +61,12 @@ struct Avx2(());
 impl Compare for Avx2 {
     #[inline(always)]
     fn find<K: StaticKey>(self, line: &Line, key: K) -> u32 {
-        // SAFETY: whoever made `self` has AVX2.
+        // SAFETY: a value of this type exists, so the processor has AVX2.
         unsafe { <K as crate::key::sealed::StaticKey>::find_avx2(line, key) }
     }
 }
 
-/// Values exist only in functions that are compiled for processors with AVX-512.
+/// Proof of AVX-512: values exist only in functions compiled for it.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 struct Avx512(());
@@ -74,31 +74,31 @@ struct Avx512(());
 impl Compare for Avx512 {
     #[inline(always)]
     fn find<K: StaticKey>(self, line: &Line, key: K) -> u32 {
-        // SAFETY: whoever made `self` has AVX-512F.
+        // SAFETY: a value of this type exists, so the processor has AVX-512F.
         unsafe { <K as crate::key::sealed::StaticKey>::find_avx512(line, key) }
     }
 }
 
-/// A batch on its way.
+/// A batch between stages.
 #[derive(Clone, Copy)]
 struct Batch<K> {
     keys: [K; BATCH],
     hashes: [u64; BATCH],
     /// Groups, then buckets, then slots.
     at: [usize; BATCH],
-    /// Which of the keys can be in the set at all.
+    /// Keys that can be in the set.
     valid: u32,
 }
 
 const _: () = assert!(BATCH == u32::BITS as usize);
 
-/// Asks for a cache line.
+/// Prefetches a cache line.
 #[inline(always)]
 fn prefetch<T>(items: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch does not access memory as the language sees it, whatever the address.
+        // SAFETY: a prefetch accesses no memory in the sense of the language, whatever the address.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(items.as_ptr().wrapping_add(index).cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
@@ -106,8 +106,8 @@ fn prefetch<T>(items: &[T], index: usize) {
 }
 
 impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
-    /// Gives the slots of all keys to `take`, [`BATCH`] at a time, with the place of the first one; [`ABSENT`] for
-    /// those that are not there. `key_of` says which key of the set an item may be. With `VALUES`, values will be read.
+    /// Passes the slots of all keys to `take`, [`BATCH`] at a time, with the position of the first one; [`ABSENT`] for
+    /// absent keys. `key_of` returns the key of the set that an item may be. With `VALUES`, values will be read.
     #[inline]
     fn slots<Q, const VALUES: bool>(
         self,
@@ -136,6 +136,8 @@ impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
         self.staged::<Q, VALUES>(Portable, items, key_of, take);
     }
 
+    /// Runs [`slots`](Self::slots) with AVX-512.
+    ///
     /// # Safety
     /// The processor has AVX-512F and BMI2.
     #[cfg(target_arch = "x86_64")]
@@ -149,6 +151,8 @@ impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
         self.staged::<Q, VALUES>(Avx512(()), items, key_of, take);
     }
 
+    /// Runs [`slots`](Self::slots) with AVX2.
+    ///
     /// # Safety
     /// The processor has AVX2 and BMI2.
     #[cfg(target_arch = "x86_64")]
@@ -162,7 +166,7 @@ impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
         self.staged::<Q, VALUES>(Avx2(()), items, key_of, take);
     }
 
-    /// [`slots`](Self::slots) of a set that is not empty.
+    /// Runs [`slots`](Self::slots) for a set that is not empty.
     #[inline(always)]
     fn staged<Q, const VALUES: bool>(
         self,
@@ -171,7 +175,7 @@ impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
         key_of: impl Fn(&Q) -> Option<K>,
         mut take: impl FnMut(usize, &[usize]),
     ) {
-        // A batch that is three further has been taken already.
+        // Four batches are in progress: one in each of the three stages, and one in `take`.
         let mut ring = [Batch { keys: [K::zeroed(); BATCH], hashes: [0; BATCH], at: [0; BATCH], valid: 0 }; 4];
         let ahead = 8 * self.layout.words() > AHEAD_BYTES;
         let batches = items.len().div_ceil(BATCH);
@@ -199,7 +203,7 @@ impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
         for (i, item) in items.iter().enumerate() {
             let key = key_of(item);
             batch.valid |= u32::from(key.is_some()) << i;
-            // Without a key whichever one: its answer is not looked at.
+            // Without a key any key: its answer is dropped.
             batch.keys[i] = key.unwrap_or(K::zeroed());
         }
         for i in 0..BATCH {
@@ -235,7 +239,7 @@ impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
         }
     }
 
-    /// One bit per item, on all threads.
+    /// Returns one bit per item, on all threads.
     pub(crate) fn bits<Q: Sync>(self, items: &[Q], key_of: impl Fn(&Q) -> Option<K> + Sync) -> Bitmap {
         let mut words = vec![0; items.len().div_ceil(64)];
         parallel::answer(items, &mut words, (TASK, 64), |items, words| {
@@ -244,12 +248,12 @@ impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
         Bitmap::from_words(words, items.len())
     }
 
-    /// [`bits`](Self::bits) of keys of any type: those that are no integers of the set's type are not there.
+    /// Returns the [`bits`](Self::bits) of keys of any type: keys outside the set's type are absent.
     pub(crate) fn bits_of<Q: Key>(self, keys: &[Q]) -> Bitmap {
         self.bits(keys, |key| key.word().and_then(K::of_word))
     }
 
-    /// The number of each key, by `put`; the slices have the same length.
+    /// Passes the number of each key to `put`; the slices have equal lengths.
     pub(crate) fn numbers<A: Send>(self, keys: &[K], numbers: &mut [A], put: impl Fn(&mut A, Option<u64>) + Sync) {
         parallel::answer(keys, numbers, (TASK, 1), |keys, numbers| {
             self.slots::<_, false>(
@@ -264,12 +268,12 @@ impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
         });
     }
 
-    /// Which keys have a number, and the numbers; the slices have the same length.
+    /// Returns which keys have a number, and writes the numbers; the slices have equal lengths.
     pub(crate) fn numbers_and_bits(self, keys: &[K], numbers: &mut [u64]) -> Bitmap {
         self.with_bits::<_, false>(keys, numbers, |slot| slot as u64)
     }
 
-    /// Which keys are there, and what `of` makes of their slots; the slices have the same length.
+    /// Returns which keys are in the set, and writes the result of `of` for their slots; the slices have equal lengths.
     fn with_bits<A: Pod + Send, const VALUES: bool>(
         self,
         keys: &[K],
@@ -295,7 +299,7 @@ impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
 }
 
 impl<K: StaticKey, V: MapValue> Lookup<'_, K, V> {
-    /// The value of each key, by `put`; the slices have the same length.
+    /// Passes the value of each key to `put`; the slices have equal lengths.
     pub(crate) fn get<A: Send>(self, keys: &[K], values: &mut [A], put: impl Fn(&mut A, Option<V>) + Sync) {
         parallel::answer(keys, values, (TASK, 1), |keys, values| {
             self.slots::<_, true>(
@@ -310,13 +314,13 @@ impl<K: StaticKey, V: MapValue> Lookup<'_, K, V> {
         });
     }
 
-    /// Which keys have a value, and the values; the slices have the same length.
+    /// Returns which keys have a value, and writes the values; the slices have equal lengths.
     pub(crate) fn values_and_bits(self, keys: &[K], values: &mut [V]) -> Bitmap {
         self.with_bits::<_, true>(keys, values, |slot| V::at(self.values, slot))
     }
 }
 
-/// Sets the bits of keys from the `first` on, a multiple of [`BATCH`], in words that were zero.
+/// Sets the bits of keys from `first` on, a multiple of [`BATCH`], in words that were zero.
 #[inline(always)]
 fn put_bits(words: &mut [u64], first: usize, slots: &[usize]) {
     let bits = slots.iter().rev().fold(0, |bits: u64, &slot| bits << 1 | u64::from(slot != ABSENT));

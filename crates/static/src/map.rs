@@ -6,10 +6,10 @@ use warpset_base::words::AlignedWords;
 
 use crate::{Layout, StaticKey, StaticMapView, Value};
 
-/// A map of integers to integers that never changes: exact, in one byte and one cache line per lookup, and the value's.
+/// Immutable, exact map of integers to integers: a lookup reads one byte, one cache line, and the value's line.
 ///
 /// Built by [`StaticMap::builder`], from keys in any order; of equal keys the last one counts. A map of 10^8 keys of 64
-/// bits takes 72.4 bits per key, and 8.9 bytes per value of 8 bytes, as one slot of ten is free.
+/// bits takes 72.4 bits per key, and 8.9 bytes per value of 8 bytes, since one slot of ten is free.
 ///
 /// ```
 /// use warpset_static::StaticMap;
@@ -20,7 +20,7 @@ use crate::{Layout, StaticKey, StaticMapView, Value};
 /// # Ok::<(), warpset_static::Error>(())
 /// ```
 ///
-/// A table of one's own is another way to have values, of any type: at the [`number`](StaticMap::number) of each key.
+/// Values of any type can be kept in a separate table, at the [`number`](StaticMap::number) of each key.
 ///
 /// ```
 /// use warpset_static::StaticSet;
@@ -40,8 +40,7 @@ pub struct StaticMap<K: StaticKey, V: Value> {
     words: AlignedWords<u64>,
 }
 
-/// A set of integers that never changes: exact, in one byte and one cache line per lookup. A [`StaticMap`] without
-/// values.
+/// Immutable, exact set of integers: a lookup reads one byte and one cache line. A [`StaticMap`] without values.
 ///
 /// ```
 /// use warpset_static::StaticSet;
@@ -56,30 +55,30 @@ pub struct StaticMap<K: StaticKey, V: Value> {
 pub type StaticSet<K> = StaticMap<K, ()>;
 
 impl<K: StaticKey, V: Value> StaticMap<K, V> {
-    /// `words` are those of `layout`.
+    /// Joins `words` and the layout that they were made for.
     pub(crate) fn from_parts(layout: Layout<K, V>, words: AlignedWords<u64>) -> StaticMap<K, V> {
         StaticMap { layout, words }
     }
 
-    /// The words: pilots, keys, values.
+    /// Returns the words: pilots, keys, values.
     pub(crate) fn words(&self) -> &[u64] {
         self.words.as_slice()
     }
 
-    /// A borrow that answers queries.
+    /// Borrows the words, for lookups.
     #[inline]
     pub fn view(&self) -> StaticMapView<'_, K, V> {
         StaticMapView::new(self.layout, self.words.as_slice())
     }
 
-    /// The parameters.
+    /// Returns the parameters.
     pub fn layout(&self) -> &Layout<K, V> {
         &self.layout
     }
 }
 
 impl<K: StaticKey, V: Value> Clone for StaticMap<K, V> {
-    /// Like `Vec::clone`, ends the process when there is no memory.
+    /// Clones like `Vec::clone`: ends the process if memory runs out.
     fn clone(&self) -> StaticMap<K, V> {
         StaticMap { layout: self.layout, words: self.words.clone() }
     }

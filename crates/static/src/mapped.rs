@@ -3,12 +3,12 @@
 use crate::{Error, Layout, StaticKey, StaticMap, StaticMapView, Value};
 
 warpset_base::mapped! {
-    /// A [`StaticMap`] in a memory-mapped file, opened by [`StaticMap::map`]. It answers every query; processes that map
-    /// the same file share its memory.
+    /// A [`StaticMap`] in a memory-mapped file, opened by [`StaticMap::map`]. It has every lookup, and processes that
+    /// map the same file share its memory.
     [K: StaticKey, V: Value] MappedStaticMap<K, V> as MappedStaticMap of StaticMap<K, V>, Error;
     layout: Layout<K, V> = |layout| layout;
     view: StaticMapView<'_, K, V> = |layout, words| StaticMapView::new(layout, words);
-    /// Maps a saved set or map into memory: nothing is copied, and processes share the memory. The whole file is read
+    /// Maps a saved set or map into memory: nothing is copied, and processes share the memory. Reads the whole file
     /// twice, for its checksum and the places of the keys.
     ///
     /// ```

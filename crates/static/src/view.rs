@@ -1,4 +1,4 @@
-//! Queries over borrowed words: of a set in memory, or of a saved one in a memory-mapped file.
+//! Lookups over borrowed words: of a set in memory, or of a saved one in a memory-mapped file.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::key::Line;
 use crate::lookup::Lookup;
 use crate::{Bitmap, Error, Iter, Keys, Layout, MapValue, StaticKey, Value};
 
-/// A borrow of the words of a [`StaticMap`](crate::StaticMap) that answers queries, also of saved bytes.
+/// Borrowed words of a [`StaticMap`](crate::StaticMap), or of saved bytes, with every lookup.
 ///
 /// ```
 /// use warpset_static::{StaticMap, StaticMapView};
@@ -27,7 +27,7 @@ pub struct StaticMapView<'a, K: StaticKey, V: Value> {
     values: &'a [u64],
 }
 
-/// A borrow of the words of a [`StaticSet`](crate::StaticSet) that answers queries, also of saved bytes.
+/// Borrowed words of a [`StaticSet`](crate::StaticSet), or of saved bytes, with every lookup.
 pub type StaticSetView<'a, K> = StaticMapView<'a, K, ()>;
 
 impl<K: StaticKey, V: Value> Clone for StaticMapView<'_, K, V> {
@@ -38,7 +38,7 @@ impl<K: StaticKey, V: Value> Clone for StaticMapView<'_, K, V> {
 impl<K: StaticKey, V: Value> Copy for StaticMapView<'_, K, V> {}
 
 impl<'a, K: StaticKey, V: Value> StaticMapView<'a, K, V> {
-    /// `words` are those of `layout`.
+    /// Joins `words` and the layout that they were made for.
     #[inline]
     pub(crate) fn new(layout: Layout<K, V>, words: &'a [u64]) -> Self {
         debug_assert_eq!(words.len() as u64, layout.words());
@@ -47,12 +47,12 @@ impl<'a, K: StaticKey, V: Value> StaticMapView<'a, K, V> {
         StaticMapView { layout, pilots, keys: &words[range.clone()], values: &words[range.end..] }
     }
 
-    /// The parameters.
+    /// Returns the parameters.
     pub fn layout(&self) -> &Layout<K, V> {
         &self.layout
     }
 
-    /// Number of keys.
+    /// Returns the number of keys.
     #[allow(clippy::len_without_is_empty, reason = "it is there")]
     pub fn len(&self) -> u64 {
         self.layout.len()
@@ -63,32 +63,32 @@ impl<'a, K: StaticKey, V: Value> StaticMapView<'a, K, V> {
         self.layout.is_empty()
     }
 
-    /// Places for keys, used and free: the bound that all numbers are below.
+    /// Returns the places for keys, used and free: all numbers are below.
     pub fn slots(&self) -> u64 {
         self.layout.slots()
     }
 
-    /// Bytes of memory that pilots, keys and values take.
+    /// Returns the bytes of pilots, keys and values.
     pub fn memory_bytes(&self) -> u64 {
         8 * self.layout.words()
     }
 
-    /// Bits of memory per key, values included.
+    /// Returns the bits of memory per key, values included.
     pub fn bits_per_key(&self) -> f64 {
         8.0 * self.memory_bytes() as f64 / self.len().max(1) as f64
     }
 
-    /// The share of slots that hold keys.
+    /// Returns the share of slots that hold keys.
     pub fn load_factor(&self) -> f64 {
         self.len() as f64 / self.slots().max(1) as f64
     }
 
-    /// The seed that the keys were placed under: that of the builder, or the first after it that placed all.
+    /// Returns the seed that the keys were placed under: that of the builder, or the first after it that placed all.
     pub fn seed(&self) -> u64 {
         self.layout.seed()
     }
 
-    /// The bucket that a key would be in; there are some.
+    /// Returns the bucket of a key; the set is not empty.
     #[inline(always)]
     pub(crate) fn bucket_of(&self, key: K) -> usize {
         let (hash, shape) = (static_set::hash(key.to_word(), self.layout.spread()), self.layout.shape());
@@ -100,7 +100,7 @@ impl<'a, K: StaticKey, V: Value> StaticMapView<'a, K, V> {
         self.keys[bucket * BUCKET_WORDS..].first_chunk().expect("buckets are whole lines")
     }
 
-    /// The place of a key, if it is there.
+    /// Returns the slot of a key, if it is in the set.
     #[inline(always)]
     fn slot_of(&self, key: K) -> Option<usize> {
         if self.is_empty() {
@@ -111,7 +111,7 @@ impl<'a, K: StaticKey, V: Value> StaticMapView<'a, K, V> {
         (found != 0).then(|| bucket * K::SLOTS + found.trailing_zeros() as usize)
     }
 
-    /// What many lookups share.
+    /// Returns the parts for lookups of many keys.
     pub(crate) fn lookup(&self) -> Lookup<'a, K, V> {
         Lookup { layout: self.layout, pilots: self.pilots, keys: self.keys, values: self.values }
     }
@@ -122,22 +122,22 @@ impl<'a, K: StaticKey, V: Value> StaticMapView<'a, K, V> {
         self.slot_of(key).is_some()
     }
 
-    /// The number of a key, if it is in the set: below [`slots`](Self::slots), and its own. Numbers are the same on
-    /// every backend.
+    /// Returns the number of a key, if it is in the set: unique, and below [`slots`](Self::slots). Numbers are the same
+    /// on every backend.
     #[inline]
     pub fn number(&self, key: K) -> Option<u64> {
         self.slot_of(key).map(|slot| slot as u64)
     }
 
-    /// The [`number`](Self::number) of each key.
+    /// Returns the [`number`](Self::number) of each key.
     pub fn number_bulk(&self, keys: &[K]) -> Vec<Option<u64>> {
         let mut numbers = vec![None; keys.len()];
         self.lookup().numbers(keys, &mut numbers, |number, slot| *number = slot);
         numbers
     }
 
-    /// [`number_bulk`](Self::number_bulk) into a slice of the same length: which keys have a number; the others get
-    /// zero.
+    /// Writes the numbers of [`number_bulk`](Self::number_bulk) to a slice of equal length, and returns which keys have
+    /// one; the others get zero.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`].
@@ -146,7 +146,7 @@ impl<'a, K: StaticKey, V: Value> StaticMapView<'a, K, V> {
         Ok(self.lookup().numbers_and_bits(keys, numbers))
     }
 
-    /// The key with this number, if there is one.
+    /// Returns the key with this number, if there is one.
     pub fn key_at(&self, number: u64) -> Option<K> {
         if number >= self.slots() {
             return None;
@@ -158,33 +158,34 @@ impl<'a, K: StaticKey, V: Value> StaticMapView<'a, K, V> {
         is_held.then(|| held[slot])
     }
 
-    /// The value in a slot.
+    /// Returns the value in a slot.
     #[inline(always)]
     pub(crate) fn value_at(&self, slot: usize) -> V {
         V::at(self.values, slot)
     }
 
-    /// All keys, in the order of their numbers.
+    /// Returns all keys, in the order of their numbers.
     pub fn keys(&self) -> Keys<'a, K, V> {
         Keys::new(*self)
     }
 }
 
 impl<'a, K: StaticKey, V: MapValue> StaticMapView<'a, K, V> {
-    /// The value of a key, if it is in the map.
+    /// Returns the value of a key, if it is in the map.
     #[inline]
     pub fn get(&self, key: K) -> Option<V> {
         self.slot_of(key).map(|slot| self.value_at(slot))
     }
 
-    /// The value of each key, in the order of the keys.
+    /// Returns the value of each key, in the order of the keys.
     pub fn get_bulk(&self, keys: &[K]) -> Vec<Option<V>> {
         let mut values = vec![None; keys.len()];
         self.lookup().get(keys, &mut values, |place, value| *place = value);
         values
     }
 
-    /// [`get_bulk`](Self::get_bulk) into a slice of the same length: which keys have a value; the others get zero.
+    /// Writes the values of [`get_bulk`](Self::get_bulk) to a slice of equal length, and returns which keys have one;
+    /// the others get zero.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`].
@@ -193,7 +194,7 @@ impl<'a, K: StaticKey, V: MapValue> StaticMapView<'a, K, V> {
         Ok(self.lookup().values_and_bits(keys, values))
     }
 
-    /// All keys with their values, in the order of the keys' numbers.
+    /// Returns all keys with their values, in the order of the keys' numbers.
     pub fn iter(&self) -> Iter<'a, K, V> {
         Iter::new(*self)
     }

@@ -15,7 +15,7 @@ fn keys_of<K>(of: impl Fn(u64) -> K, n: usize) -> Vec<K> {
     (0..n as u64).map(of).collect()
 }
 
-/// The set of these keys as the host builds it, after devices have built it and answered as it does.
+/// Builds the set on the host and on all devices, and checks that bytes and answers are equal.
 fn set_everywhere<K: DeviceStaticKey>(keys: &[K], others: &[K], seed: u64, devices: &[Device]) -> StaticSet<K> {
     let builder = StaticSet::<K>::builder().seed(seed);
     let host = builder.build_from(keys).unwrap();
@@ -83,7 +83,7 @@ fn devices_build_the_bytes_of_the_host() {
 #[test]
 fn devices_build_the_maps_of_the_host() {
     for n in [0, 1, 20, 700, 5000] {
-        // Most keys are there twice, with other values: the last one counts.
+        // Most keys occur twice, with other values: the last one counts.
         let keys = keys_of(|i| mixed(i % (n as u64 / 2 + 1)), n);
         let others = keys_of(|i| mixed(i + n as u64), 60);
         let values = keys_of(|i| !i, n);
@@ -106,7 +106,7 @@ fn patterns_and_equal_keys_build_the_same_everywhere() {
     }
 }
 
-/// Keys whose hashes under the first seed lie side by side, so that one group has them all.
+/// Checks keys whose hashes under the first seed are close together, so that one group has them all.
 #[test]
 fn keys_against_a_seed_get_the_same_one_everywhere() {
     let against = |seed: u64| (0..200).map(move |hash| static_set::key(hash, static_set::spread(seed)));
@@ -224,14 +224,14 @@ fn failures_leave_nothing_behind() {
     }
 }
 
-/// 2^31 keys: takes 60 GB of device memory.
+/// Builds from 2^31 keys: takes 60 GB of device memory.
 #[test]
 #[ignore = "takes 60 GB of device memory"]
 fn two_billion_keys() {
     use warpset_primitives::DeviceFilter;
     let Some(device) = cuda() else { return };
     let n = 1usize << 31;
-    // Different ones: a multiplication by an odd number is a bijection.
+    // Different keys: a multiplication by an odd number is a bijection.
     let key = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut keys = device.alloc_uninit::<u64>(n).unwrap();
     let part = 1 << 26;

@@ -18,7 +18,7 @@ fn mixed(i: u64) -> u64 {
     warpset_core::hash::mix(i, 77)
 }
 
-/// Every query of a set of these keys, of which some may be equal, against a model.
+/// Checks every lookup of a set of these keys, which may repeat, against a model.
 fn is_the_set_of<K: StaticKey>(keys: &[K], others: &[K], set: &StaticSet<K>) {
     let model: HashSet<K> = keys.iter().copied().collect();
     assert_eq!((set.len(), set.is_empty()), (model.len() as u64, model.is_empty()));
@@ -36,7 +36,7 @@ fn is_the_set_of<K: StaticKey>(keys: &[K], others: &[K], set: &StaticSet<K>) {
     let mut retained = asked.clone();
     set.retain_contained_bulk(&mut retained).unwrap();
     assert_eq!(retained, asked.iter().copied().filter(|key| model.contains(key)).collect::<Vec<_>>());
-    // Numbers are below the number of slots, each is of one key, and they lead back.
+    // Numbers are below the number of slots, belong to one key each, and lead back to it.
     let numbers = set.number_bulk(&asked);
     let mut into = vec![5; asked.len()];
     let found = set.number_bulk_into(&asked, &mut into).unwrap();
@@ -51,7 +51,7 @@ fn is_the_set_of<K: StaticKey>(keys: &[K], others: &[K], set: &StaticSet<K>) {
     assert_eq!(set.memory_bytes(), (set.to_bytes().len() - HEADER_BYTES) as u64);
 }
 
-/// Every query of a map of these keys and values against a model, in which the last of equal keys counts.
+/// Checks every lookup of a map of these keys and values against a model, in which the last of equal keys counts.
 fn is_the_map_of<K: StaticKey, V: MapValue>(keys: &[K], values: &[V], others: &[K], map: &StaticMap<K, V>) {
     let model: HashMap<K, V> = keys.iter().copied().zip(values.iter().copied()).collect();
     assert_eq!(map.len(), model.len() as u64);
@@ -85,7 +85,7 @@ fn sets_answer_as_those_of_the_standard_library() {
 #[test]
 fn maps_answer_as_those_of_the_standard_library() {
     for &n in SIZES {
-        // Two of three keys are there several times, with other values.
+        // Two of three keys occur several times, with other values.
         let keys = keys_of(|i| mixed(i % (n as u64 / 2 + 1)), n);
         let others = keys_of(|i| mixed(i + n as u64), 50);
         let values: Vec<u64> = (0..n as u64).map(|i| !i).collect();
@@ -99,7 +99,7 @@ fn maps_answer_as_those_of_the_standard_library() {
     }
 }
 
-/// Keys that share bits, and the extreme ones.
+/// Checks keys that share bits, and the extreme ones.
 #[test]
 fn keys_with_a_pattern_are_keys_like_others() {
     let patterns: [fn(u64) -> u64; 7] = [
@@ -124,7 +124,7 @@ fn keys_with_a_pattern_are_keys_like_others() {
     is_the_set_of(&extremes, &[1, 2], &StaticSet::<u32>::builder().build_from(&extremes).unwrap());
 }
 
-/// Keys whose hashes under a seed lie side by side, so that one group has them all.
+/// Returns keys whose hashes under a seed are close together, so that one group has them all.
 fn keys_against(seed: u64) -> impl Iterator<Item = u64> {
     (0..200).map(move |hash| static_set::key(hash, static_set::spread(seed)))
 }
@@ -181,7 +181,7 @@ fn lengths_have_to_match() {
     assert!(matches!(map.get_bulk_into(&[1], &mut []), Err(Error::LengthMismatch(_))));
 }
 
-/// Bytes at a multiple of 8.
+/// Copies bytes to an address that is a multiple of 8.
 fn aligned(bytes: &[u8]) -> Vec<u64> {
     bytemuck::pod_collect_to_vec(bytes)
 }
@@ -213,7 +213,7 @@ fn files_views_and_maps_answer_the_same() {
     assert!(error.contains("StaticMap<u32, ()>") && error.contains("StaticMap<u64, ()>"), "{error}");
 }
 
-/// A header that fits its own checksum, whatever its parameters and the words after it.
+/// Recomputes the checksum, for any parameters and words.
 fn sealed(bytes: &mut [u8]) {
     let checksum = xxhash_rust::xxh3::xxh3_64(&[&bytes[..HEADER_BYTES - 8], &bytes[HEADER_BYTES..]].concat());
     bytes[HEADER_BYTES - 8..HEADER_BYTES].copy_from_slice(&checksum.to_le_bytes());
@@ -257,7 +257,7 @@ fn absurd_parameters_are_an_error() {
     }
 }
 
-/// Bytes with a right checksum, in which a key stands where no lookup finds it.
+/// Checks that bytes with a right checksum and a key where no lookup finds it are an error.
 #[test]
 fn misplaced_keys_are_an_error() {
     let set = StaticSet::<u64>::builder().build_from(&keys_of(mixed, 3000)).unwrap();
@@ -287,7 +287,7 @@ fn misplaced_keys_are_an_error() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Few different keys, so that equal ones are frequent, and any seed.
+    /// Checks few different keys, so that equal ones are frequent, under any seed.
     #[test]
     fn any_keys_in_any_order(keys in prop::collection::vec(0u64..400, 0..600), shift in 0u32..56, seed in any::<u64>()) {
         let keys: Vec<u64> = keys.iter().map(|key| key << shift).collect();

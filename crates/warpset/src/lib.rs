@@ -10,39 +10,49 @@
 //! # Ok::<(), warpset::bloom::Error>(())
 //! ```
 //!
-//! | type | what it is | take it to |
+//! | type | description | use it to |
 //! | --- | --- | --- |
-//! | [`SplitBlockBloom`] | Parquet's split-block Bloom filter, bit for bit | test membership fast, at 1 % or 0.1 % false positives |
+//! | [`SplitBlockBloom`] | Parquet's split-block Bloom filter, bit for bit | test membership fast, at 0.1 to 1 % false positives |
 //! | [`BlockedBloom`] | Bloom filter with blocks of 64 to 1024 bits | choose between speed and bits per key |
 //! | [`RaoBloom`] | Rao's two-level Bloom filter | reproduce the paper; get a classic filter's rate |
 //! | [`StandardQuotientFilter`] | quotient filter | remove keys, merge sizes, grow without the keys |
-//! | [`RankSelectQuotientFilter`] | quotient filter with rank and select | the same in full filters; count keys, also exactly |
-//! | [`BinaryFuse8`] and wider | binary fuse filter | keep known keys in 9, 18 or 36 bits, also in the arrays of others |
+//! | [`RankSelectQuotientFilter`] | quotient filter with rank and select | do so in full filters; count keys, also exactly |
+//! | [`BinaryFuse8`] and wider | binary fuse filter | test known keys in 9, 18 or 36 bits each; exchange with others |
 //! | [`SequenceFilter`] | Bloom filter of k-mers, blocks by minimizers | screen reads by the k-mers of genomes |
 //! | [`Lsm`] | ordered dictionary, log-structured | update in batches, count events, look up, list ranges |
 //! | [`SortedArray`] | ordered dictionary in one sorted array | look up faster, update seldom |
 //! | [`RecSplit`] | minimal perfect hash function, 1.53 to 3 bits per key | number known keys `0..n` |
-//! | [`Consensus`] | minimal perfect hash function, 1.46 to 2 bits per key | the same in less space, built faster |
-//! | [`StaticFilter`] | fingerprints on top of such a function | also reject most unknown keys |
-//! | [`StaticSet`] | exact set of integers that never changes | ask whether known keys are there, without a false positive |
-//! | [`StaticMap`] | the same with a value per key | look values of known keys up |
+//! | [`Consensus`] | minimal perfect hash function, 1.46 to 2 bits per key | number known keys in less space |
+//! | [`StaticFilter`] | fingerprints on top of such a function | number known keys and reject most others |
+//! | [`StaticSet`] | exact set of integers that never changes | test membership without false positives |
+//! | [`StaticMap`] | exact map of integers that never changes | look up the values of known keys |
 //! | [`Minimizers`] | canonical minimizers of DNA | sample k-mers of reads and genomes |
 //!
-//! The [`guide`] goes from the choice of a structure to a pipeline on a GPU, and says what each can do and what is
-//! promised. [`prelude`] has what most programs need.
+//! The [`guide`] leads from the choice of a structure to a pipeline on a GPU; it lists the operations of each
+//! structure, and the promises. [`prelude`] exports the names that most programs need.
 //!
 //! Each structure is built by its `builder`, and by the same builder in device memory after `.on(&device)`
-//! ([`gpu::Device`]). A suffix says where the keys live: none takes one key; `_bulk` a host slice, on all cores or
-//! copied to the device; `_device` device memory; `_async` device memory and a stream, whose work it only queues. What
-//! one backend saves, the others open, and answers are the same.
+//! ([`gpu::Device`]). The suffix of a method tells the place of the keys: no suffix for one key; `_bulk` for a host
+//! slice, which is processed on all cores or copied to the device; `_device` for device memory; `_async` for device
+//! memory and a stream, on which the work is queued. All backends give the same answers.
 //!
-//! | feature | brings |
+//! **Cost.** The page of each type lists bits per key and the cost of its operations. Bulk methods use the current
+//! rayon pool; single lookups cost one to three cache misses, those of dictionaries one search per level.
+//!
+//! **Files.** `save`, `load`, `to_bytes` and `from_bytes` write and read one format on every backend; `map` and a view
+//! (`SplitBlockBloomView` and others) answer queries from the saved bytes in place.
+//!
+//! **Errors.** Each structure's crate has one `Error`, whose messages name cause and remedy; operations on a device
+//! contain a [`gpu::GpuError`]. Invalid input never panics. After an error the structure is unchanged, with the few
+//! exceptions that the guide lists.
+//!
+//! | feature | adds |
 //! | --- | --- |
 //! | `bloom`, `fuse`, `lsm`, `quotient`, `mphf`, `sequence`, `static` | one structure each, for the CPU (default) |
 //! | `gpu` | the types in device memory ([`gpu`], [`primitives`]) |
 //! | `emulator` | `gpu`, and emulated devices, on which kernels run in tests on any machine |
 //! | `cuda` | `gpu`, and NVIDIA devices, whose driver is loaded at run time (default) |
-//! | `mmap` | `map`: saved structures asked in memory-mapped files (default) |
+//! | `mmap` | `map`: queries of saved structures in memory-mapped files (default) |
 //! | `serde` | structures that can be saved, as values of serde |
 //! | `cust` | exchange of contexts, streams and memory with the crate `cust` |
 //!
@@ -96,7 +106,7 @@ pub use warpset_static as static_sets;
 ))]
 pub mod guide;
 
-/// What most programs need: `use warpset::prelude::*;`
+/// Names that most programs need: `use warpset::prelude::*;`
 pub mod prelude {
     pub use warpset_base::filter::{Count, Filter, Insert, Remove, TestAndInsert};
     pub use warpset_base::key::{Bytes, Hashed, Key};

@@ -58,7 +58,7 @@ pub struct QueriesAndInsertions;
 /// assert_eq!(slice.len(), 3);
 /// ```
 ///
-/// While it is lent to be written, nothing reads it.
+/// While it is borrowed for writing, nothing reads it.
 ///
 /// ```
 /// use warpset::gpu::Device;

@@ -1,5 +1,4 @@
-//! Prints which of its arguments have been arguments before: a Bloom filter on the GPU, or on the CPU where there is
-//! none.
+//! Prints which of its arguments occurred before: with a Bloom filter on the GPU, or on the CPU if there is none.
 
 use warpset_bloom::{SplitBlockBloom, TestAndInsert};
 use warpset_gpu::Backend;

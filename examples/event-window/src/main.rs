@@ -1,9 +1,9 @@
 //! A sliding window over readings of sensors: `event-window [SECONDS [READINGS_PER_SECOND]]`.
 //!
-//! Every second new readings arrive, some readings of the last seconds are corrected, and what is older than ten
-//! seconds is dropped. Then the program asks for the readings of single tenths of a second, and how many there were in
-//! each second. A second dictionary counts the readings of each sensor, few of which send most: an update adds to what
-//! is there.
+//! Every second new readings arrive, some readings of the last seconds are corrected, and those older than ten seconds
+//! are dropped. Then the program queries the readings of single tenths of a second, and the number of readings per
+//! second. A second dictionary counts the readings of each sensor, few of which send most: an update adds to the stored
+//! count.
 
 use warpset_gpu::Backend;
 use warpset_lsm::{Error, Lsm, OrderedMap, gpu};
@@ -27,7 +27,7 @@ struct Summary {
     last_tenth: (usize, u64),
     /// Readings of the window's first whole second.
     oldest_second: u64,
-    /// Sensors that have sent, and how many readings the first three sent since the start.
+    /// Number of sensors that have sent, and of readings by the first three since the start.
     sensors: u64,
     busiest: [u64; 3],
 }
@@ -70,9 +70,9 @@ fn step(
     per_second: u64,
 ) -> anyhow::Result<Summary> {
     let oldest = (second + 1).saturating_sub(WINDOW);
-    // All changes are one batch: what is too old goes, new readings come, and every tenth reading of the second before
-    // is corrected. Everything older went a second ago. In tenths of a second, so that threads and warps share the
-    // work.
+    // All changes are one batch: old readings are removed, new ones inserted, and every tenth reading of the second
+    // before is corrected. Everything older was removed a second ago. In tenths of a second, so that threads and warps
+    // share the work.
     let tenths = (0..10).map(|tenth| oldest.saturating_sub(1) * 1000 + tenth * 100);
     let tenths: Vec<_> = tenths.map(|begin| key(begin, 0)..key(begin + 100, 0)).collect();
     let dropped = if oldest > 0 { readings.range_bulk(&tenths)?.keys } else { Vec::new() };

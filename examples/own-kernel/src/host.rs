@@ -11,7 +11,7 @@ use crate::{Extremes, pair, sum_known, weigh};
 /// Finds the lowest and the highest reading; `None` if there is none.
 ///
 /// # Errors
-/// What the device says: no memory, or no such architecture.
+/// The device's error: no memory, or no such architecture.
 pub fn extremes(device: &Device, readings: &[u32]) -> Result<Option<(u32, u32)>> {
     if readings.is_empty() {
         return Ok(None);
@@ -21,8 +21,8 @@ pub fn extremes(device: &Device, readings: &[u32]) -> Result<Option<(u32, u32)>>
     let readings = device.from_slice(readings)?;
     let mut pairs = device.alloc_uninit::<u64>(n)?;
     let mut result = device.alloc_uninit::<u64>(1)?;
-    // SAFETY: both vectors hold `n` items and live until `to_vec` has waited for the stream, which is the only one to
-    // use them. The shape is what the kernel asks for.
+    // SAFETY: both vectors hold `n` items and stay allocated until `to_vec` has waited for the stream, which alone uses
+    // them. The shape is the kernel's own.
     unsafe {
         pair { readings: readings.global(), pairs: pairs.global_mut(), n }
             .launch(&stream, LaunchConfig::covering(n, 256))?;
@@ -33,10 +33,10 @@ pub fn extremes(device: &Device, readings: &[u32]) -> Result<Option<(u32, u32)>>
 }
 
 /// Combines readings with the extremes of their sensors, pairs of the lowest and the highest one: by one reduction of
-/// those that are there and the new ones, with the operator's own kernel.
+/// the stored and the new ones, with the operator's own kernel.
 ///
 /// # Errors
-/// [`warpset_lsm::Error::LengthMismatch`] unless there is a sensor for each reading; what the device says.
+/// [`warpset_lsm::Error::LengthMismatch`] unless there is one sensor per reading; the device's errors.
 pub fn combine_extremes(
     of: &mut Lsm<u64, u64>,
     sensors: &[u64],
@@ -49,7 +49,7 @@ pub fn combine_extremes(
 /// Sums the readings whose sensors are in a split-block filter, and those whose sensors are in a blocked one.
 ///
 /// # Errors
-/// What the device says: no memory, or something on another device.
+/// The device's error: no memory, or memory on another device.
 ///
 /// # Panics
 /// Unless there is a sensor for each reading.
@@ -68,8 +68,8 @@ pub fn sums_of_known(
     let stream = device.new_stream()?;
     let (sensors, readings) = (device.from_slice(sensors)?, device.from_slice(readings)?);
     let mut sums = device.alloc_zeroed::<u64>(2)?;
-    // SAFETY: all vectors have the lengths that the kernel asks for, and live, as the filters do, until `to_vec` has
-    // waited.
+    // SAFETY: all vectors have the lengths of the kernel's contract, and stay allocated, like the filters, until
+    // `to_vec` has waited.
     unsafe {
         sum_known {
             split_words: split.words().global(),
@@ -90,7 +90,7 @@ pub fn sums_of_known(
 /// Multiplies each reading by the copies of its sensor in a filter.
 ///
 /// # Errors
-/// What the device says: no memory.
+/// The device's error: no memory.
 ///
 /// # Panics
 /// Unless there is a sensor for each reading.

@@ -3,16 +3,16 @@
 //! A reduction reads values and combines them to one. To get two results at once, a kernel makes a [`pair`] of each
 //! reading, and the reduction combines pairs by [`Extremes`].
 //!
-//! The same operator keeps the extremes of each sensor in a dictionary: an update combines new readings with what is
-//! there ([`combine_extremes`]).
+//! An operator keeps the extremes of each sensor in a dictionary: an update combines new readings with the stored ones
+//! ([`combine_extremes`]).
 //!
-//! Two more kernels ask filters: [`sum_known`] adds up the readings of known sensors, in one pass over both, and
-//! [`weigh`] multiplies each reading by how often its sensor was counted.
+//! Two more kernels query filters: [`sum_known`] adds up the readings of known sensors, in one pass over both, and
+//! [`weigh`] multiplies each reading by the count of its sensor.
 
 #![cfg_attr(target_arch = "nvptx64", no_std, feature(abi_ptx))]
 
-use warpset_kernels::bloom::ask::{BlockedQuery, SplitBlockQuery};
-use warpset_kernels::quotient::rank_select::ask::RankSelectQuery;
+use warpset_kernels::bloom::device_query::{BlockedQuery, SplitBlockQuery};
+use warpset_kernels::quotient::rank_select::device_query::RankSelectQuery;
 use warpset_kernels::{by_key_kernels, operators::Operator, reduce_kernels};
 use warpset_simt::{Global, GlobalMut, atomic, kernel, thread};
 

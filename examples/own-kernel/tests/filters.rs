@@ -1,4 +1,5 @@
-//! Kernels that ask filters, on the emulator, and on CUDA where there is a device: as the filters themselves answer.
+//! Kernels that query filters give the answers of the filters themselves, on the emulator, and on CUDA if there is a
+//! device.
 
 use own_kernel::{sums_of_known, weighed};
 use warpset_bloom::{BlockedBloom, Filter, SplitBlockBloom};

@@ -1,5 +1,5 @@
-//! An operator of one's own in updates of a dictionary, on the emulator, and on CUDA where there is a device: as the
-//! closure of the same meaning on the host.
+//! A user-defined operator in updates of a dictionary equals the closure of the same meaning on the host, on the
+//! emulator, and on CUDA if there is a device.
 
 use own_kernel::{Extremes, combine_extremes};
 use warpset_gpu::testing::devices;

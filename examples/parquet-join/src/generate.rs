@@ -1,4 +1,4 @@
-//! Two files as they might come from a business: stores by country, and their sales.
+//! Two files like those of a business: stores by country, and their sales.
 
 use std::fs::File;
 use std::path::Path;
@@ -14,7 +14,7 @@ use warpset_base::file::{CallFiles, Replacement};
 /// Countries, and stores in each.
 const COUNTRIES: u64 = 64;
 const STORES_PER_COUNTRY: u64 = 50;
-/// Row groups of the sales. Each holds those of a region, which is what the filter in it tells.
+/// Row groups of the sales. Each contains those of one region, which its filter shows.
 const REGIONS: u64 = 16;
 
 /// Returns the number of a store: spread over all of `i64`, so that the least and the greatest of a row group tell

@@ -106,7 +106,7 @@ fn may_hold(file: &[u8], column: &ColumnChunkMetaData, keys: &[i64]) -> anyhow::
     let Some(offset) = column.bloom_filter_offset() else { return Ok(true) };
     let begin = usize::try_from(offset).ok().filter(|&begin| begin < file.len());
     let begin = begin.context("a Bloom filter lies outside of the file")?;
-    // The column's type decides how integers hash; that of this column is INT64.
+    // The column's type determines the hash of integers; this column is INT64.
     let (filter, _) = View::from_parquet(&file[begin..], PhysicalType::Int64)?;
     Ok(filter.any_contained_bulk(keys)?)
 }

@@ -37,7 +37,7 @@ fn main() -> anyhow::Result<()> {
     }
 }
 
-/// Prints how much was read, and the country's revenue.
+/// Prints the amount of data read, and the country's revenue.
 fn revenue(folder: &Path, country: &str) -> anyhow::Result<()> {
     let wanted = join::wanted_stores(&folder.join("stores.parquet"), country)?;
     let sales = folder.join("sales.parquet");

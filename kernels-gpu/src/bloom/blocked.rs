@@ -14,10 +14,10 @@ use crate::batch::keys::KeyKind;
 #[cfg(feature = "bodies")]
 use crate::batch::keys::mix_at;
 use crate::batch::results;
-#[cfg(feature = "bodies")]
-use crate::bloom::ask::in_block;
+use crate::bloom::batch_partition::Parts;
 use crate::bloom::claims::{Batch, Claims};
-use crate::bloom::parts::Parts;
+#[cfg(feature = "bodies")]
+use crate::bloom::device_query::in_block;
 use warpset_core::bloom::blocked::{BlockShape, Pattern, block_of};
 use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
 
@@ -68,7 +68,8 @@ unsafe fn insert_warp(words: GlobalMut<u32>, blocks: u64, shape: BlockShape, has
     }
 }
 
-/// The bits of a key in four 32-bit words of its block: the little-endian image is the same for both word sizes.
+/// Returns the bits of a key in four 32-bit words of its block: the little-endian image is the same for both word
+/// sizes.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 fn quad_mask(pattern: Pattern, shape: BlockShape, quad: u32) -> [u32; 4] {
@@ -130,7 +131,7 @@ unsafe fn contains_warp<const BLOCK_BITS: u32>(words: Global<u32>, blocks: u64, 
     }
 }
 
-/// `LANES` lanes look up each other's keys in turn, 16 bytes each.
+/// Looks up the keys of `LANES` lanes in turn, 16 bytes per lane.
 ///
 /// # Safety
 /// - The contract of [`contains_warp`].
@@ -173,7 +174,7 @@ unsafe fn contains_lanes<const LANES: usize>(
     found
 }
 
-/// The body of the insert kernels.
+/// Inserts `n` keys: the body of the insert kernels.
 ///
 /// # Safety
 /// The contract of the kernels that [`shapes`] makes.
@@ -197,7 +198,7 @@ unsafe fn insert(
     }
 }
 
-/// The body of the lookup kernels.
+/// Looks up `n` keys: the body of the lookup kernels.
 ///
 /// # Safety
 /// The contract of the kernels that [`shapes`] makes.
@@ -278,8 +279,8 @@ shapes! {
 }
 
 kernel! {
-    /// First half of test-and-insert: marks the keys that the filter does not contain, and lets each of them claim its
-    /// hash. Of a batch that has been divided, the marks are there, and only keys of parts that overflowed claim.
+    /// Marks the keys that the filter does not contain, and lets each of them claim its hash: the first half of
+    /// test-and-insert. In a divided batch the marks exist already, and only keys of parts that overflowed claim.
     ///
     /// # Safety
     /// - Launch: 1-D, blocks of [`BLOCK`] threads, any number of them, no shared memory.
@@ -290,7 +291,7 @@ kernel! {
     /// - `parts`, `counts`: as [`partition_absent`](crate::bloom::partition::partition_absent) has left them, with the
     ///   marks; or [`Parts::UNDIVIDED`].
     #[launch_bounds(256, 4)]
-    pub unsafe fn blocked_claim(
+    pub unsafe fn blocked_dedup_claim(
         words: Global<u32>, blocks: u64, shape: BlockShape, keys: Global<u64>, kind: KeyKind, spread: u64, n: usize,
         form: u32, out: GlobalMut<u64>, table: GlobalMut<u64>, table_bits: u32, parts: Parts, counts: Global<u32>,
     ) {
@@ -301,19 +302,19 @@ kernel! {
 }
 
 kernel! {
-    /// Second half: among the keys marked by [`blocked_claim`] leaves those marked that won their hash, and inserts
-    /// them; in a batch that has been divided, those of parts that overflowed.
+    /// Resolves claims: of the keys marked by [`blocked_dedup_claim`] leaves marked the winners of their hashes, and
+    /// inserts them; in a divided batch, the keys of parts that overflowed. The second half of test-and-insert.
     ///
     /// # Safety
-    /// - The contract of [`blocked_claim`], which has run with the same arguments.
+    /// - The contract of [`blocked_dedup_claim`], which has run with the same arguments.
     /// - `words` is only accessed atomically.
     #[launch_bounds(256, 4)]
-    pub unsafe fn blocked_settle(
+    pub unsafe fn blocked_dedup_resolve(
         words: GlobalMut<u32>, blocks: u64, shape: BlockShape, keys: Global<u64>, kind: KeyKind, spread: u64, n: usize,
         form: u32, out: GlobalMut<u64>, table: GlobalMut<u64>, table_bits: u32, parts: Parts, counts: Global<u32>,
     ) {
         let batch = Batch { block: BLOCK, n, form, out, claims: Claims::new(table, table_bits), parts, counts };
         // SAFETY: the caller keeps this kernel's contract; `j < n`, and all lanes of a warp insert together.
-        unsafe { batch.settle(|j| mix_at(keys, kind, spread, j), |hash, valid| insert_warp(words, blocks, shape, hash, valid)) };
+        unsafe { batch.resolve(|j| mix_at(keys, kind, spread, j), |hash, valid| insert_warp(words, blocks, shape, hash, valid)) };
     }
 }

@@ -1,13 +1,39 @@
-//! Which of equal keys in a batch stands first: a hash table in which the smallest index wins each hash.
+//! Deduplication by claims: the first of equal keys in a batch, found by all threads at once.
 //!
-//! Open addressing with linear probing, at most half full. A word holds 39 bits of the hash above a 24-bit index, so
-//! that a minimum over words of one hash is a minimum over indices, whatever the order in which threads arrive. Where
-//! the 39 bits agree, the whole hash of the key with that index decides.
+//! Problem: test-and-insert of a batch reports a key as new if the filter did not contain it and no equal key precedes
+//! it in the batch. Threads run in any order, so the thread that sets a key's bits first may hold a later copy, and the
+//! answers would change from run to run.
+//!
+//! Idea: lookups and insertions are separate launches, with a contest between them. Each absent key claims its hash in
+//! a hash table, in which the smallest index wins; only winners are new.
+//!
+//! ```text
+//! index   0    1    2    3    4         table after all claims        answers
+//! hash    a    b    a    c    a            a -> 0                     0 1   3
+//! absent  yes  yes  yes  yes  yes          b -> 1                     a b - c -
+//!                                          c -> 3
+//! ```
+//!
+//! A word of the table is one integer with the index in its low bits:
+//!
+//! ```text
+//!  63  62                       24 23          0
+//! | 0 | 39 bits of the hash       | index       |      EMPTY: all ones
+//! ```
+//!
+//! The minimum over words of one hash is the minimum over indices, so one `atomicMin` decides, in whatever order
+//! threads arrive. Different hashes may agree in 39 bits: the whole hash of the key at that index decides between them.
+//! The table uses open addressing with linear probing and is at most half full, so a search takes 2.5 probes on average
+//! (Knuth, TAOCP vol. 3, section 6.4: `(1 + 1/(1 - 1/2)^2) / 2` for an absent hash).
+//!
+//! Cost: two launches and 16 to 32 bytes per key of the batch, bounded by batches of
+//! [`TEST_AND_INSERT_BATCH`](warpset_core::bloom::TEST_AND_INSERT_BATCH) keys. Large batches find most winners in
+//! shared memory instead ([`batch_partition`]); keys of parts that overflow there claim here.
 
 use warpset_simt::{Global, GlobalMut, atomic, warp};
 
 use crate::batch::results;
-use crate::bloom::parts::{self, Parts};
+use crate::bloom::batch_partition::{self, Parts};
 
 /// The word that claims nothing; its highest bit is set, which no claim's is.
 pub const EMPTY: u64 = !0;
@@ -17,7 +43,7 @@ pub const INDEX_BITS: u32 = 24;
 const INDEX: u64 = (1 << INDEX_BITS) - 1;
 const TAG_BITS: u32 = 39;
 
-/// The base-two logarithm of a table's words for `n` claims: at most half of them get used.
+/// Returns the base-two logarithm of a table's words for `n` claims: at most half of them get used.
 pub const fn table_bits(n: usize) -> u32 {
     (if n < 32 { 32 } else { n }).next_power_of_two().trailing_zeros() + 1
 }
@@ -31,13 +57,13 @@ pub struct Claims {
 
 #[cfg(feature = "bodies")]
 impl Claims {
-    /// A table of `1 << bits` words, more than twice as many as there will be claims, only accessed atomically.
+    /// Returns a table of `1 << bits` words, more than twice as many as there will be claims, only accessed atomically.
     #[inline(always)]
     pub fn new(table: GlobalMut<u64>, bits: u32) -> Claims {
         Claims { table, bits }
     }
 
-    /// Where the search for a hash begins; independent of what chooses the filter's block.
+    /// Returns the start of the search for a hash, independent of the choice of the filter's block.
     #[inline(always)]
     fn start(self, hash: u64) -> u64 {
         hash.wrapping_mul(0x9fb2_1c65_1e98_df25) >> (64 - self.bits)
@@ -75,7 +101,7 @@ impl Claims {
         }
     }
 
-    /// The smallest index that claimed `hash`; all claims lie in earlier launches, and one is for this hash.
+    /// Returns the smallest index that claimed `hash`; all claims lie in earlier launches, and one is for this hash.
     ///
     /// # Safety
     /// The contract of [`Claims::claim`].
@@ -109,7 +135,7 @@ pub struct Batch {
     pub out: GlobalMut<u64>,
     /// The table of claims.
     pub claims: Claims,
-    /// How the batch is divided.
+    /// Division of the batch.
     pub parts: Parts,
     /// The counts of the parts.
     pub counts: Global<u32>,
@@ -117,8 +143,8 @@ pub struct Batch {
 
 #[cfg(feature = "bodies")]
 impl Batch {
-    /// First half: marks the keys that the filter does not contain, and lets each of them claim its hash. In a batch
-    /// that is divided the marks are there already, and only keys of parts that overflowed claim.
+    /// Marks the keys that the filter does not contain, and lets each of them claim its hash: the first half. In a
+    /// divided batch the marks exist already, and only keys of parts that overflowed claim.
     ///
     /// # Safety
     /// - All threads of the grid come here together, blocks of [`Batch::block`] threads.
@@ -134,7 +160,7 @@ impl Batch {
             if parts.all_fit(counts) {
                 return;
             }
-            for i in parts::rounds(block, n) {
+            for i in batch_partition::rounds(block, n) {
                 let mut absent = false;
                 if i < n && (parts.bits == 0 || results::get(form, out, i)) {
                     let hash = hash_of(i);
@@ -149,14 +175,14 @@ impl Batch {
         }
     }
 
-    /// Second half: among the marked keys leaves those marked that won their hash, and inserts them; in a batch that is
-    /// divided, those of parts that overflowed. `insert_warp` inserts the hashes of the lanes whose bit is set.
+    /// Resolves claims: of the marked keys leaves marked the winners of their hashes, and inserts them; in a divided
+    /// batch, the keys of parts that overflowed. `insert_warp` inserts the hashes of the lanes that its mask has set.
     ///
     /// # Safety
     /// The contract of [`Batch::claim`], which an earlier launch has run with the same batch.
     #[inline(always)]
     #[track_caller]
-    pub unsafe fn settle(self, hash_of: impl Fn(usize) -> u64, insert_warp: impl Fn(u64, u32)) {
+    pub unsafe fn resolve(self, hash_of: impl Fn(usize) -> u64, insert_warp: impl Fn(u64, u32)) {
         let Batch { block, n, form, out, claims, parts, counts } = self;
         // SAFETY: `i < n` where a key is read; all threads reach `put` and `insert_warp`; claims hold indices below
         // `n`.
@@ -164,7 +190,7 @@ impl Batch {
             if parts.all_fit(counts) {
                 return;
             }
-            for i in parts::rounds(block, n) {
+            for i in batch_partition::rounds(block, n) {
                 let mut new = i < n && results::get(form, out, i);
                 let mut inserts = false;
                 let mut hash = 0;

@@ -1,9 +1,10 @@
-//! Kernels of test-and-insert by parts that are the same for all Bloom filters: see [`parts`](crate::bloom::parts).
+//! Kernels of test-and-insert by parts that all Bloom filters share: see
+//! [`batch_partition`](crate::bloom::batch_partition).
 //!
 //! A thread block groups the absent keys of a tile. Before that it leaves out keys that an equal one precedes, as far
 //! as it sees them at little cost, so that keys that come often fill no part: within the tile through a table in shared
 //! memory, in which a hash has one place, and, where a tile has many equal keys, across tiles through
-//! [`recent`](crate::bloom::recent). Both miss some; those meet in their part.
+//! [`recent_hashes`](crate::bloom::recent_hashes). Both miss some; those meet in their part.
 //!
 //! The kind of key is a launch argument here too, and loops over a thread's keys stay loops: five copies of this
 //! kernel, one per kind, would take the driver's compiler half a second.
@@ -13,10 +14,10 @@ use crate::batch::keys::word_at;
 use crate::batch::keys::{HashFunction, KeyClass, KeyKind};
 use crate::batch::results;
 use crate::block;
+use crate::bloom::batch_partition::{MAX_BITS, Parts};
 use crate::bloom::claims::EMPTY;
-use crate::bloom::parts::{MAX_BITS, Parts};
 #[cfg(feature = "bodies")]
-use crate::bloom::recent::Recent;
+use crate::bloom::recent_hashes::Recent;
 use warpset_core::hash;
 use warpset_core::scan::Sum;
 use warpset_simt::shared::{self, Shared};
@@ -64,7 +65,8 @@ struct Keys {
 
 #[cfg(feature = "bodies")]
 impl Keys {
-    /// The hashes of key `first` and of those every [`BLOCK`] after it, as far as there are keys; all loads in flight.
+    /// Returns the hashes of key `first` and of those every [`BLOCK`] after it, as far as there are keys; all loads in
+    /// flight.
     ///
     /// # Safety
     /// There are `n` keys of the kind.
@@ -95,8 +97,8 @@ impl Keys {
     }
 }
 
-/// The place of a hash in the table of equal keys; independent of its part, and such that hashes that meet in one tile
-/// do not meet in all.
+/// Returns the place of a hash in the table of equal keys; independent of its part, and such that hashes that meet in
+/// one tile do not meet in all.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 fn place_of(hash: u64, tile: u32) -> u32 {
@@ -112,10 +114,10 @@ kernel! {
     /// # Safety
     /// - Launch: 1-D, `n.div_ceil(TILE)` blocks of [`BLOCK`] threads, [`GROUP_SHARED_BYTES`] of dynamic shared memory.
     /// - `keys`: `n` keys of `kind`, whose function is `Xxh64` or `Seeded`, not written while the
-    ///   kernel runs; at most [`TILE`]` << `[`TILE_BITS`](crate::bloom::recent::TILE_BITS).
+    ///   kernel runs; at most [`TILE`]` << `[`TILE_BITS`](crate::bloom::recent_hashes::TILE_BITS).
     /// - `out`: the answers, as bytes or bits; nothing else accesses them.
     /// - `parts`: 1 to [`MAX_BITS`] bits, a capacity of at most
-    ///   [`MAX_CAPACITY`](crate::bloom::parts::MAX_CAPACITY).
+    ///   [`MAX_CAPACITY`](crate::bloom::batch_partition::MAX_CAPACITY).
     /// - `counts`: valid for [`Parts::counts`] words, zero at the start; `grouped`: for `2 * capacity` words per part,
     ///   16-byte aligned; `recent`, `recent_bits`: as [`Recent::new`] asks. All are used by this launch alone.
     #[launch_bounds(512, 2)]
@@ -249,7 +251,7 @@ kernel! {
             }
             thread::sync_threads();
 
-            // Where the runs begin in the tile.
+            // Starts of the runs in the tile.
             let (mut a, mut b) = ([0; 4], [0; 4]);
             if t < SCANNING {
                 (a, b) = (runs.get4(OWN * t), runs.get4(OWN * t + 4));

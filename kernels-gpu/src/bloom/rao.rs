@@ -20,7 +20,7 @@ use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
 pub const BLOCK: u32 = 256;
 /// The most threads of the scan's one block, and of a block of the build.
 pub const MAX_BLOCK: u32 = 1024;
-/// What stands for "no bucket": the filter contains the key already.
+/// Mark of "no bucket": the filter contains the key already.
 pub const NO_BUCKET: u32 = !0;
 
 /// The most buckets that are counted in shared memory: 32 KiB.
@@ -33,7 +33,7 @@ pub const STRING: u32 = 1;
 /// First level: a string hash, mixed with the attempt.
 pub const STRING_MIXED: u32 = 2;
 
-/// What kernels need to know of a filter.
+/// Parameters of a filter that kernels take.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Parameters {
@@ -53,11 +53,11 @@ pub struct Parameters {
 
 const _: () = assert!(size_of::<Parameters>() == 40);
 
-/// What stands for the place of a kernel's first key if all of its keys are there.
+/// Place of a kernel's first key that means that all of its keys are live.
 pub const ALL: u64 = !0;
 
-/// How many of a kernel's `n` keys there are, which begin with key `first` of those counted in the word at `live`; or
-/// all.
+/// Returns the number of live keys among a kernel's `n`, which begin with key `first` of those counted in the word at
+/// `live`; or all.
 ///
 /// # Safety
 /// `first` is [`ALL`], or `live` is one word, not written while the kernel runs.
@@ -72,7 +72,7 @@ unsafe fn living(live: Global<u64>, first: u64, n: usize) -> usize {
     if left < n as u64 { left as usize } else { n }
 }
 
-/// The keys of this thread in its block's tile of `tile` keys.
+/// Returns the keys of this thread in its block's tile of `tile` keys.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 fn in_tile(tile: u32, n: usize) -> impl Iterator<Item = usize> {
@@ -100,7 +100,7 @@ unsafe fn clear(here: Shared<u32>, n: u32) {
     }
 }
 
-/// Where hashes come from: keys, and with a string hash as first level one word each.
+/// Source of hashes: keys, and with a string hash as first level one word per key.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Keys {
@@ -112,8 +112,10 @@ struct Keys {
 
 #[cfg(feature = "bodies")]
 impl Keys {
+    /// Returns the hash of key `i` and its buckets.
+    ///
     /// # Safety
-    /// There are more than `i` keys, and string hashes where the first level wants them.
+    /// - There are more than `i` keys, and string hashes where the first level wants them.
     #[inline(always)]
     unsafe fn probe(self, parameters: Parameters, i: usize) -> (u64, [u64; 2]) {
         // SAFETY: the caller's promise.
@@ -150,7 +152,7 @@ unsafe fn bucket_contains(words: Global<u32>, shape: BucketShape, bucket: u64, h
     true
 }
 
-/// Table 2 of the paper: either bucket says yes.
+/// Looks a key up in either bucket (Table 2 of the paper).
 ///
 /// # Safety
 /// The contract of [`bucket_contains`], for both.
@@ -462,8 +464,8 @@ kernel! {
         }
     }
 
-    /// First half of test-and-insert: writes the hashes of `n` keys, marks the keys that the filter does not contain,
-    /// and lets each of them claim its hash.
+    /// Writes the hashes of `n` keys, marks the keys that the filter does not contain, and lets each of them claim its
+    /// hash: the first half of test-and-insert.
     ///
     /// # Safety
     /// - Launch, `words`, `keys`, `string_hashes`: as for [`rao_contains`].
@@ -471,7 +473,7 @@ kernel! {
     ///   alone.
     /// - `table`: as [`Claims::new`] asks, all words [`EMPTY`](crate::bloom::claims::EMPTY) at the start.
     #[launch_bounds(256, 4)]
-    pub unsafe fn rao_claim(
+    pub unsafe fn rao_dedup_claim(
         words: Global<u32>, parameters: Parameters, keys: Global<u64>, kind: KeyKind, spread: u64,
         string_hashes: Global<u32>, n: usize, hashes: GlobalMut<u64>, absent: GlobalMut<u64>, table: GlobalMut<u64>,
         table_bits: u32,
@@ -494,17 +496,17 @@ kernel! {
         }
     }
 
-    /// Second half: of the keys marked by [`rao_claim`] leaves those marked that won their hash; they are the new ones.
-    /// Puts the same answers to `out` if it is to have bytes.
+    /// Resolves claims: of the keys marked by [`rao_dedup_claim`] leaves marked the winners of their hashes, the new
+    /// keys. Writes the answers to `out` if it takes bytes. The second half of test-and-insert.
     ///
     /// # Safety
-    /// - Launch: as for [`rao_claim`], which has run with the same `n` and `table`.
+    /// - Launch: as for [`rao_dedup_claim`], which has run with the same `n` and `table`.
     /// - `hashes`: as it wrote them, not written while the kernel runs; `new`: what it marked, used by this launch
     ///   alone.
     /// - `out`: one byte per key if `form` is [`results::BYTES`], used by this launch alone; otherwise it is not looked
     ///   at.
     #[launch_bounds(256, 6)]
-    pub unsafe fn rao_settle(
+    pub unsafe fn rao_dedup_resolve(
         hashes: Global<u64>, n: usize, new: GlobalMut<u64>, form: u32, out: GlobalMut<u64>, table: GlobalMut<u64>,
         table_bits: u32,
     ) {

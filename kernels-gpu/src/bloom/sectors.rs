@@ -2,14 +2,14 @@
 //!
 //! The little-endian image of a block depends on its size, its sectors and the bits per key, not on the word size of
 //! its [`BlockShape`](warpset_core::bloom::blocked::BlockShape). So 20 pairs of a block size and a number of sectors
-//! stand for all shapes, and all shifts are constants.
+//! cover all shapes, and all shifts are constants.
 
 use warpset_core::bloom::blocked::{MAX_HASHES, Pattern, SALT, block_of};
 use warpset_simt::shared::Shared;
 use warpset_simt::{Global, GlobalMut, atomic, warp};
 
 #[cfg(feature = "bodies")]
-use crate::bloom::parts::Insertion;
+use crate::bloom::batch_partition::Insertion;
 
 /// Blocks of `BLOCK_BITS` in `SECTORS` sectors.
 #[cfg(feature = "bodies")]
@@ -33,19 +33,19 @@ impl<const BLOCK_BITS: u32, const SECTORS: u32> Sectored<BLOCK_BITS, SECTORS> {
     /// Bits that can fall in one word.
     const DRAWS: u32 = Self::IN_WORD * Self::MOST;
 
-    /// Which bit of a key draw `n` of word `word` is.
+    /// Returns the index of a key's bit: draw `n` of word `word`.
     #[inline(always)]
     const fn index(word: u32, n: u32) -> u32 {
         word * Self::IN_WORD / Self::WORDS + n % Self::IN_WORD + n / Self::IN_WORD * SECTORS
     }
 
-    /// The multipliers for word `word`; constants if it is one.
+    /// Returns the multipliers for word `word`; constants if it is one.
     #[inline(always)]
     pub fn salts(word: u32, hashes: u32) -> Salts {
         Self::salts_from(word, hashes, |i| SALT[i as usize])
     }
 
-    /// The multipliers for word `word`, from those that `salt` knows.
+    /// Returns the multipliers for word `word`, from those that `salt` knows.
     #[inline(always)]
     fn salts_from(word: u32, hashes: u32, salt: impl Fn(u32) -> u32) -> Salts {
         let mut salts = [0; MAX_HASHES as usize];
@@ -60,7 +60,7 @@ impl<const BLOCK_BITS: u32, const SECTORS: u32> Sectored<BLOCK_BITS, SECTORS> {
         salts
     }
 
-    /// Where in its block bit `i` of a key is; `salt` is the `i`-th.
+    /// Returns the place of bit `i` of a key in its block; `salt` is salt `i`.
     #[inline(always)]
     pub fn bit(pattern: Pattern, i: u32, salt: u32) -> u32 {
         let position =
@@ -68,7 +68,7 @@ impl<const BLOCK_BITS: u32, const SECTORS: u32> Sectored<BLOCK_BITS, SECTORS> {
         i % SECTORS * Self::SECTOR_BITS + position
     }
 
-    /// The bits of a key in word `word`.
+    /// Returns the bits of a key in word `word`.
     #[inline(always)]
     pub fn mask(pattern: Pattern, hashes: u32, word: u32, salts: &Salts) -> u64 {
         let part = word % Self::WORDS;
@@ -222,7 +222,7 @@ pub(crate) unsafe fn contains_warp<const BLOCK_BITS: u32, const SECTORS: u32>(
     }
 }
 
-/// `LANES` lanes look up each other's keys in turn, 16 bytes each.
+/// Looks up the keys of `LANES` lanes in turn, 16 bytes per lane.
 ///
 /// # Safety
 /// - The contract of [`contains_warp`].
@@ -333,7 +333,7 @@ macro_rules! sectored_kernels {
                 ) {
                     let insertion = $crate::bloom::sectors::SectoredInsertion::<$block_bits, $sectors> { blocks, hashes };
                     // SAFETY: the caller keeps this kernel's contract.
-                    unsafe { parts::insert_part(insertion, words, blocks, keys, counts, parts, form, out, stretch) }
+                    unsafe { batch_partition::insert_part(insertion, words, blocks, keys, counts, parts, form, out, stretch) }
                 }
             }
         )*

@@ -3,7 +3,7 @@
 //!
 //! A module of their own, because the driver compiles modules as a whole when they are first used.
 
-use crate::bloom::parts::{self, Parts};
+use crate::bloom::batch_partition::{self, Parts};
 #[cfg(doc)]
 use crate::bloom::sectors;
 use crate::bloom::sectors::{BLOCK, sectored_kernels};

@@ -9,13 +9,13 @@ use crate::batch::keys::KeyKind;
 use crate::batch::keys::xxh64_at;
 use crate::batch::results;
 #[cfg(feature = "bodies")]
-use crate::bloom::ask::in_split_block;
+use crate::bloom::batch_partition::Insertion;
+use crate::bloom::batch_partition::{self, Parts};
 #[cfg(doc)]
 use crate::bloom::claims;
 use crate::bloom::claims::{Batch, Claims};
 #[cfg(feature = "bodies")]
-use crate::bloom::parts::Insertion;
-use crate::bloom::parts::{self, Parts};
+use crate::bloom::device_query::in_split_block;
 use warpset_core::bloom::split_block::{SALT, WORDS_PER_BLOCK, block_of};
 use warpset_simt::shared::Shared;
 use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
@@ -139,8 +139,8 @@ kernel! {
 }
 
 kernel! {
-    /// First half of test-and-insert: marks the keys that the filter does not contain, and lets each of them claim its
-    /// hash. Of a batch that has been divided, the marks are there, and only keys of parts that overflowed claim.
+    /// Marks the keys that the filter does not contain, and lets each of them claim its hash: the first half of
+    /// test-and-insert. In a divided batch the marks exist already, and only keys of parts that overflowed claim.
     ///
     /// # Safety
     /// - Launch: 1-D, blocks of [`BLOCK`] threads, any number of them, no shared memory.
@@ -149,7 +149,7 @@ kernel! {
     /// - `parts`, `counts`: as [`partition_absent`](crate::bloom::partition::partition_absent) has left them, with the
     ///   marks; or [`Parts::UNDIVIDED`].
     #[launch_bounds(256, 6)]
-    pub unsafe fn split_block_claim(
+    pub unsafe fn split_block_dedup_claim(
         words: Global<u32>, blocks: u64, keys: Global<u64>, kind: KeyKind, n: usize, form: u32, out: GlobalMut<u64>,
         table: GlobalMut<u64>, table_bits: u32, parts: Parts, counts: Global<u32>,
     ) {
@@ -160,35 +160,35 @@ kernel! {
 }
 
 kernel! {
-    /// Second half: of the keys marked by [`split_block_claim`] leaves those marked that won their hash, and inserts
-    /// them. Of a batch that has been divided, those of parts that overflowed.
+    /// Resolves claims: of the keys marked by [`split_block_dedup_claim`] leaves marked the winners of their hashes,
+    /// and inserts them; in a divided batch, the keys of parts that overflowed. The second half of test-and-insert.
     ///
     /// # Safety
-    /// - The contract of [`split_block_claim`], which has run with the same arguments.
+    /// - The contract of [`split_block_dedup_claim`], which has run with the same arguments.
     /// - `words` is only accessed atomically.
     #[launch_bounds(256, 6)]
-    pub unsafe fn split_block_settle(
+    pub unsafe fn split_block_dedup_resolve(
         words: GlobalMut<u32>, blocks: u64, keys: Global<u64>, kind: KeyKind, n: usize, form: u32, out: GlobalMut<u64>,
         table: GlobalMut<u64>, table_bits: u32, parts: Parts, counts: Global<u32>,
     ) {
         let batch = Batch { block: BLOCK, n, form, out, claims: Claims::new(table, table_bits), parts, counts };
         // SAFETY: the caller keeps this kernel's contract; `j < n`, and all lanes of a warp insert together.
-        unsafe { batch.settle(|j| xxh64_at(keys, kind, j), |hash, valid| insert_warp(words, blocks, hash, valid)) };
+        unsafe { batch.resolve(|j| xxh64_at(keys, kind, j), |hash, valid| insert_warp(words, blocks, hash, valid)) };
     }
 }
 
 kernel! {
-    /// The rest of a test-and-insert by parts: of equal keys leaves the first marked, and inserts all. Leaves parts
-    /// that overflowed to [`split_block_claim`].
+    /// Finishes a test-and-insert by parts: of equal keys leaves the first marked, and inserts all. Parts that
+    /// overflowed are left to [`split_block_dedup_claim`].
     ///
     /// # Safety
-    /// - Launch: 1-D, one block of [`parts::BLOCK`] threads per part, [`parts::shared_bytes`]`(stretch)` bytes of
-    ///   dynamic shared memory.
+    /// - Launch: 1-D, one block of [`batch_partition::BLOCK`] threads per part,
+    ///   [`batch_partition::shared_bytes`]`(stretch)` bytes of dynamic shared memory.
     /// - `words`: valid for all blocks, only accessed atomically while the kernel runs.
     /// - `keys`, `counts`, `parts`, `form`, `out`: as [`partition_absent`](crate::bloom::partition::partition_absent)
     ///   has left them; nothing else accesses `out`.
-    /// - `stretch`: 0, or at most [`parts::MAX_STRETCH`] and the 32-bit words of the blocks from that of a part's first
-    ///   hash to that of its last, for every part.
+    /// - `stretch`: 0, or at most [`batch_partition::MAX_STRETCH`]; for every part, the number of 32-bit words from the
+    ///   block of its first hash to the block of its last.
     #[launch_bounds(384, 4)]
     pub unsafe fn split_block_insert_parts(
         words: GlobalMut<u32>, blocks: u64, keys: Global<u64>, counts: Global<u32>, parts: Parts, form: u32,
@@ -196,7 +196,7 @@ kernel! {
     ) {
         // SAFETY: the caller keeps this kernel's contract.
         unsafe {
-            parts::insert_part(SplitBlockInsertion { blocks }, words, blocks, keys, counts, parts, form, out, stretch);
+            batch_partition::insert_part(SplitBlockInsertion { blocks }, words, blocks, keys, counts, parts, form, out, stretch);
         }
     }
 }

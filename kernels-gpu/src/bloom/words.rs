@@ -8,7 +8,7 @@ use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
 pub const BLOCK: u32 = 256;
 
 kernel! {
-    /// `words |= other`.
+    /// Sets `words |= other`.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size, no shared memory.
@@ -20,7 +20,7 @@ kernel! {
         }
     }
 
-    /// `words &= other`.
+    /// Sets `words &= other`.
     ///
     /// # Safety
     /// The contract of [`words_or`].
@@ -106,9 +106,9 @@ kernel! {
         }
     }
 
-    /// For each part of `part` blocks, the sum over its blocks of the probability that a random key has all its bits
-    /// there: the product over sectors of `(ones / bits) ^ bits of a key`, in a fixed order, so that every run gives
-    /// one number.
+    /// Sums, for each part of `part` blocks, the probability over its blocks that a random key has all its bits there:
+    /// the product over sectors of `(ones / bits) ^ bits of a key`, in a fixed order, so that every run gives one
+    /// number.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid, blocks of whole warps, no shared memory; `part > 0`.

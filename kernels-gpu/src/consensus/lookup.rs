@@ -9,7 +9,7 @@ use warpset_simt::{Global, GlobalMut};
 use crate::batch::keys::KeyKind;
 use crate::recsplit::answers::lookup_kernels;
 #[cfg(feature = "bodies")]
-use crate::recsplit::answers::{Asked, contain, look_up};
+use crate::recsplit::answers::{Query, contain, look_up};
 #[cfg(feature = "bodies")]
 use crate::recsplit::device_function::DeviceFunction;
 #[cfg(feature = "bodies")]

@@ -1,13 +1,13 @@
-//! The search for the codes of buckets, a warp per bucket.
+//! Search for the codes of buckets, one warp per bucket.
 //!
 //! Source: section 4 of "Combined Search and Encoding for Seeds, with an Application to Minimal Perfect Hashing"
-//! (Lehmann, Sanders, Walzer, Ziegler, ESA 2025), whose search has one thread on a host. The order of the search is
-//! that of `warpset-mphf` on the host, level by level, and so are its bits: a code is the first one in the order of
-//! bits, and a task may be entered equally often. How many seeds are evaluated together changes neither: when a task is
-//! entered, all that it was entered with before has led to nothing.
+//! (Lehmann, Sanders, Walzer, Ziegler, ESA 2025), with one thread on a host. The order of the search is that of
+//! `warpset-mphf` on the host, level by level, and so are its bits: a code is the first one in the order of bits, and
+//! the limit of visits is the same. The number of seeds evaluated together changes neither: when a task is visited, all
+//! earlier seeds have led to nothing.
 //!
-//! A warp has the seeds of one task in its lanes, of several seeds before it if each has few values. What waits is in
-//! global memory, of which the last lists are in the first-level cache: [`slot`](crate::consensus::slot).
+//! A warp has the seeds of one task in its lanes, of several preceding seeds if each has few values. Waiting solutions
+//! are in global memory, and the last lists stay in the first-level cache: [`slot`](crate::consensus::slot).
 
 #[cfg(feature = "bodies")]
 use crate::consensus::slot::{Keys, Slot};
@@ -24,35 +24,35 @@ use warpset_simt::{Global, GlobalMut, atomic, thread};
 /// Threads of a block.
 pub const BLOCK: u32 = 64;
 
-/// Numbers at the beginning that may end without an answer.
+/// Numbers at the beginning that may end undecided.
 pub const MOST_UNFINISHED: u32 = 4;
 
-/// What the search for all buckets has in common.
+/// Parameters of the search for all buckets.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct SearchPlan {
-    /// Words of each warp's slot: [`slot_words`](crate::consensus::slot::slot_words) of the largest bucket.
+    /// Words per warp's slot: [`slot_words`](crate::consensus::slot::slot_words) of the largest bucket.
     pub slot_words: u64,
     /// Rows of splittings.
     pub splits: u32,
-    /// Bits of the number that a bucket begins with.
+    /// Bits of the number at the beginning of a bucket.
     pub root_bits: u32,
-    /// How often a task may be entered after one number at the beginning.
+    /// Limit of the visits of a task per number at the beginning.
     pub entries: u32,
 }
 
-/// A bucket, as its warp sees it.
+/// A bucket and its warp's memory.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Bucket {
     trees: Trees,
-    /// Its keys, as they come.
+    /// Its keys, in their initial order.
     own: Keys,
     keys: u32,
     slot: Slot,
 }
 
-/// What a search after one number at the beginning ends with.
+/// Result of a search after one number at the beginning.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Chain {
@@ -61,8 +61,8 @@ enum Chain {
     Unfinished,
 }
 
-/// How many of the `waiting` seeds enter a task together, each with values of `in_word` bits, and whether lanes then
-/// have keys.
+/// Returns how many of the `waiting` seeds visit a task together, each with values of `in_word` bits, and whether lanes
+/// then hold keys.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 fn seeds_of(level: &Level, task: &Task, waiting: u32, in_word: u32) -> (u32, bool) {
@@ -71,29 +71,29 @@ fn seeds_of(level: &Level, task: &Task, waiting: u32, in_word: u32) -> (u32, boo
         return (count, false);
     }
     let keys = task.end - task.begin;
-    // After the first seed others may not be needed.
+    // The seeds after the first may not be needed.
     let count = if is_by_keys(keys, 2 << in_word) { 1 } else { count };
     (count, is_by_keys(keys, count << in_word))
 }
 
 #[cfg(feature = "bodies")]
 impl Bucket {
-    /// The keys of a level.
+    /// Returns the keys of a level.
     #[inline(always)]
     fn keys_of(&self, level: u32) -> Keys {
         if level == 0 { self.own } else { Keys { keys: self.slot.keys_of(level).as_const(), first: 0 } }
     }
 
-    /// Solves all tasks after a seed, each of them entered at most `most` times.
+    /// Solves all tasks after a seed, and visits each of them at most `most` times.
     ///
     /// # Safety
-    /// All lanes of the warp come here together, with the same arguments. The slot is theirs and has room for the
-    /// bucket, whose keys nothing writes.
+    /// All lanes of the warp come here together, with the same arguments. The slot belongs to the warp and is large
+    /// enough for the bucket, and nothing writes the bucket's keys.
     #[inline(always)]
     #[track_caller]
     unsafe fn chain(&self, root: u32, most: u32) -> Chain {
         let Self { trees, slot, .. } = *self;
-        // SAFETY: this function's contract. Everything that decides what comes next is the same in all lanes.
+        // SAFETY: this function's contract. All conditions of branches are the same in all lanes.
         unsafe {
             slot.clear(self.keys);
             let mut level = trees.first(self.keys);
@@ -142,7 +142,7 @@ impl Bucket {
                 let value = from + (lane_id() & ((1 << in_word) - 1));
                 let seed = next_seed(warp::shuffle_idx(FULL_MASK, parents, parent), value, bits);
                 let mut solutions = self.solutions(&level, &task, seed, count << in_word, by_keys);
-                // Only now, so that the count is on its way while seeds are evaluated.
+                // Only now, so that the count is loaded while seeds are evaluated.
                 if from == 0 {
                     if entries + count > most {
                         count = most - entries;
@@ -172,10 +172,10 @@ impl Bucket {
         }
     }
 
-    /// Which of the lanes' seeds, of the first `seeds`, solve a task.
+    /// Returns the mask of lanes with a seed, of the first `seeds`, that solves a task.
     ///
     /// # Safety
-    /// As for [`Bucket::chain`]; the task's keys are on its level.
+    /// The contract of [`Bucket::chain`]; the task's keys are on its level.
     #[inline(always)]
     #[track_caller]
     unsafe fn solutions(&self, level: &Level, task: &Task, seed: u32, seeds: u32, by_keys: bool) -> u32 {
@@ -196,7 +196,7 @@ impl Bucket {
     /// Moves the keys of the level's tasks from `changed` on to the next level, by the last path.
     ///
     /// # Safety
-    /// As for [`Bucket::chain`]; the level was solved, and is one of splittings.
+    /// The contract of [`Bucket::chain`]; the level was solved, and is one of splittings.
     #[inline(always)]
     #[track_caller]
     unsafe fn divide_from(&self, level: &Level, changed: u32) {
@@ -217,7 +217,7 @@ impl Bucket {
     /// Writes the bits of the paths of all levels from bit `at` on.
     ///
     /// # Safety
-    /// As for [`Bucket::chain`], which has solved all levels; `words` are valid there, zero, and only accessed
+    /// The contract of [`Bucket::chain`], which has solved all levels; `words` are valid there, zero, and only accessed
     /// atomically.
     #[inline(always)]
     #[track_caller]
@@ -247,12 +247,12 @@ impl Bucket {
     /// Whether two keys are equal.
     ///
     /// # Safety
-    /// As for [`Bucket::chain`].
+    /// The contract of [`Bucket::chain`].
     #[inline(always)]
     #[track_caller]
     unsafe fn has_duplicates(&self) -> bool {
         let mut first = 0;
-        // SAFETY: the caller's promise; keys are read below their number.
+        // SAFETY: this function's contract; keys are read below their number.
         unsafe {
             while first < self.keys {
                 let (place, mut other, mut equal) = (first + lane_id(), 0, false);
@@ -274,7 +274,7 @@ impl Bucket {
     /// Finds the code, and writes it from bit `at` on. Returns whether there is one.
     ///
     /// # Safety
-    /// As for [`Bucket::chain`] and [`Bucket::write`].
+    /// The contracts of [`Bucket::chain`] and [`Bucket::write`].
     #[inline(always)]
     #[track_caller]
     unsafe fn find(&self, plan: &SearchPlan, words: GlobalMut<u64>, at: u64) -> bool {
@@ -304,15 +304,15 @@ impl Bucket {
 }
 
 kernel! {
-    /// Finds the codes of the `count` buckets from `first` on, and writes their bits from those on that `first_bit`
-    /// says. The least bucket without a code goes to `failure`; then the codes of some buckets after it are missing.
+    /// Finds the codes of the `count` buckets from `first` on, and writes the bits of each from its word of `first_bit`
+    /// on. The least bucket without a code goes to `failure`; the codes of some buckets after it are then missing.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads, no shared memory.
-    /// - `lows`: the keys of all buckets, of which each begins where `bounds` says; `first_bit`: a word per bucket;
-    ///   `rows`: two words for each row of buckets of as many keys as the largest has, from a multiple of 16 bytes on.
-    ///   Nothing writes these while the kernel runs, and `lows` are from a multiple of 16 bytes on.
-    /// - `space`: `plan.slot_words` words for each warp, from a multiple of 16 bytes on, used by this launch alone.
+    /// - `lows`: the keys of all buckets, each bucket's from its word of `bounds` on; `first_bit`: a word per bucket;
+    ///   `rows`: two words per row of buckets up to the size of the largest, from a multiple of 16 bytes on. Nothing
+    ///   writes these while the kernel runs, and `lows` begin at a multiple of 16 bytes.
+    /// - `space`: `plan.slot_words` words per warp, from a multiple of 16 bytes on, used by this launch alone.
     /// - `next`: zero at the start; `failure`: all ones, or a bucket; both only accessed atomically.
     /// - `words`: valid for the bits of these buckets, zero there, and only accessed atomically.
     #[launch_bounds(64, 12)]
@@ -324,12 +324,12 @@ kernel! {
         let space = space.at(warp * plan.slot_words as usize);
         let trees = Trees { rows, splits: plan.splits };
         loop {
-            // SAFETY: the caller keeps this kernel's contract; buckets are taken below their number, each by one warp,
-            // whose lanes stay together.
+            // SAFETY: this kernel's contract; buckets are taken below their number, each by one warp, and its lanes
+            // stay together.
             unsafe {
                 let mut index = 0;
                 if lane_id() == 0 {
-                    // Buckets come in ascending order: all that are left are after one that failed.
+                    // Buckets are taken in ascending order: all that are left come after one that failed.
                     index = if atomic::load_relaxed(failure) == !0 { atomic::fetch_add(next, 1) } else { count };
                 }
                 index = warp::shuffle_idx(FULL_MASK, index, 0);

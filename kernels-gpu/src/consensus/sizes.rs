@@ -1,4 +1,4 @@
-//! How many bits the codes of buckets have, which follows from their numbers of keys, and where these go.
+//! Bits of the codes of buckets, which follow from their numbers of keys, and the positions of the codes.
 
 #[cfg(feature = "bodies")]
 use crate::recsplit::memory::put;
@@ -7,22 +7,22 @@ use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
 /// Threads of a block, in every kernel of this module.
 pub const BLOCK: u32 = 256;
 
-/// Words in which [`consensus_sizes`] says what it has seen.
+/// Words of [`consensus_sizes`] for observations.
 pub const SEEN: usize = 2;
-/// The word of [`SEEN`] for the keys of the largest bucket.
+/// Word of [`SEEN`] for the keys of the largest bucket.
 pub const LARGEST: usize = 0;
-/// The word of [`SEEN`] for the inverse of the first bucket that is too large: 0 if there is none.
+/// Word of [`SEEN`] for the inverse of the first bucket that is too large: 0 if there is none.
 pub const TOO_LARGE: usize = 1;
 
 kernel! {
-    /// The bits of each bucket's code, after a zero; how many keys there are before the end of each bucket. Buckets of
-    /// more than `largest` keys have no code.
+    /// Writes the bits of each bucket's code, after a zero, and the number of keys before the end of each bucket.
+    /// Buckets of more than `largest` keys have no code.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads, no shared memory.
-    /// - `bounds`: `buckets + 1` that ascend, `bits_of`: a word for each number of keys up to `largest`; nothing writes
+    /// - `bounds`: `buckets + 1` ascending words, `bits_of`: a word per number of keys up to `largest`; nothing writes
     ///   either while the kernel runs.
-    /// - `bits`, `keys_before`: room for `buckets + 1` and for `buckets`, used by this launch alone.
+    /// - `bits`, `keys_before`: `buckets + 1` and `buckets` places, used by this launch alone.
     /// - `seen`: [`SEEN`] words, zero at the start, only accessed atomically.
     pub unsafe fn consensus_sizes(
         bounds: Global<u32>, buckets: usize, bits_of: Global<u32>, largest: u32, base: u64, bits: GlobalMut<u64>,
@@ -30,7 +30,7 @@ kernel! {
     ) {
         let mut most = 0;
         for place in thread::grid_stride(buckets + 1) {
-            // SAFETY: bounds are read up to `buckets`; the places are this thread's.
+            // SAFETY: bounds are read up to `buckets`; the places belong to this thread.
             unsafe {
                 let mut own = 0;
                 if place > 0 {
@@ -62,14 +62,14 @@ kernel! {
     /// # Safety
     /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads, no shared memory.
     /// - `bounds`, `first_bit`: `buckets + 1` each, `base`: one word; nothing writes them while the kernel runs.
-    /// - `bits_before`: room for `buckets`, used by this launch alone; `least`: a word for each number of keys, only
-    ///   accessed atomically.
+    /// - `bits_before`: `buckets` places, used by this launch alone; `least`: a word per number of keys, only accessed
+    ///   atomically.
     pub unsafe fn consensus_bits(
         bounds: Global<u32>, first_bit: Global<u64>, buckets: usize, base: Global<u64>, bits_before: GlobalMut<u64>,
         least: GlobalMut<u64>,
     ) {
         for bucket in thread::grid_stride(buckets) {
-            // SAFETY: the places of `bucket` are this thread's; the rest is the caller's contract.
+            // SAFETY: the places of `bucket` belong to this thread; the rest is this kernel's contract.
             unsafe {
                 let (begin, end) = (first_bit.read_nc(bucket), first_bit.read_nc(bucket + 1));
                 bits_before.write(bucket, base.read_nc(0) + end);
@@ -84,7 +84,7 @@ kernel! {
 }
 
 kernel! {
-    /// Or-s `from`, `n` words, into the bits of `words` from the one on that `base` says, less `origin`, one thread per
+    /// Combines `from`, `n` words, by `or` with the bits of `words` from number `base[0] - origin` on, one thread per
     /// word.
     ///
     /// # Safety
@@ -95,7 +95,7 @@ kernel! {
         from: Global<u64>, n: usize, base: Global<u64>, origin: u64, words: GlobalMut<u64>,
     ) {
         for i in thread::grid_stride(n) {
-            // SAFETY: `i < n`; words are touched for ones only, which have a place.
+            // SAFETY: `i < n`; words are accessed for ones only, and these have a place.
             unsafe { put(words, base.read_nc(0) - origin + 64 * i as u64, from.read_nc(i)) };
         }
     }

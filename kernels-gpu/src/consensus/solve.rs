@@ -1,5 +1,5 @@
-//! Which seeds solve a task, and where its keys go. A lane has a seed; where there are few of them and many keys, a
-//! lane has some of the keys instead.
+//! Evaluation of a task: the seeds that solve it, and the moves of its keys. Each lane has a seed; with few seeds and
+//! many keys, each lane has some of the keys instead.
 
 use warpset_core::consensus::hash::{leaf_position, task_hash};
 use warpset_core::consensus::tree::LEAF;
@@ -12,13 +12,13 @@ use crate::consensus::tree::Task;
 /// Seeds that lanes with keys evaluate at a time.
 const AT_A_TIME: u32 = 4;
 
-/// Whether lanes had better have keys, where a splitting of `keys` keys has this many seeds: by instructions.
+/// Whether lanes should hold keys, if a splitting of `keys` keys has this many seeds, by the number of instructions.
 #[inline(always)]
 pub fn is_by_keys(keys: u32, seeds: u32) -> bool {
     seeds.div_ceil(AT_A_TIME) * (22 * keys.div_ceil(32) + 12) < 4 * keys
 }
 
-/// The solutions of a leaf: a bit for each lane whose multiplier gives every key a position of its own.
+/// Returns the solutions of a leaf: a bit for each lane whose multiplier gives every key a position of its own.
 ///
 /// # Safety
 /// All lanes of the warp come here together, with the same task, a leaf with keys; nothing writes its keys.
@@ -27,7 +27,7 @@ pub fn is_by_keys(keys: u32, seeds: u32) -> bool {
 pub unsafe fn leaf(keys: Keys, task: &Task, multiplier: u32, is_asked: bool) -> u32 {
     let count = task.end - task.begin;
     let mut taken = 0;
-    // SAFETY: this function's contract. The last key more than once changes nothing.
+    // SAFETY: this function's contract. Repeating the last key changes nothing.
     unsafe {
         unroll!(5, i, {
             const { assert!(LEAF == 5) };
@@ -38,7 +38,7 @@ pub unsafe fn leaf(keys: Keys, task: &Task, multiplier: u32, is_asked: bool) -> 
     }
 }
 
-/// The solutions of a splitting: a bit for each lane whose multiplier sends as many keys left as there should be.
+/// Returns the solutions of a splitting: a bit for each lane whose multiplier sends the right number of keys left.
 ///
 /// # Safety
 /// All lanes of the warp come here together, with the same task, a splitting; nothing writes its keys.
@@ -52,15 +52,15 @@ pub unsafe fn split_by_seeds(keys: Keys, task: &Task, multiplier: u32, is_asked:
     }
 }
 
-/// How many of the keys `at..end` go left under a multiplier.
+/// Counts the keys of `at..end` that go left under a multiplier.
 ///
 /// # Safety
-/// The keys are there, from a multiple of 16 bytes on, and nothing writes them.
+/// The keys are valid, from a multiple of 16 bytes on, and nothing writes them.
 #[inline(always)]
 unsafe fn lefts(keys: Global<u64>, mut at: u32, end: u32, multiplier: u32, threshold: u32) -> u32 {
     let is_left = |key: u64| (task_hash(key, multiplier) < threshold) as u32;
     let mut lefts = 0;
-    // SAFETY: the caller's promise; pairs begin at even places.
+    // SAFETY: this function's contract; pairs begin at even places.
     unsafe {
         if at % 2 != 0 {
             lefts += is_left(keys.read(at as usize));
@@ -76,7 +76,7 @@ unsafe fn lefts(keys: Global<u64>, mut at: u32, end: u32, multiplier: u32, thres
             });
             at += 8;
         }
-        // At most three pairs, all of which are on their way together.
+        // At most three pairs, loaded together.
         let mut some = [[u64::MAX; 2]; 3];
         unroll!(3, i, {
             if at + 2 * i as u32 + 2 <= end {
@@ -96,17 +96,17 @@ unsafe fn lefts(keys: Global<u64>, mut at: u32, end: u32, multiplier: u32, thres
     lefts
 }
 
-/// [`split_by_seeds`] for the multipliers of the first `seeds` lanes, each lane with some of the keys.
+/// Computes [`split_by_seeds`] for the multipliers of the first `seeds` lanes, with some of the keys in each lane.
 ///
 /// # Safety
-/// As for [`split_by_seeds`].
+/// The contract of [`split_by_seeds`].
 #[inline(always)]
 #[track_caller]
 pub unsafe fn split_by_keys(keys: Keys, task: &Task, multiplier: u32, seeds: u32) -> u32 {
     let (first, end) = (keys.first + task.begin + lane_id(), keys.first + task.end);
     let (mut solved, mut seed) = (0, 0);
-    // SAFETY: the caller's promise; keys are read before the task's end; all lanes loop equally often, since they do so
-    // until the first one's keys end.
+    // SAFETY: this function's contract; keys are read before the task's end; all lanes loop equally often, until the
+    // first one's keys end.
     unsafe {
         while seed < seeds {
             let (mut multipliers, mut lefts) = ([0; AT_A_TIME as usize], [0; AT_A_TIME as usize]);
@@ -135,13 +135,14 @@ pub unsafe fn split_by_keys(keys: Keys, task: &Task, multiplier: u32, seeds: u32
 /// Moves the keys of a splitting to the next level, by a multiplier that solves it.
 ///
 /// # Safety
-/// All lanes of the warp come here together, with the same arguments; the task's keys are there, and nothing else
+/// All lanes of the warp come here together, with the same arguments; the task's keys are valid, and nothing else
 /// accesses its places on the next level, `to`.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn divide(keys: Keys, task: &Task, multiplier: u32, to: GlobalMut<u64>) {
     let (mut left, mut right, mut at) = (task.begin, task.begin + task.left, task.begin);
-    // SAFETY: the caller's promise; keys are read before the task's end; by the solution, all places are the task's.
+    // SAFETY: this function's contract; keys are read before the task's end; `multiplier` solves the task, so all
+    // places belong to it.
     unsafe {
         while at < task.end {
             let place = at + lane_id();

@@ -1,12 +1,12 @@
-//! A bucket's tree as its search sees it: which keys each task has, and which bits.
+//! A bucket's tree during the search: the keys and the bits of each task.
 
 use warpset_core::consensus::tree::{FRACTION, Node, Row, depth};
 use warpset_simt::Global;
 
-/// What the trees of all buckets have in common.
+/// Rows that the trees of all buckets share.
 #[derive(Clone, Copy)]
 pub struct Trees {
-    /// Two words for each row: splittings by the smaller number of keys, then leaves.
+    /// Two words per row: splittings by the smaller number of keys, then leaves.
     pub rows: Global<u64>,
     /// Rows of splittings.
     pub splits: u32,
@@ -15,33 +15,33 @@ pub struct Trees {
 /// A level of a bucket's tree.
 #[derive(Clone, Copy)]
 pub struct Level {
-    /// Its number; it has two to the power of it tasks.
+    /// Number of the level, which has `1 << level` tasks.
     pub level: u32,
     /// Whether its tasks are leaves.
     pub is_leaves: bool,
     /// Keys of the bucket.
     keys: u32,
     row: Row,
-    /// Where its bits begin, in parts of a bit.
+    /// Position of its first bit, in parts of a bit.
     base: u32,
 }
 
 /// A splitting or a leaf.
 #[derive(Clone, Copy)]
 pub struct Task {
-    /// Keys of the bucket that are before its own.
+    /// Keys of the bucket before the task's own.
     pub begin: u32,
-    /// Keys of the bucket that are before the next task's.
+    /// Keys of the bucket before the next task's.
     pub end: u32,
     /// Keys that go left.
     pub left: u32,
-    /// Keys go left whose hash is below.
+    /// Keys with a hash below it go left.
     pub threshold: u32,
 }
 
 #[cfg(feature = "bodies")]
 impl Trees {
-    /// A level of a bucket of `keys` keys, whose bits begin at `base`.
+    /// Returns a level of a bucket of `keys` keys; its bits begin at `base`.
     ///
     /// # Safety
     /// - The rows are those of buckets of that many keys, from a multiple of 16 bytes on, and nothing writes them.
@@ -55,17 +55,17 @@ impl Trees {
         Level { level, is_leaves, keys, row, base }
     }
 
-    /// The first level of a bucket of `keys` keys.
+    /// Returns the first level of a bucket of `keys` keys.
     ///
     /// # Safety
     /// The rows are those of buckets of that many keys, and nothing writes them.
     #[inline(always)]
     pub unsafe fn first(&self, keys: u32) -> Level {
-        // SAFETY: the caller's promise; every tree has a level.
+        // SAFETY: this function's contract; every tree has a first level.
         unsafe { self.at(keys, 0, 0) }
     }
 
-    /// The level after one of splittings.
+    /// Returns the level after one of splittings.
     ///
     /// # Safety
     /// The level is of these trees.
@@ -76,7 +76,7 @@ impl Trees {
         unsafe { self.at(level.keys, level.level + 1, base) }
     }
 
-    /// The level before one that is not the first.
+    /// Returns the level before one that is not the first.
     ///
     /// # Safety
     /// The level is of these trees.
@@ -90,13 +90,13 @@ impl Trees {
 }
 
 impl Level {
-    /// Number of tasks.
+    /// Returns the number of tasks.
     #[inline(always)]
     pub fn tasks(&self) -> u32 {
         1 << self.level
     }
 
-    /// Bits of all tasks before this one of the level, whose number may be that of tasks.
+    /// Returns the bits of all tasks before number `task` of the level, at most the number of tasks.
     #[inline(always)]
     pub fn bits_before(&self, task: u32) -> u32 {
         let keys_before = (task * self.keys) >> self.level;
@@ -104,7 +104,7 @@ impl Level {
         self.base.wrapping_add(bits) >> FRACTION
     }
 
-    /// A task.
+    /// Returns a task.
     #[inline(always)]
     pub fn task(&self, task: u32) -> Task {
         let node = Node::new(self.keys, self.level, task);

@@ -59,7 +59,7 @@ struct Peeled {
 
 #[cfg(feature = "bodies")]
 impl Peeled {
-    /// The slots of the one key that `slot` has.
+    /// Returns the slots of the one key that `slot` has.
     ///
     /// # Safety
     /// The slot has one key; only its other slots change while the kernel runs.
@@ -199,7 +199,7 @@ kernel! {
     /// - `free`: a place per slot; `end`: where the next one goes, 0 before; used by this launch alone.
     pub unsafe fn fuse_graph_free(cells: Global<u64>, slots: usize, free: GlobalMut<u32>, end: GlobalMut<u32>) {
         let (i, _) = place_in_grid();
-        // SAFETY: `i < slots` where it is read; whole warps come to `append`.
+        // SAFETY: `i < slots` where it is read; whole warps reach `append`.
         unsafe {
             let is_free = i < slots && split_in_graph(cells.read_nc(i)).0 == 1;
             append(is_free, i as u32, end, free);
@@ -208,7 +208,8 @@ kernel! {
 }
 
 kernel! {
-    /// The first half of a round: replaces free slots that take no key by [`NONE`], and begins the next round's places.
+    /// Takes keys, the first half of a round: replaces free slots that take no key by [`NONE`], and begins the next
+    /// round's places.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads; `arity` 3 or 4.
@@ -240,7 +241,8 @@ kernel! {
 }
 
 kernel! {
-    /// The second half of a round: keys that were taken leave their other slots, and slots that became free are listed.
+    /// Removes keys, the second half of a round: keys that were taken leave their other slots, and slots that became
+    /// free are listed.
     ///
     /// # Safety
     /// As for [`fuse_graph_take`], which has run for this round, but for cells, which are accessed by this launch
@@ -280,7 +282,7 @@ kernel! {
     /// - `free`: `n` places, not written while the kernel runs; `taken`: accessed by atomics alone.
     pub unsafe fn fuse_graph_count(free: Global<u32>, n: usize, taken: GlobalMut<u64>) {
         let (i, _) = place_in_grid();
-        // SAFETY: `i < n` where it is read; all threads come to the barrier.
+        // SAFETY: `i < n` where it is read; all threads reach the barrier.
         unsafe {
             let count = thread::sync_threads_count(i < n && free.read_nc(i) != NONE);
             if thread::thread_idx_x() == 0 && count > 0 {

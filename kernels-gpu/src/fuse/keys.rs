@@ -10,7 +10,7 @@ use crate::batch::keys::word_at;
 /// Threads of a block, in all kernels here.
 pub const BLOCK: u32 = 256;
 
-/// The place of this thread in a 1-D grid.
+/// Returns the place of this thread in a 1-D grid.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 fn own_place() -> usize {

@@ -27,11 +27,11 @@ pub const fn shared_bytes(slots: u32) -> u32 {
 
 /// Words after the lists.
 const WORDS: u32 = 3;
-/// Where the next free slot goes.
+/// Counter of the place of the next free slot.
 const CURSOR: u32 = 0;
 /// Whether a slot has more keys than can be counted.
 const OVERFLOWN: u32 = 1;
-/// How many keys took a slot.
+/// Counter of the keys that took a slot.
 const TAKEN: u32 = 2;
 
 /// The shared memory of a block.
@@ -70,8 +70,10 @@ struct Keys {
 
 #[cfg(feature = "bodies")]
 impl Keys {
+    /// Returns the hash of key `i`.
+    ///
     /// # Safety
-    /// `i` is below the number of keys.
+    /// - `i` is below the number of keys.
     #[inline(always)]
     unsafe fn hash(self, i: u32) -> u64 {
         // SAFETY: the caller keeps `i` in range.
@@ -264,8 +266,8 @@ unsafe fn build<const ARITY: usize, F: Slot>(
     let (own, threads) = (thread::thread_idx_x(), thread::block_dim_x());
     let slots = graph.slots(ARITY as u32) as u32;
     let memory = Memory::of(slots);
-    // SAFETY: the caller keeps the contract; all threads have the same shard and the same results of `peel`, so they
-    // come to the barriers together.
+    // SAFETY: the contract is that of this kernel; all threads have the same shard and the same results of `peel`, so
+    // they reach the barriers together.
     unsafe {
         let (first, end) = (begins.read_nc(shard), begins.read_nc(shard + 1));
         let mut rounds = None;

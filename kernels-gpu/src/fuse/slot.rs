@@ -10,7 +10,7 @@ pub trait Slot: Word + Copy + Eq + BitXor<Output = Self> + Into<u32> + 'static {
     /// Its low bits.
     fn of(value: u32) -> Self;
 
-    /// The fingerprint of a hash.
+    /// Returns the fingerprint of a hash.
     #[inline(always)]
     fn of_hash(hash: u64) -> Self {
         Self::of(fingerprint(hash))

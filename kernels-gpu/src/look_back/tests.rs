@@ -51,7 +51,7 @@ fn words_of_different_states_do_not_count() {
 pub unsafe fn read<V: Published>(x: Global<u64>, i: usize) -> V {
     let mut words = V::Words::ZERO;
     for (k, word) in words.as_mut().iter_mut().enumerate() {
-        // SAFETY: the caller's promise.
+        // SAFETY: the array has value `i`, by this function's contract.
         *word = unsafe { x.read(i * V::Words::COUNT + k) };
     }
     V::unpack(words)
@@ -64,7 +64,7 @@ pub unsafe fn read<V: Published>(x: Global<u64>, i: usize) -> V {
 #[inline(always)]
 pub unsafe fn write<V: Published>(y: GlobalMut<u64>, i: usize, value: V) {
     for (k, &word) in value.pack().as_ref().iter().enumerate() {
-        // SAFETY: the caller's promise.
+        // SAFETY: the array has value `i`, by this function's contract.
         unsafe { y.write(i * V::Words::COUNT + k, word) };
     }
 }
@@ -95,7 +95,7 @@ unsafe fn chain<O: Operator<Value: Published>>(
     look_back: GlobalMut<u64>,
     counter: GlobalMut<u32>,
 ) {
-    // SAFETY: the caller's promise, and 32 bytes of shared memory in two places.
+    // SAFETY: the arrays are valid, by the kernel's contract, and so are 32 bytes of shared memory in two places.
     unsafe {
         let tile = ticket(counter, shared::dynamic(0));
         let prefix = tile_prefix::<O>(look_back, tile, read(x, tile), shared::dynamic(16));
@@ -117,7 +117,7 @@ macro_rules! chains {
                     x: Global<u64>, y: GlobalMut<u64>,
                     look_back: GlobalMut<u64>, counter: GlobalMut<u32>,
                 ) {
-                    // SAFETY: the caller's promise is the same.
+                    // SAFETY: the callee has this function's contract.
                     unsafe { chain::<$operator>(x, y, look_back, counter) }
                 }
             )*

@@ -1,4 +1,4 @@
-//! What kernels of lookups have in common, whatever the slots are: from keys, or from sorted fingerprints, to answers.
+//! Common parts of lookup kernels, for every kind of slots: from keys, or from sorted fingerprints, to answers.
 
 use warpset_simt::{Global, GlobalMut, atomic, thread};
 
@@ -7,7 +7,7 @@ use crate::batch::results;
 use crate::quotient::keys::fingerprint_at;
 use crate::quotient::memory::Parameters;
 
-/// Answers for one key per thread; `is_stored` tells of a quotient and a remainder.
+/// Answers one key per thread; `is_stored` decides on a quotient and a remainder.
 ///
 /// # Safety
 /// - All threads of blocks of a multiple of 64 threads come here together, one thread per key in a 1-D grid.
@@ -37,12 +37,12 @@ pub unsafe fn contains(
     }
 }
 
-/// Answers for one sorted fingerprint per thread, each to the place of its key.
+/// Answers one sorted fingerprint per thread, each at the place of its key.
 ///
 /// # Safety
 /// - All threads of a block come here together, one thread per fingerprint in a 1-D grid.
-/// - `fingerprints`: `n`, of 64 bits if they are `wide` and else of 32, not written while the kernel runs; so `places`,
-///   different ones below `n`, which for `results::COUNT` are not read.
+/// - `fingerprints`: `n`, of 64 bits if they are `wide`, otherwise of 32, not written while the kernel runs. The same
+///   holds for `places`, which are different and below `n`; `results::COUNT` does not read them.
 /// - `out`: `results::words(form, n)` words, used by this launch alone; zero at the start for `results::BITS`; for
 ///   `results::COUNT`, others may add to it.
 #[inline(always)]
@@ -59,7 +59,7 @@ pub unsafe fn contains_sorted(
     let i = thread::index_1d() as usize;
     let split = parameters.split();
     let mut yes = false;
-    // SAFETY: `i < n` where it is read; a place is that of one key; all threads come to the count.
+    // SAFETY: `i < n` where it is read; a place is that of one key; all threads reach the count.
     unsafe {
         if i < n {
             let fingerprint =

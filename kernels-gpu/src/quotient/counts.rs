@@ -1,6 +1,6 @@
-//! Fingerprints with their numbers of copies, as two arrays on a device: ascending, each fingerprint once. Kernels that
-//! check them, change the numbers, add them up, and write each fingerprint as often as its number says. Zero copies:
-//! not there.
+//! Fingerprints with their numbers of copies, as two arrays on a device: ascending, each fingerprint once. Kernels
+//! check them, change the numbers, sum them, and repeat each fingerprint as often as it has copies. A fingerprint with
+//! zero copies is absent.
 
 use warpset_core::scan::Operator;
 use warpset_simt::shared::{self, Shared};
@@ -11,18 +11,18 @@ use crate::quotient::memory::Fingerprint;
 
 /// Threads of a block, in all kernels here.
 pub const BLOCK: u32 = 256;
-/// Dynamic shared memory of [`quotient_counts_total`], in bytes.
+/// Returns the dynamic shared memory of [`quotient_counts_total`], in bytes.
 pub const TOTAL_SHARED_BYTES: u32 = block::scratch_bytes::<u64>(WARPS);
-/// Dynamic shared memory of [`quotient_counts_histogram`] with that many entries, in bytes.
+/// Returns the dynamic shared memory of [`quotient_counts_histogram`] with that many entries, in bytes.
 pub const fn histogram_shared_bytes(entries: u32) -> u32 {
     8 * if entries < HISTOGRAM_SHARED { entries } else { HISTOGRAM_SHARED }
 }
-/// Entries of a histogram that a block adds up before they go to memory: nearly all fingerprints have few copies.
+/// Entries of a histogram that a block sums before they go to memory: nearly all fingerprints have few copies.
 const HISTOGRAM_SHARED: u32 = 512;
 
 const WARPS: u32 = BLOCK / 32;
 
-/// Sums that stop at the largest number, where copies that are asked for exceed what is counted.
+/// Sum that saturates, for numbers of copies from callers.
 pub struct Saturating;
 
 impl Operator for Saturating {
@@ -39,12 +39,12 @@ crate::by_key_kernels! {
     quotient_counts_by_u64: u64 => Saturating;
 }
 
-/// What [`quotient_counts_combine`] does: copies that others have are taken away.
+/// Rule of [`quotient_counts_combine`]: copies of the others are subtracted.
 pub const DIFFERENCE: u32 = 0;
-/// What [`quotient_counts_combine`] does: the smaller number stays.
+/// Rule of [`quotient_counts_combine`]: the smaller number stays.
 pub const SMALLER: u32 = 1;
 
-/// The place of the first of `n` ascending items for which `is_before` does not hold.
+/// Returns the place of the first of `n` ascending items for which `is_before` does not hold.
 ///
 /// # Safety
 /// `items` is valid for `n` reads.
@@ -92,7 +92,7 @@ kernel! {
 }
 
 kernel! {
-    /// Adds up copies, apart by the low and the high 32 bits of each number, so that no sum overflows.
+    /// Sums copies, separately for the low and the high 32 bits of each number, so that no sum overflows.
     ///
     /// # Safety
     /// - Launch: 1-D, [`BLOCK`] threads per block, [`TOTAL_SHARED_BYTES`] of dynamic shared memory.
@@ -107,7 +107,7 @@ kernel! {
             low += number & 0xffff_ffff;
             high += number >> 32;
         }
-        // SAFETY: the whole block comes here; a barrier stands between the two uses of the scratch memory.
+        // SAFETY: the whole block comes here; a barrier separates the two uses of the scratch memory.
         unsafe {
             let low = block::reduce::<warpset_core::scan::Sum<u64>, WARPS>(low, scratch);
             thread::sync_threads();
@@ -123,7 +123,7 @@ kernel! {
 }
 
 kernel! {
-    /// Changes the copies of each fingerprint by those that others have of it: [`DIFFERENCE`] or [`SMALLER`].
+    /// Changes the copies of each fingerprint by those of the others: [`DIFFERENCE`] or [`SMALLER`].
     ///
     /// # Safety
     /// - Launch: 1-D, one thread per fingerprint, [`BLOCK`] threads per block.
@@ -151,7 +151,7 @@ kernel! {
 }
 
 kernel! {
-    /// Sets copies that are fewer than `least` to none, and more than `most` to `most`.
+    /// Sets copies that are fewer than `least` to zero, and more than `most` to `most`.
     ///
     /// # Safety
     /// - Launch: 1-D, one thread per number, [`BLOCK`] threads per block.
@@ -169,8 +169,7 @@ kernel! {
 }
 
 kernel! {
-    /// Each fingerprint as often as its number of copies says: the `i`-th is the last of which fewer than `i` stand
-    /// `before`.
+    /// Repeats each fingerprint as often as it has copies: item `i` is the last fingerprint with `before` at most `i`.
     ///
     /// # Safety
     /// - Launch: 1-D, one thread per item of the output, [`BLOCK`] threads per block.
@@ -182,7 +181,7 @@ kernel! {
     ) for [u32 => quotient_counts_repeat_u32, u64 => quotient_counts_repeat_u64] {
         let i = thread::index_1d() as usize;
         if i < n {
-            // SAFETY: `i < n`; the first run has nothing before it, so that the point is at least 1.
+            // SAFETY: `i < n`; the first run has nothing before it, so the point is at least 1.
             unsafe {
                 let run = partition_point(before, runs, |before| before <= i as u64) - 1;
                 out.write(i, fingerprints.read_nc(run));
@@ -192,7 +191,7 @@ kernel! {
 }
 
 kernel! {
-    /// Counts how many fingerprints there are with each number of copies; the last entry stands for more too.
+    /// Counts the fingerprints by number of copies; the last entry includes larger numbers.
     ///
     /// # Safety
     /// - Launch: 1-D, [`BLOCK`] threads per block, [`histogram_shared_bytes`] of dynamic shared memory.
@@ -204,7 +203,7 @@ kernel! {
         let near: Shared<u64> = shared::dynamic(0);
         let shared_entries = if entries < HISTOGRAM_SHARED as u64 { entries as u32 } else { HISTOGRAM_SHARED };
         let mut entry = thread::thread_idx_x();
-        // SAFETY: barriers stand between the uses of the shared memory; entries are below `entries`.
+        // SAFETY: barriers separate the uses of the shared memory; entries are below `entries`.
         unsafe {
             while entry < shared_entries {
                 near.set(entry, 0);

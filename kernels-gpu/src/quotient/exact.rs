@@ -1,4 +1,4 @@
-//! Keys of exact filters: which of them have a fingerprint, and which fingerprints are whose.
+//! Keys of exact filters: check for fingerprints, and the way back from fingerprints to keys.
 
 use warpset_core::hash::permute::unpermute;
 use warpset_simt::{Global, GlobalMut, thread};
@@ -13,7 +13,7 @@ use crate::quotient::memory::Parameters;
 pub const BLOCK: u32 = 256;
 
 kernel! {
-    /// Whether each key has a fingerprint, as a bit, or how many have one.
+    /// Reports for each key whether it has a fingerprint, as a bit, or counts those that have one.
     ///
     /// # Safety
     /// - Launch: 1-D, one thread per key, [`BLOCK`] threads per block.
@@ -32,7 +32,7 @@ kernel! {
 }
 
 kernel! {
-    /// Sets the answer for each key that has no fingerprint to zero.
+    /// Sets the answer for each key without a fingerprint to zero.
     ///
     /// # Safety
     /// - Launch: 1-D, one thread per key, [`BLOCK`] threads per block.
@@ -52,7 +52,7 @@ kernel! {
 }
 
 kernel! {
-    /// The key of each fingerprint of `bits` bits, where it is.
+    /// Replaces each fingerprint of `bits` bits by its key.
     ///
     /// # Safety
     /// - Launch: 1-D, one thread per fingerprint, [`BLOCK`] threads per block.

@@ -1,5 +1,4 @@
-//! Kernels on fingerprints, whatever the slots: those of keys, and which of two ascending lists' fingerprints are
-//! equal.
+//! Kernels on fingerprints, for every kind of slots: fingerprints of keys, and comparison of two ascending lists.
 
 use warpset_simt::{Global, GlobalMut, thread};
 
@@ -11,13 +10,13 @@ use crate::quotient::memory::{Fingerprint, Parameters};
 
 /// Threads of a block, in all kernels here.
 pub const BLOCK: u32 = 256;
-/// Keys that a thread hashes.
+/// Keys per thread.
 pub const KEYS: usize = 4;
 
-/// The first of `n` ascending items that is not below `item`.
+/// Returns the place of the first of `n` ascending items that is not below `item`.
 ///
 /// # Safety
-/// There are `n` items.
+/// `items` is valid for `n` reads.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn lower_bound<F: Fingerprint>(items: Global<F>, n: usize, item: F) -> usize {
@@ -35,14 +34,14 @@ unsafe fn lower_bound<F: Fingerprint>(items: Global<F>, n: usize, item: F) -> us
     first
 }
 
-/// How many of `n` ascending items are equal to `item`.
+/// Counts the items among `n` ascending ones that are equal to `item`.
 ///
 /// # Safety
-/// There are `n` items.
+/// `items` is valid for `n` reads.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn equal_count<F: Fingerprint>(items: Global<F>, n: usize, item: F) -> usize {
-    // SAFETY: the caller's promise; `first <= n`.
+    // SAFETY: the contract of this function; `first <= n`.
     unsafe {
         let first = lower_bound(items, n, item);
         if item.bits() == F::of(!0).bits() {
@@ -52,10 +51,10 @@ unsafe fn equal_count<F: Fingerprint>(items: Global<F>, n: usize, item: F) -> us
     }
 }
 
-/// Whether item `i` of `a` has an equal in `b`, one for one: the `k`-th of equal items has if `b` has more than `k`.
+/// Whether item `i` of `a` has an equal in `b`, one for one: the `k`-th of equal items does if `b` has more than `k`.
 ///
 /// # Safety
-/// Both are ascending, and `i` is below the length of `a`.
+/// Both ascend and are valid for reads of their lengths; `i` is below the length of `a`.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn has_equal<F: Fingerprint>(a: Global<F>, i: usize, b: Global<F>, b_len: usize) -> bool {
@@ -72,7 +71,7 @@ unsafe fn has_equal<F: Fingerprint>(a: Global<F>, i: usize, b: Global<F>, b_len:
 }
 
 kernel! {
-    /// The fingerprint of each key, as `F`.
+    /// Hashes keys to fingerprints of type `F`.
     ///
     /// # Safety
     /// - Launch: 1-D, blocks of [`BLOCK`] threads, a thread for each [`KEYS`] keys.
@@ -97,7 +96,7 @@ kernel! {
 }
 
 kernel! {
-    /// Which `F` of `a` have an equal in `b`, one for one, or have none.
+    /// Reports which `F` of `a` have an equal in `b`, one for one, or have none.
     ///
     /// # Safety
     /// - Launch: 1-D, `a_len.div_ceil(BLOCK)` blocks of [`BLOCK`] threads.
@@ -118,7 +117,7 @@ kernel! {
 }
 
 kernel! {
-    /// How often each `F` of `asked` is stored.
+    /// Counts how often each `F` of `asked` is stored.
     ///
     /// # Safety
     /// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads.

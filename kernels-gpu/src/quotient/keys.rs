@@ -1,5 +1,4 @@
-//! The fingerprint of a kernel's i-th key: the high bits of its hash, or, in an exact filter, a bijection of an
-//! integer.
+//! Fingerprint of a kernel's i-th key: the high bits of its hash or, in an exact filter, a bijection of an integer.
 
 use warpset_core::bits::lowest;
 use warpset_core::hash::permute::permute;
@@ -8,7 +7,8 @@ use warpset_simt::Global;
 
 use crate::batch::keys::{self, HashFunction, KeyClass, KeyKind};
 
-/// The fingerprint of key `i`: `None` if the filter is exact and the key is not an integer of at most that many bits.
+/// Returns the fingerprint of key `i`, or `None` if the filter is exact and the key is not an integer of at most that
+/// many bits.
 ///
 /// # Safety
 /// `keys` points to more than `i` keys of that kind; the class is not [`KeyClass::Hashes128`], and the function is

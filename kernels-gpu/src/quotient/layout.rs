@@ -1,20 +1,20 @@
-//! The layout of sorted fingerprints: what is the same for all kinds of slots.
+//! Layout of sorted fingerprints: the part that all kinds of slots share.
 //!
 //! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018,
 //! section IV-C.
 //!
-//! The layout is ours, not one of the paper's three. An item turns the first free slot `x` into `max(quotient, x) + 1`,
-//! a duplicate that is dropped leaves it as it is; such functions compose ([`MaxPlus`](warpset_core::scan::MaxPlus)),
-//! so that one single-pass scan with decoupled look-back tells every item its slot, and the same kernel writes it.
+//! The layout is none of the paper's three. An item maps the first free slot `x` to `max(quotient, x) + 1`; a dropped
+//! duplicate leaves it unchanged. Such functions compose ([`MaxPlus`](warpset_core::scan::MaxPlus)), so a single-pass
+//! scan with decoupled look-back gives every item its slot, and the same kernel writes it.
 //!
 //! A tile's items lie in ascending slots. The tile composes the words of these slots in shared memory, a *window* of
-//! whole blocks of 64 slots at a time, in 32-bit arithmetic, and writes them out. No other tile has slots or quotients
-//! in blocks strictly between that of the first slot free for the tile and that of its last quotient: those are plain
-//! stores. The others, at the tile's ends, are added to what neighbours put there. A tile whose slots lie far apart
-//! adds its few items directly.
+//! whole blocks of 64 slots at a time, in 32-bit arithmetic, and writes them out. Blocks strictly between the tile's
+//! first free slot and its last quotient belong to no other tile and are plain stores. The blocks at the tile's ends
+//! are shared with its neighbours, so words are added to them by atomics. A tile whose slots lie far apart adds its few
+//! items directly.
 //!
-//! What is written of an item is the business of the kind of slots: its [`Form`]. With counters an item is what a slot
-//! holds: a fingerprint, or a digit with the quotient of its fingerprint.
+//! The [`Form`] of a kind of slots says which bits of an item are written. With counters an item is the contents of a
+//! slot: a fingerprint, or a digit with the quotient of its fingerprint.
 
 use warpset_core::quotient::slots::BLOCK_SLOTS;
 use warpset_core::scan::{Lift, Operator};
@@ -32,27 +32,27 @@ pub use slot::Slot;
 
 /// Threads of a block.
 pub const BLOCK: u32 = 256;
-/// Items of a tile, of fingerprints of 32 bits.
+/// Items of a tile, for fingerprints of 32 bits.
 pub const TILE_U32: usize = BLOCK as usize * ITEMS_U32;
-/// Items of a tile, of fingerprints of 64 bits.
+/// Items of a tile, for fingerprints of 64 bits.
 pub const TILE_U64: usize = BLOCK as usize * ITEMS_U64;
 /// Dynamic shared memory, in bytes.
 pub const SHARED_BYTES: u32 = SCRATCH_AT + block::scratch_bytes::<Fill>(WARPS);
-/// The most fingerprints of 32 bits that are laid out: sums of a slot and a number of items stay within 32 bits.
+/// Most fingerprints of 32 bits per layout: sums of a slot and a number of items stay within 32 bits.
 pub const MOST_U32: usize = (1 << 31) - 1;
 
 const WARPS: u32 = BLOCK / 32;
-/// Items of a thread.
+/// Items per thread.
 const ITEMS_U32: usize = 16;
 const ITEMS_U64: usize = 8;
 /// Words of a window: at a load of 0.9, the slots of a tile fit in one for most widths.
 pub const WINDOW_WORDS: u32 = 2560;
-/// A tile whose slots take more windows than this does not use any.
+/// Most windows of a tile; with more, it uses none.
 const MOST_WINDOWS: u64 = 4;
 const WINDOW_AT: u32 = 32;
 const PREFIX_AT: u32 = 16;
 const ITEMS_AT: u32 = WINDOW_AT + 8 * WINDOW_WORDS;
-/// A thread's items, and a place that nothing uses, so that threads meet different banks.
+/// Bytes of a thread's items and one unused place, so that threads meet different banks.
 const ITEMS_BYTES: u32 = 4 * BLOCK * (ITEMS_U32 as u32 + 1);
 const SCRATCH_AT: u32 = (ITEMS_AT + max(ITEMS_BYTES, 8 * BLOCK * (ITEMS_U64 as u32 + 1))).next_multiple_of(16);
 
@@ -60,33 +60,34 @@ const fn max(a: u32, b: u32) -> u32 {
     if a > b { a } else { b }
 }
 
-/// Words of the look-back of that many tiles, of fingerprints of either width.
+/// Returns the words of the look-back of that many tiles, for fingerprints of either width.
 pub const fn look_back_words(tiles: usize) -> usize {
     look_back::words::<Fill>(tiles)
 }
 
-/// A thread's items in shared memory: which of them are stored, and which have the quotient of the one before.
+/// Items of a thread in shared memory, with a bit for each that is stored, and for each that has the quotient of the
+/// one before.
 pub struct Items<F> {
     items: Shared<F>,
     count: u32,
     kept: u32,
     follows: u32,
     digits: u32,
-    /// The item before the first, zero if there is none.
+    /// Item before the first, zero if there is none.
     pub before: F,
 }
 
-/// Slots of a tile that are composed at a time, relative to the tile's first block.
+/// Slots of a tile that are composed at once, relative to the tile's first block.
 #[derive(Clone, Copy)]
 pub struct Part {
-    /// The first of them.
+    /// First slot.
     pub from: u32,
-    /// How many.
+    /// Number of slots.
     pub len: u32,
 }
 
 impl Part {
-    /// Whether the slot is one of them.
+    /// Whether the slot is in the part.
     #[inline(always)]
     pub fn has(self, slot: u32) -> bool {
         slot.wrapping_sub(self.from) < self.len
@@ -95,28 +96,28 @@ impl Part {
 
 #[cfg(feature = "bodies")]
 impl<F: Slot> Items<F> {
-    /// The `count` items there, with a bit for each of those that are stored and of those that have the quotient of the
-    /// one before.
+    /// Makes items of `count` values, with a bit for each that is stored, and for each that has the quotient of the one
+    /// before.
     #[inline(always)]
     pub fn new(items: Shared<F>, count: u32, kept: u32, follows: u32, before: F) -> Items<F> {
         Items { items, count, kept, follows, digits: 0, before }
     }
 
-    /// The items with their digits of counters: those whose bit is set.
+    /// Adds the bits of items that are digits of counters.
     #[inline(always)]
     pub fn with_digits(self, digits: u32) -> Items<F> {
         Items { digits, ..self }
     }
 
-    /// Hands each stored item to `put`: itself, and whether its run begins.
+    /// Passes each stored item to `put`, and whether its run begins.
     #[inline(always)]
     pub fn for_each(&self, mut put: impl FnMut(F, bool)) {
         self.for_each_marked(|item, begins, _| put(item, begins));
     }
 
-    /// Hands each stored item to `put`: itself, whether its run begins, and whether it is a digit.
+    /// Passes each stored item to `put`, whether its run begins, and whether it is a digit.
     ///
-    /// Not unrolled: `put` is long.
+    /// The loop is not unrolled, because `put` is long.
     #[inline(always)]
     pub fn for_each_marked(&self, mut put: impl FnMut(F, bool, bool)) {
         let mut i = 0;
@@ -130,18 +131,18 @@ impl<F: Slot> Items<F> {
     }
 }
 
-/// How a kind of slots is written. Blocks have as many words as [`Parameters::container`] says, and one more with
+/// Written form of a kind of slots. Blocks have as many words as [`Parameters::container`] says, and one more with
 /// counters.
 pub trait Form {
-    /// Whether items can be digits of counters: their content then stands where a remainder would.
+    /// Whether items can be digits of counters, which take the place of a remainder.
     const COUNTED: bool = false;
 
-    /// Composes what a thread's items have in a part of the slots. `free` is the first slot free for them, and `base`
-    /// the tile's first slot.
+    /// Composes a thread's items in a part of the slots. `free` is the first slot free for them, and `base` the tile's
+    /// first slot.
     ///
     /// # Safety
     /// - The contract of [`lay_out`], whose words these are.
-    /// - The part's words are in the window, to which all threads add at the same time.
+    /// - The part's words are in the window; all threads add to them at the same time.
     #[cfg(feature = "bodies")]
     unsafe fn compose<F: Slot>(
         items: &Items<F>,
@@ -161,8 +162,8 @@ pub trait Form {
     #[cfg(feature = "bodies")]
     unsafe fn add<F: Slot>(items: &Items<F>, parameters: Parameters, slots: u64, free: F, words: GlobalMut<u64>);
 
-    /// Adds what comes after items, by all threads of the block: for blocks that begin after `quotient` and up to
-    /// `limit`, given the first slot that is free after all items up to there. `is_last`: there are no more.
+    /// Adds metadata after items, by all threads of the block: for blocks that begin after `quotient` and up to
+    /// `limit`, given the first free slot after all items up to there. `is_last` says that there are no more.
     ///
     /// # Safety
     /// The contract of [`lay_out`], whose words these are.
@@ -181,7 +182,7 @@ pub trait Form {
     }
 }
 
-/// One tile of the layout.
+/// Lays out one tile.
 ///
 /// # Safety
 /// - Launch: 1-D, one block of [`BLOCK`] threads for each [`TILE_U32`] or [`TILE_U64`] fingerprints,
@@ -189,7 +190,7 @@ pub trait Form {
 /// - `fingerprints`: `n`, ascending, with these [`Parameters`], not written while the kernel runs, at a multiple of
 ///   16 bytes.
 /// - `digits`: with counters, whose items ascend by quotients alone, a bit for each item that is a digit, zero up to a
-///   whole number of words, not written while the kernel runs; else not read.
+///   whole number of words, not written while the kernel runs; otherwise not read.
 /// - `look_back`: [`look_back_words`] of the tiles, at a multiple of 16 bytes, and `ticket` one
 ///   word: zero at the start, used by this launch alone.
 /// - `words`: those of `slots` slots, zero at the start, used by this launch alone. Items that belong to other
@@ -215,7 +216,7 @@ pub unsafe fn lay_out<F: Slot, K: Form, const ITEMS: usize>(
     let remainder_bits = parameters.split().remainder_bits;
     let keep = parameters.keeps_duplicates();
     let t = thread::thread_idx_x();
-    // SAFETY: shared regions are apart, and barriers stand between their uses (each helper has one); items are read
+    // SAFETY: shared regions do not overlap, and barriers separate their uses (each helper has one); items are read
     // below `n`; words are written below those of `slots`, those that other tiles may touch atomically.
     unsafe {
         let tile = look_back::ticket(ticket, number);
@@ -244,7 +245,7 @@ pub unsafe fn lay_out<F: Slot, K: Form, const ITEMS: usize>(
                 }
             }
         }
-        // The item before: lanes before one with items are full.
+        // The item before comes from the lane before: lanes before one with items are full.
         let mut last = warp::shuffle_up(warp::FULL_MASK, items[ITEMS - 1], 1);
         if warp::lane_id() == 0 && first > 0 && count > 0 {
             last = fingerprints.read_nc(first - 1);
@@ -299,24 +300,24 @@ pub unsafe fn lay_out<F: Slot, K: Form, const ITEMS: usize>(
     }
 }
 
-/// A tile of items, of which there is one or more.
+/// Ends of a tile with at least one item.
 #[cfg(feature = "bodies")]
 pub struct Ends<F> {
-    /// The first slot that is free for them.
+    /// First slot that is free for the items.
     pub free: F,
-    /// The first slot that is free after them.
+    /// First free slot after the items.
     pub end: F,
-    /// The quotient of the first of them.
+    /// Quotient of the first item.
     pub first_quotient: F,
-    /// The quotient of the last of them.
+    /// Quotient of the last item.
     pub last_quotient: F,
 }
 
 /// Writes a tile. `free` is the first slot that is free for the thread's items.
 ///
 /// # Safety
-/// - All threads of the block come here together, and before them a barrier after all that was in `window`:
-///   [`WINDOW_WORDS`] of shared memory apart from the items.
+/// - All threads of the block come here together, after a barrier after all accesses to `window`: [`WINDOW_WORDS`] of
+///   shared memory that do not overlap the items.
 /// - The contract of [`lay_out`], whose words these are.
 #[cfg(feature = "bodies")]
 #[inline(always)]
@@ -330,7 +331,7 @@ pub unsafe fn write<F: Slot, K: Form>(
     words: GlobalMut<u64>,
 ) {
     let t = thread::thread_idx_x();
-    // Blocks of the tile's slots, and those of them that are used by nothing else.
+    // These are the blocks of the tile's slots; blocks from `shared_again` on may belong to other tiles, too.
     let base = ends.free.larger(ends.first_quotient).bits() / BLOCK_SLOTS;
     let end = Ord::min(ends.end.bits(), slots).div_ceil(BLOCK_SLOTS);
     let shared_again = ends.last_quotient.bits() / BLOCK_SLOTS;

@@ -25,12 +25,13 @@ kernel! {
 }
 
 kernel! {
-    /// The fingerprint of each key, as `F`, and the key's place.
+    /// Hashes keys to fingerprints of type `F`, and writes their places.
     ///
     /// # Safety
     /// - Launch: 1-D, one thread per key, [`BLOCK`] threads per block; `n` below 2^32.
     /// - `keys`: `n` keys of `kind`, whose function is `Seeded`, not written while the kernel runs.
-    /// - `out`, `places`: `n` each, used by this launch alone; fingerprints of these [`Parameters`] fit.
+    /// - `out`, `places`: `n` each, used by this launch alone; `F` is wide enough for fingerprints of these
+    ///   [`Parameters`].
     pub unsafe fn quotient_lookup_hash<F>(
         keys: Global<u64>, kind: KeyKind, spread: u64, n: usize, parameters: u32, out: GlobalMut<F>,
         places: GlobalMut<u32>,

@@ -1,5 +1,5 @@
-//! A quotient filter as kernels see it: its parameters in one word, its memory, fingerprints, and what they do to the
-//! first free slot.
+//! Quotient filter in kernels: its parameters in one word, its memory, fingerprints, and functions of the first free
+//! slot.
 
 use warpset_core::bits::{OrWords, ReadWords, WriteWords};
 use warpset_core::quotient::Split;
@@ -10,7 +10,7 @@ use warpset_simt::{Global, GlobalMut, atomic};
 
 use crate::{block, look_back};
 
-/// A filter's parameters, as kernels take them, in one word.
+/// Parameters of a filter in one word, as kernels take them.
 ///
 /// ```text
 ///  bits 0..8 quotient bits, 8..16 remainder bits, 16 packed, 17 duplicates are kept
@@ -19,39 +19,39 @@ use crate::{block, look_back};
 pub struct Parameters(pub u32);
 
 impl Parameters {
-    /// These parameters.
+    /// Packs these parameters.
     pub const fn new(split: Split, container: Container, keeps_duplicates: bool) -> Parameters {
         let packed = matches!(container, Container::Packed) as u32;
         Parameters(split.quotient_bits | split.remainder_bits << 8 | packed << 16 | (keeps_duplicates as u32) << 17)
     }
 
-    /// One of the parameters.
+    /// Returns the split.
     #[inline(always)]
     pub const fn split(self) -> Split {
         Split { quotient_bits: self.0 & 0xff, remainder_bits: self.0 >> 8 & 0xff }
     }
 
-    /// One of the parameters.
+    /// Returns the container.
     #[inline(always)]
     pub const fn container(self) -> Container {
         if self.0 >> 16 & 1 != 0 { Container::Packed } else { Container::Bytes }
     }
 
-    /// One of the parameters.
+    /// Returns whether duplicates are kept.
     #[inline(always)]
     pub const fn keeps_duplicates(self) -> bool {
         self.0 >> 17 & 1 != 0
     }
 }
 
-/// A filter's words, not written while the kernel runs.
+/// Words of a filter, not written while the kernel runs.
 #[derive(Clone, Copy)]
 pub struct ReadOnly(pub Global<u64>);
 
 impl ReadWords for ReadOnly {
     #[inline(always)]
     fn word(&self, index: u64) -> u64 {
-        // SAFETY: the walks of a sound filter stay within its words; kernels here promise such a filter.
+        // SAFETY: the walks of a sound filter stay within its words; every kernel here requires such a filter.
         unsafe { self.0.read_nc(index as usize) }
     }
 }
@@ -69,10 +69,10 @@ impl OrWords for Shareable {
     }
 }
 
-/// A filter's words while several threads change them, each the bits of its own slots.
+/// Words of a filter while several threads change them, each the bits of its own slots.
 ///
-/// A word has slots of different owners. So changes are atomic, and turn over the owner's bits only; and what a thread
-/// reads of its own slots is what it wrote there last, whatever becomes of the others.
+/// A word has slots of different owners. Changes are atomic and flip the owner's bits only. A thread reads of its own
+/// slots what it wrote there last, whatever happens to the others.
 #[cfg(feature = "bodies")]
 pub struct Owned(pub GlobalMut<u64>);
 
@@ -80,8 +80,8 @@ pub struct Owned(pub GlobalMut<u64>);
 impl ReadWords for Owned {
     #[inline(always)]
     fn word(&self, index: u64) -> u64 {
-        // SAFETY: the walks of a sound filter stay within its words; kernels here promise such a filter, and that its
-        // words are accessed by such operations alone.
+        // SAFETY: the walks of a sound filter stay within its words; every kernel here requires such a filter with
+        // words that are accessed by such operations alone.
         unsafe { atomic::load_relaxed(self.0.at(index as usize)) }
     }
 }
@@ -98,7 +98,7 @@ impl WriteWords for Owned {
     }
 }
 
-/// Adds what a thread counted.
+/// Adds a thread's counts to the totals.
 ///
 /// # Safety
 /// `changed` is three words that are accessed atomically.
@@ -107,7 +107,7 @@ impl WriteWords for Owned {
 pub unsafe fn put_counts(changed: GlobalMut<u64>, counts: [u64; 3]) {
     for i in 0..3 {
         if counts[i] != 0 {
-            // SAFETY: the caller's promise.
+            // SAFETY: the contract is the same.
             unsafe { atomic::reduce_add(changed.at(i), counts[i]) };
         }
     }
@@ -115,24 +115,23 @@ pub unsafe fn put_counts(changed: GlobalMut<u64>, counts: [u64; 3]) {
 
 /// Memory that can be read by pairs of words.
 pub trait Pairs: ReadWords {
-    /// Words `index` and `index + 1`; `index` is even.
+    /// Returns words `index` and `index + 1`; `index` is even.
     fn pair(&self, index: u64) -> [u64; 2];
 }
 
 impl Pairs for ReadOnly {
     #[inline(always)]
     fn pair(&self, index: u64) -> [u64; 2] {
-        // SAFETY: readers stay within the filter's words, of which there is an even number, and which begin with an
-        // allocation.
+        // SAFETY: readers stay within the filter's words; their number is even, and they begin with an allocation.
         unsafe { self.0.read2_nc(index as usize) }
     }
 }
 
-/// Fingerprints as they are sorted: 32 bits wide where they fit.
+/// Fingerprint in the width of sorts: 32 bits where they fit.
 pub trait Fingerprint: warpset_simt::Word + Default + Ord {
-    /// The low bits, which are all that there are.
+    /// Makes a fingerprint of the low bits, which are all its bits.
     fn of(bits: u64) -> Self;
-    /// As 64 bits.
+    /// Returns the fingerprint as 64 bits.
     fn bits(self) -> u64;
 }
 macro_rules! fingerprints {
@@ -151,7 +150,7 @@ macro_rules! fingerprints {
 }
 fingerprints! { u32 u64 }
 
-/// What some items do to the first free slot.
+/// Effect of some items on the first free slot.
 #[derive(Clone, Copy, Debug)]
 pub struct Fill(pub Lift<u64>);
 
@@ -172,36 +171,36 @@ impl block::Value for Fill {
     #[inline(always)]
     #[track_caller]
     unsafe fn shuffle_up(self, delta: u32) -> Fill {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract is the same.
         Fill(unsafe { self.0.shuffle_up(delta) })
     }
     #[inline(always)]
     #[track_caller]
     unsafe fn shuffle_down(self, delta: u32) -> Fill {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract is the same.
         Fill(unsafe { self.0.shuffle_down(delta) })
     }
     #[inline(always)]
     #[track_caller]
     unsafe fn shuffle_idx(self, lane: u32) -> Fill {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract is the same.
         Fill(unsafe { self.0.shuffle_idx(lane) })
     }
     #[inline(always)]
     #[track_caller]
     unsafe fn to_shared(self, at: Shared<u32>) {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract is the same.
         unsafe { self.0.to_shared(at) }
     }
     #[inline(always)]
     #[track_caller]
     unsafe fn from_shared(at: Shared<u32>) -> Fill {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract is the same.
         Fill(unsafe { <Lift<u64> as block::Value>::from_shared(at) })
     }
 }
 
-/// Slots and items are below 2^62.
+/// Look-back of [`Fill`]s; slots and items are below 2^62.
 impl look_back::Published for Fill {
     type Words = [u64; 2];
     #[inline(always)]

@@ -1,8 +1,7 @@
-//! Fingerprints a little longer than 32 bits, spread by their highest bits over parts in which 32 bits are enough:
-//! words of 32 bits are sorted in half the time that words of 64 take.
+//! Fingerprints a little longer than 32 bits, distributed by their highest bits to parts in which 32 bits suffice:
+//! words of 32 bits are sorted in half the time of words of 64.
 //!
-//! Where a fingerprint comes to lie in its part is open, as blocks take their places in the order in which they come;
-//! once sorted, it is the same for every order.
+//! The order within a part depends on the order of blocks. After the sort it is the same for every order.
 
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::warp::{self, FULL_MASK};
@@ -15,11 +14,11 @@ use crate::quotient::memory::Parameters;
 
 /// Threads of a block, in both kernels.
 pub const BLOCK: u32 = 256;
-/// Keys of a block of [`quotient_fingerprints_in_parts`].
+/// Keys per block of [`quotient_fingerprints_in_parts`].
 pub const TILE: usize = BLOCK as usize * ITEMS;
-/// Words that a thread of [`quotient_widen`] writes.
+/// Words per thread of [`quotient_widen`].
 pub const WIDENED: usize = 4;
-/// Parts, of which fingerprints of 33 bits use the first two.
+/// Number of parts; fingerprints of 33 bits use the first two.
 pub const PARTS: usize = 4;
 /// Bytes of dynamic shared memory of [`quotient_fingerprints_in_parts`].
 pub const SHARED_BYTES: u32 = 8 * (WARPS + PARTS as u32);
@@ -27,7 +26,7 @@ pub const SHARED_BYTES: u32 = 8 * (WARPS + PARTS as u32);
 const ITEMS: usize = 16;
 const WARPS: u32 = BLOCK / 32;
 
-/// For each part, which lanes of the warp have a fingerprint of it.
+/// Returns for each part the lanes of the warp with a fingerprint of it.
 ///
 /// # Safety
 /// All lanes of the warp come here together.
@@ -35,7 +34,7 @@ const WARPS: u32 = BLOCK / 32;
 #[inline(always)]
 #[track_caller]
 unsafe fn lanes_by_part(there: bool, part: u32) -> [u32; PARTS] {
-    // SAFETY: the caller's promise.
+    // SAFETY: the contract is the same.
     unsafe {
         let there = warp::ballot(FULL_MASK, there);
         let (odd, upper) = (warp::ballot(FULL_MASK, part & 1 != 0), warp::ballot(FULL_MASK, part & 2 != 0));
@@ -43,7 +42,7 @@ unsafe fn lanes_by_part(there: bool, part: u32) -> [u32; PARTS] {
     }
 }
 
-/// The numbers of lanes, 16 bits for each part.
+/// Packs the numbers of lanes, 16 bits for each part.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 fn numbers([a, b, c, d]: [u32; PARTS]) -> u64 {
@@ -51,7 +50,7 @@ fn numbers([a, b, c, d]: [u32; PARTS]) -> u64 {
     number(a, 0) | number(b, 1) | number(c, 2) | number(d, 3)
 }
 
-/// The number of one part.
+/// Returns the number of one part.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 fn of_part(numbers: u64, part: u32) -> u64 {
@@ -59,17 +58,15 @@ fn of_part(numbers: u64, part: u32) -> u64 {
 }
 
 kernel! {
-    /// Writes the lower 32 bits of the fingerprint of each key to the part that its higher bits say: parts 0 and 1
-    /// share the first `room` places, 0 from the first one on upwards, 1 from the last one on downwards; 2 and 3 the
-    /// next.
+    /// Writes the lower 32 bits of each key's fingerprint to the part of its higher bits. Parts 0 and 1 share the first
+    /// `room` places, 0 from the first one upwards, 1 from the last one downwards; 2 and 3 share the next.
     ///
     /// # Safety
     /// - Launch: 1-D, one block of [`BLOCK`] threads for each [`TILE`] keys, [`SHARED_BYTES`] of dynamic shared memory.
     /// - `keys`: `n` keys of `kind`, one that [`fingerprint_at`] takes, not written while the kernel runs; a key
     ///   without a fingerprint gets a zero.
     /// - Fingerprints of these [`Parameters`] have 33 or 34 bits.
-    /// - `lens`: [`PARTS`] numbers, how many fingerprints each part has got by earlier launches; used by this launch
-    ///   alone.
+    /// - `lens`: [`PARTS`] numbers of fingerprints per part from earlier launches; used by this launch alone.
     /// - `out`: `room` places for 33 bits, twice as many for 34, used by this launch alone; `room` is at least the
     ///   number of keys of these launches.
     #[launch_bounds(256, 4)]
@@ -84,7 +81,7 @@ kernel! {
         let begins: Shared<u64> = shared::dynamic(8 * WARPS);
         let (mut words, mut parts, mut held) = ([0u32; ITEMS], 0u32, 0u64);
         // SAFETY: places of keys are below `n`; shared words are written by one thread each, and read after a barrier;
-        // the lanes of a warp go through the loops together; each fingerprint has a place of its own, as a block takes
+        // the lanes of a warp go through the loops together; each fingerprint has its own place, because a block takes
         // as many as it has fingerprints.
         unsafe {
             for k in 0..ITEMS {
@@ -138,10 +135,10 @@ kernel! {
 }
 
 kernel! {
-    /// Writes words of 32 bits as words of 64 with `high` above them.
+    /// Writes 32-bit words as 64-bit words with `high` above them.
     ///
     /// # Safety
-    /// - Launch: 1-D, blocks of [`BLOCK`] threads, a thread for each [`WIDENED`] words.
+    /// - Launch: 1-D, blocks of [`BLOCK`] threads, one thread per [`WIDENED`] words.
     /// - `low`: `n` words, not written while the kernel runs.
     /// - `out`: `n` words, used by this launch alone.
     pub unsafe fn quotient_widen(low: Global<u32>, n: usize, high: u32, out: GlobalMut<u64>) {

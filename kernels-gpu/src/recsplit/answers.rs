@@ -1,4 +1,4 @@
-//! What lookups of every kind of function answer, and in which form.
+//! Lookups of every kind of function: queries, forms of answers, and the kernels.
 
 use warpset_core::recsplit::Hash128;
 use warpset_core::recsplit::fingerprint::fingerprint;
@@ -28,7 +28,7 @@ pub const NO_NUMBERS: u32 = 4;
 
 /// Numbers of 64 bits, and all ones for keys that are no members.
 pub const NUMBERS_OR_ONES: u32 = 5;
-/// Instead of a form of [`results`]: only numbers are wanted.
+/// No form of [`results`]: only numbers are requested.
 pub const NO_ANSWERS: u32 = !0;
 
 /// Parts of a function that its kernels need besides words and rows; `P` is the plan of its kind.
@@ -45,25 +45,25 @@ pub struct FunctionPlan<P> {
     pub width: u32,
 }
 
-/// Keys that are asked for.
+/// Keys of a lookup.
 #[derive(Clone, Copy)]
-pub struct Asked {
+pub struct Query {
     /// The keys.
     pub keys: Global<u64>,
-    /// What they are.
+    /// Type of the keys.
     pub kind: KeyKind,
-    /// The seed of their hash.
+    /// Seed of their hash.
     pub seed: u64,
     /// Their number.
     pub n: usize,
 }
 
 #[cfg(feature = "bodies")]
-impl Asked {
-    /// The hash of key `i`.
+impl Query {
+    /// Returns the hash of key `i`.
     ///
     /// # Safety
-    /// There are as many keys of a kind that `hash128_at` takes, of which `i` is one; nothing writes them.
+    /// `i < n`; `keys` has `n` keys of a kind that `hash128_at` takes, and nothing writes them.
     #[inline(always)]
     unsafe fn hash(&self, i: usize) -> Hash128 {
         // SAFETY: this function's contract.
@@ -71,24 +71,24 @@ impl Asked {
     }
 }
 
-/// Writes the number of every key, or the value at that number of `table`, as `form` says; a thread per key.
+/// Writes the number of every key, or the value at that number of `table`, in the form `form`; one key per thread.
 ///
 /// # Safety
-/// - `asked`: `n` keys of a kind that `hash128_at` takes, not written while the kernel runs.
+/// - `query`: `n` keys of a kind that `hash128_at` takes, not written while the kernel runs.
 /// - `form`: [`NUMBERS_64`], [`NUMBERS_32`], [`VALUES_64`] or [`VALUES_32`]; with the last two `table` is valid at all
 ///   that `number_of` returns, and not written while the kernel runs.
-/// - `out`: room for `n` answers of that size, used by this launch alone.
+/// - `out`: `n` places of that size, used by this launch alone.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 pub unsafe fn look_up(
-    asked: Asked,
+    query: Query,
     (form, table, out): (u32, Global<u64>, GlobalMut<u64>),
     number_of: impl Fn(Hash128) -> u64,
 ) {
-    for i in thread::grid_stride(asked.n) {
+    for i in thread::grid_stride(query.n) {
         // SAFETY: `i < n`, and the rest is this function's contract.
         unsafe {
-            let number = number_of(asked.hash(i));
+            let number = number_of(query.hash(i));
             match form {
                 NUMBERS_64 => out.write(i, number),
                 NUMBERS_32 => out.cast::<u32>().write(i, number as u32),
@@ -99,35 +99,35 @@ pub unsafe fn look_up(
     }
 }
 
-/// Writes whether each key is a member of a static filter to `found` in the form `found_form`, and its number, if it
-/// is one, else zero, to place `i` of `numbers`, unless `form` is [`NO_NUMBERS`]; a thread per key. Without
+/// Writes whether each key is a member of a static filter to `found` in the form `found_form`. Writes its number if it
+/// is one, else zero, to place `i` of `numbers`, unless `form` is [`NO_NUMBERS`]. One key per thread. Without
 /// fingerprints there are no members.
 ///
 /// # Safety
 /// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads.
-/// - `asked`: as for [`look_up`]. `width` is from 1 to 32, and `kept` has a fingerprint for all that `number_of`
+/// - `query`: as for [`look_up`]. `width` is from 1 to 32, and `kept` has a fingerprint for all that `number_of`
 ///   returns.
-/// - `found`: [`results::words`] words, unless `found_form` is [`NO_ANSWERS`]; `numbers`: room for `n` numbers as
-///   `form` says, [`NUMBERS_64`], [`NUMBERS_32`], [`NUMBERS_OR_ONES`] or [`NO_NUMBERS`]. Both are used by this launch
-///   alone, but that counts are added atomically.
+/// - `found`: [`results::words`] words, unless `found_form` is [`NO_ANSWERS`]; `numbers`: `n` places of the form
+///   `form`, [`NUMBERS_64`], [`NUMBERS_32`], [`NUMBERS_OR_ONES`] or [`NO_NUMBERS`]. Both are used by this launch alone,
+///   except that counts are added atomically.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 pub unsafe fn contain(
-    asked: Asked,
+    query: Query,
     (kept, width): (Option<DeviceWords>, u32),
     (found_form, found): (u32, GlobalMut<u64>),
     (form, numbers): (u32, GlobalMut<u64>),
     number_of: impl Fn(Hash128) -> u64,
 ) {
     let i = thread::index_1d() as usize;
-    // SAFETY: `i < n` where a key is read and answered; all threads come to `put`; the rest is this function's contract.
+    // SAFETY: `i < n` where a key is read and answered; all threads reach `put`; the rest is this function's contract.
     unsafe {
         let mut member = false;
-        if i < asked.n {
+        if i < query.n {
             let mut answer = 0;
             if let Some(kept) = kept {
-                let hash = asked.hash(i);
+                let hash = query.hash(i);
                 let number = number_of(hash);
                 member = kept.field(number * width as u64, width) == fingerprint(hash, width);
                 answer = if member { number } else { 0 };
@@ -140,13 +140,13 @@ pub unsafe fn contain(
             }
         }
         if found_form != NO_ANSWERS {
-            results::put(found_form, found, i, asked.n, member);
+            results::put(found_form, found, i, query.n, member);
         }
     }
 }
 
-/// Makes the two kernels of a kind with the plan `$plan`: `$lookup` for functions, `$contains` for static filters around
-/// them. `$number_of` returns the number of the key with a hash, from a
+/// Makes the two kernels of a kind with the plan `$plan`: `$lookup` for functions, `$contains` for static filters
+/// around them. `$number_of` returns the number of the key with a hash, from a
 /// [`DeviceFunction`](crate::recsplit::device_function::DeviceFunction), the hash and the remix.
 macro_rules! lookup_kernels {
     ($plan:ty, $number_of:ident, $lookup:ident, $contains:ident) => {
@@ -167,8 +167,8 @@ macro_rules! lookup_kernels {
                 // contract.
                 unsafe {
                     let parts = DeviceFunction::new(words, function.words, rows, &function.plan);
-                    let asked = Asked { keys, kind, seed, n };
-                    look_up(asked, (form, table, out), |hash| $number_of(parts, hash, function.remix));
+                    let query = Query { keys, kind, seed, n };
+                    look_up(query, (form, table, out), |hash| $number_of(parts, hash, function.remix));
                 }
             }
 
@@ -193,8 +193,8 @@ macro_rules! lookup_kernels {
                     let parts = DeviceFunction::new(words, function.words, rows, &function.plan);
                     let kept = DeviceWords::new(words.at(function.words as usize), fingerprints);
                     let kept = if function.plan.keys > 0 { Some(kept) } else { None };
-                    let asked = Asked { keys, kind, seed, n };
-                    contain(asked, (kept, function.width), (found_form, found), (form, numbers), |hash| {
+                    let query = Query { keys, kind, seed, n };
+                    contain(query, (kept, function.width), (found_form, found), (form, numbers), |hash| {
                         $number_of(parts, hash, function.remix)
                     });
                 }

@@ -1,23 +1,22 @@
-//! Appending to lists of nodes.
+//! Appends to lists of nodes.
 
 use warpset_simt::warp::{self, FULL_MASK};
 use warpset_simt::{GlobalMut, atomic};
 
 use crate::recsplit::nodes::{HIGHER, Item, NO_LIST};
 
-/// Appends each lane's `item` to its `list`: nowhere if that is [`NO_LIST`], to the list `higher` if it is [`HIGHER`].
-/// The order within a list is not determined; what stands in `numbers` in the end does not depend on it.
+/// Appends each lane's `item` to its `list`: nowhere for [`NO_LIST`], to the list `higher` for [`HIGHER`]. The order
+/// within a list is undetermined; the final contents of `numbers` do not depend on it.
 ///
 /// # Safety
 /// - All lanes of the warp come here together.
-/// - `cursors`: where the next item of each list goes, a word per list, accessed by atomics alone while the kernel
-///   runs.
+/// - `cursors`: position of each list's next item, a word per list, accessed by atomics alone while the kernel runs.
 /// - `items`: valid for the items of all lists, each written once.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn append(list: u32, higher: u32, item: Item, cursors: GlobalMut<u32>, items: GlobalMut<u32>) {
     let list = if list == HIGHER { higher } else { list };
-    // SAFETY: the caller's promise; the first lane of those with the same list asks for places for all of them.
+    // SAFETY: this function's contract; the first lane of those with the same list takes places for all of them.
     unsafe {
         let same = warp::match_any(FULL_MASK, list);
         let first = same.trailing_zeros();

@@ -2,8 +2,8 @@
 //! left.
 //!
 //! Source: D. Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022, sections
-//! 5.6.3 and 5.7. Departures: groups of keys may be mirrored (`docs/recsplit.md`), so that few trials are expected; so
-//! 16 trials are tried at a time, and the keys are shared out to the threads of each trial, where the thesis gives
+//! 5.6.3 and 5.7. Departures: groups of keys may be mirrored (`docs/recsplit.md`), so few trials are expected.
+//! Therefore 16 trials are tried at a time, and the keys are divided among the threads of each trial; the thesis gives
 //! every thread a trial and all keys.
 
 use warpset_core::recsplit::hash;
@@ -25,13 +25,13 @@ kernel! {
     /// - Launch: 1-D, any grid of blocks of whole warps, at most [`MOST_THREADS`](super::node_keys::MOST_THREADS), with
     ///   [`shared_bytes`](super::node_keys::shared_bytes) of shared memory for the largest node of the list.
     /// - `items`: valid for the `count` items from `first` on, splittings in two, not written while the kernel runs.
-    /// - `nodes`: rows for all sizes of nodes; `budgets`: trials after which a search gives up, by number of keys; both
-    ///   not written while the kernel runs.
-    /// - `lows`: valid for reading the keys of all items, which no two of them share and nothing writes meanwhile.
+    /// - `nodes`: rows for all sizes of nodes; `budgets`: trials after which a search gives up, by number of keys;
+    ///   neither is written while the kernel runs.
+    /// - `lows`: valid for reading the keys of all items; no two items share keys, and nothing writes them meanwhile.
     /// - `other`: as long as `lows` if a node has more than [`TILE`](super::node_keys::TILE) keys, and used by this
     ///   launch alone.
-    /// - `numbers`: valid for writing at the places of all items, which only this launch accesses.
-    /// - `next`: 0 before; only this launch accesses it, by atomics.
+    /// - `numbers`: valid for writing at the places of all items, and accessed by this launch alone.
+    /// - `next`: 0 at the start, and accessed by this launch alone, by atomics.
     /// - `failure`: as for [`fail`](super::nodes::fail).
     #[launch_bounds(256)]
     pub unsafe fn recsplit_binary_splittings<M>(
@@ -42,8 +42,8 @@ kernel! {
         let slice = Slice::own();
         let own = thread::thread_idx_x();
         let list = List { items, first, count, next };
-        // SAFETY: the caller keeps this kernel's contract; all threads of the block have the same item and the same
-        // first trial and find the same, so that they come to barriers, votes and exchanges together.
+        // SAFETY: this kernel's contract; all threads of the block have the same item and the same first trial and find
+        // the same, so they reach barriers, votes and exchanges together.
         unsafe {
             each_node!(list, team 1, node_keys::own().at(node_keys::SLOT), |item| {
                 let row = node(nodes, item.keys);
@@ -54,7 +54,7 @@ kernel! {
                 let mut tile = keys_of.load_first(other);
                 let mut base = 0;
                 let number = loop {
-                    // For each group: keys to the left as they are in the low half, mirrored in the high half.
+                    // Per group: keys to the left unchanged in the low half, mirrored in the high half.
                     let mut counts = [0u32; 6];
                     let mut next = 0;
                     loop {
@@ -94,8 +94,8 @@ kernel! {
     }
 }
 
-/// The first choice of mirrored groups, as bits, that sends `unit` keys to the left; `u32::MAX` if none does. Groups
-/// without keys are never mirrored by it.
+/// Returns the first choice of mirrored groups, as bits, that sends `unit` keys to the left; `u32::MAX` if there is
+/// none. Groups without keys are never mirrored by it.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 fn first_mirroring(counts: &[u32; 6], unit: u32) -> u32 {

@@ -1,8 +1,8 @@
-//! Keys to buckets: hashing, and where the buckets of sorted keys begin.
+//! Assignment of keys to buckets: hashing, and the bounds of the buckets of sorted keys.
 //!
-//! Source: sections 5.1 and 5.9 of the thesis, which sorts on the host. Here every key becomes its bucket and the low
-//! half of its hash, pairs that a radix sort brings into the order of buckets; all that later kernels want of a bucket
-//! follows from where it begins.
+//! Source: sections 5.1 and 5.9 of the thesis, which sorts on the host. Here every key becomes a pair of its bucket and
+//! the low half of its hash, and a radix sort orders the pairs by bucket. Later kernels need only the bounds of a
+//! bucket.
 
 #[cfg(feature = "bodies")]
 use crate::batch::hash128::hash128_at;
@@ -15,14 +15,14 @@ use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
 /// Threads of a block, in every kernel of this module.
 pub const BLOCK: u32 = 256;
 
-/// Words in which [`recsplit_counts`] says what it has seen.
+/// Words of [`recsplit_counts`] for observations.
 pub const SEEN: usize = 2;
-/// The word of [`SEEN`] for the keys of the largest bucket.
+/// Word of [`SEEN`] for the keys of the largest bucket.
 pub const LARGEST: usize = 0;
-/// The word of [`SEEN`] for the inverse of the first bucket that is too large: 0 if there is none.
+/// Word of [`SEEN`] for the inverse of the first bucket that is too large: 0 if there is none.
 pub const TOO_LARGE: usize = 1;
 
-/// Where selected keys go.
+/// Destination of selected keys.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Room {
@@ -32,7 +32,7 @@ struct Room {
     lows: GlobalMut<u64>,
 }
 
-/// Appends those of `n` pairs of bucket and low half whose bucket is among the `count` from `first` on; buckets are
+/// Appends those of `n` pairs of bucket and low half with a bucket among the `count` from `first` on; buckets are
 /// counted from there. A warp takes places for `ROWS` rows of 32 keys at a time, since one word counts them for the
 /// whole grid.
 ///
@@ -48,7 +48,7 @@ unsafe fn select<const ROWS: usize>(pair: impl Fn(usize) -> (u64, u64), n: usize
     while start < n {
         let (mut lows, mut buckets, mut inside) = ([0; ROWS], [0; ROWS], [0; ROWS]);
         let mut all = 0;
-        // SAFETY: pairs are asked for below `n`; all lanes of the warp come to the votes and the shuffle; a place below
+        // SAFETY: `pair` is called below `n`; all lanes of the warp reach the votes and the shuffle; each place below
         // the capacity was taken for this lane alone.
         unsafe {
             for row in 0..ROWS {
@@ -81,12 +81,12 @@ unsafe fn select<const ROWS: usize>(pair: impl Fn(usize) -> (u64, u64), n: usize
 }
 
 kernel! {
-    /// The bucket and the low half of every key.
+    /// Computes the bucket and the low half of every key.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size, no shared memory.
     /// - `keys`: `n` keys of a kind that `hash128_at` takes, not written while the kernel runs.
-    /// - `bucket_of_key`, `lows`: room for `n` each, used by this launch alone. `buckets` is at most 2^32.
+    /// - `bucket_of_key`, `lows`: `n` places each, used by this launch alone. `buckets` is at most 2^32.
     pub unsafe fn recsplit_hash(
         keys: Global<u64>, kind: KeyKind, seed: u64, n: usize, buckets: u64, bucket_of_key: GlobalMut<u32>,
         lows: GlobalMut<u64>,
@@ -101,14 +101,14 @@ kernel! {
         }
     }
 
-    /// Writes bucket and low half of the keys whose bucket, of `buckets`, is among the `count` from `first` on; buckets
-    /// are counted from there. Keys come in any order. Those past the capacity are counted and left out.
+    /// Writes bucket and low half of the keys with a bucket, of `buckets`, among the `count` from `first` on; buckets
+    /// are counted from there. The order of keys is undetermined. Keys past the capacity are counted and left out.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads, no shared memory.
     /// - `keys`: as for [`recsplit_hash`]. `count` is at most 2^32.
     /// - `taken`: one word, only accessed atomically.
-    /// - `bucket_of_key`, `lows`: room for `capacity` each; places from the old value of `taken` on are used by this
+    /// - `bucket_of_key`, `lows`: `capacity` places each; places from the old value of `taken` on are used by this
     ///   launch, and by others with the same `taken`, alone.
     #[launch_bounds(256, 4)]
     pub unsafe fn recsplit_select(
@@ -124,7 +124,7 @@ kernel! {
         unsafe { select::<4>(hash, n, first, count, Room { capacity, taken, bucket_of_key, lows }) }
     }
 
-    /// [`recsplit_select`] of `n` keys whose buckets and low halves are there: what [`recsplit_hash`] has written.
+    /// Runs [`recsplit_select`] for `n` keys whose buckets and low halves [`recsplit_hash`] has written.
     ///
     /// # Safety
     /// The contract of [`recsplit_select`], with `all_buckets` and `all_lows`, `n` each and not written while the
@@ -140,12 +140,12 @@ kernel! {
         unsafe { select::<8>(pair, n, first, count, Room { capacity, taken, bucket_of_key, lows }) }
     }
 
-    /// Where each of `buckets` buckets begins among `n` sorted keys, and where the last one ends.
+    /// Finds the bounds of `buckets` buckets among `n` sorted keys.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size, no shared memory.
     /// - `bucket_of_key`: `n` ascending numbers below `buckets`, not written while the kernel runs; `n < 2^32`.
-    /// - `bounds`: room for `buckets + 1`, used by this launch alone.
+    /// - `bounds`: `buckets + 1` places, used by this launch alone.
     pub unsafe fn recsplit_bounds(bucket_of_key: Global<u32>, n: usize, buckets: usize, bounds: GlobalMut<u32>) {
         for i in thread::grid_stride(n + 1) {
             // SAFETY: keys are read below `n`. A bucket begins at one key only, and `bucket <= here <= buckets`.
@@ -160,14 +160,14 @@ kernel! {
         }
     }
 
-    /// The numbers that each bucket's tree has, and 0 after the last one; how many keys there are before the end of
-    /// each bucket. Buckets of more than `largest` keys have no tree.
+    /// Writes the count of numbers of each bucket's tree, and 0 after the last one, and the number of keys before the
+    /// end of each bucket. Buckets of more than `largest` keys have no tree.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads, no shared memory.
-    /// - `bounds`: `buckets + 1` that ascend, `rows`: four words for each number of keys up to `largest`; nothing
-    ///   writes either while the kernel runs.
-    /// - `counts`, `keys_before`: room for `buckets + 1` and for `buckets`, used by this launch alone.
+    /// - `bounds`: `buckets + 1` ascending words, `rows`: four words per number of keys up to `largest`; nothing writes
+    ///   either while the kernel runs.
+    /// - `counts`, `keys_before`: `buckets + 1` and `buckets` places, used by this launch alone.
     /// - `seen`: [`SEEN`] words, zero at the start, only accessed atomically.
     pub unsafe fn recsplit_counts(
         bounds: Global<u32>, buckets: usize, rows: Global<u32>, largest: u32, base: u64, counts: GlobalMut<u32>,
@@ -175,7 +175,7 @@ kernel! {
     ) {
         let mut most = 0;
         for bucket in thread::grid_stride(buckets + 1) {
-            // SAFETY: bounds are read up to `buckets`; the places of `bucket` are this thread's.
+            // SAFETY: bounds are read up to `buckets`; the places of `bucket` belong to this thread.
             unsafe {
                 let mut count = 0;
                 if bucket < buckets {
@@ -201,12 +201,12 @@ kernel! {
         }
     }
 
-    /// The indices of the keys that have this bucket and this low half, in any order, as far as there is room.
+    /// Finds the indices of the keys with this bucket and this low half, in any order, up to the capacity.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size, no shared memory.
     /// - `keys`: as for [`recsplit_hash`].
-    /// - `found`: one word for their number, zero at the start and only accessed atomically, and room for `capacity`
+    /// - `found`: a word for their number, zero at the start and only accessed atomically, and `capacity` places for
     ///   indices after it.
     pub unsafe fn recsplit_positions(
         keys: Global<u64>, kind: KeyKind, seed: u64, n: usize, first: u64, buckets: u64, bucket: u64, low: u64,

@@ -1,5 +1,5 @@
-//! A function of either kind in device memory, as the lookups of `warpset_core` read it. Rows have 32 bytes for RecSplit,
-//! and the common ones stay in the first-level cache; rows have 16 bytes for Consensus, and all of them stay there.
+//! Function of either kind in device memory, as the lookups of `warpset_core` read it. RecSplit's rows have 32 bytes,
+//! and the common ones stay in the first-level cache. Rows of Consensus have 16 bytes, and all of them stay there.
 
 use crate::recsplit::device_words::DeviceWords;
 use warpset_core::bits::ByHalves;

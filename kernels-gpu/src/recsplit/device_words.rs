@@ -1,5 +1,5 @@
-//! The words of a function in device memory, as the lookups of `warpset_core` read them, whatever the kind: through the
-//! read-only cache, two for a window of bits.
+//! Words of a function in device memory, as the lookups of `warpset_core` read them, for all kinds: through the
+//! read-only cache, two words per window of bits.
 
 use warpset_core::bits::Select;
 use warpset_core::recsplit::lookup::{Words, scan};
@@ -13,7 +13,7 @@ pub struct DeviceWords {
 }
 
 impl DeviceWords {
-    /// These words.
+    /// Wraps these words.
     ///
     /// # Safety
     /// They are valid for `len` reads, and nothing writes them while the kernel runs.
@@ -38,7 +38,7 @@ impl Words for DeviceWords {
     #[inline(always)]
     fn bits_from(self, at: u64) -> u64 {
         let (index, shift) = (at / 64, at as u32 % 64);
-        // Two shifts, since a shift by 64 has no meaning.
+        // Two shifts, since a shift by 64 is undefined.
         self.word(index) >> shift | (self.word(index.wrapping_add(1)) << 1) << (63 - shift)
     }
 

@@ -1,8 +1,8 @@
 //! Key redistribution: the keys of solved splittings go to their children, and the children to their lists.
 //!
 //! Source: D. Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022, section
-//! 5.6.3. The order of keys within a child depends on the order of threads; it cannot change a number, because a node
-//! is solved by what a candidate does to the set of its keys.
+//! 5.6.3. The order of keys within a child depends on the order of threads; it cannot change a number, because a
+//! candidate solves a node by the set of its keys.
 
 use warpset_core::recsplit::candidate::{Candidate, child_of_hash};
 use warpset_core::recsplit::hash;
@@ -17,10 +17,10 @@ use crate::recsplit::nodes::{fail, node};
 
 /// The most threads of a block.
 pub const MOST_THREADS: u32 = 256;
-/// Keys that fit in the block's shared memory; larger nodes go through memory of the device.
+/// Keys that fit the block's shared memory; larger nodes use memory of the device.
 pub const KEYS_IN_SHARED: u32 = 2048;
 
-/// Bytes of shared memory for nodes of up to `keys` keys.
+/// Returns the bytes of shared memory for nodes of up to `keys` keys.
 pub const fn shared_bytes(keys: u32) -> u32 {
     64 + 8 * if keys > KEYS_IN_SHARED { KEYS_IN_SHARED } else { keys }
 }
@@ -35,9 +35,9 @@ kernel! {
     /// - `items`: valid for the `count` items from `first` on, which are written before the launch, and for the
     ///   children's items after the `cursors`, as for [`append`]; the two do not overlap.
     /// - `nodes`, `lists`: rows and lists for all sizes of nodes, not written while the kernel runs.
-    /// - `lows`: the keys of all items, which no two of them share, used by this launch alone. So is `other`, as long
-    ///   as `lows`, if a node has more than [`KEYS_IN_SHARED`] keys.
-    /// - `numbers`: valid for the places of all items, which are not written while the kernel runs.
+    /// - `lows`: the keys of all items; no two items share keys, and this launch alone uses them. So is `other`, as
+    ///   long as `lows`, if a node has more than [`KEYS_IN_SHARED`] keys.
+    /// - `numbers`: valid for the places of all items, and not written while the kernel runs.
     /// - `failure`: as for [`fail`].
     #[launch_bounds(256)]
     pub unsafe fn recsplit_distribute<M>(
@@ -51,9 +51,8 @@ kernel! {
         let in_shared: Shared<u64> = shared::dynamic(64);
         let mut index = thread::block_idx_x() as usize;
         while index < count {
-            // SAFETY: the caller keeps this kernel's contract; all threads of the block have the same item, so that
-            // they come to the barriers together; keys are moved after all have been copied; 9 children at most have
-            // counters.
+            // SAFETY: this kernel's contract; all threads of the block have the same item, so they reach the barriers
+            // together; keys are moved after all have been copied; there are counters for the most children, 9.
             unsafe {
                 let item = Item::read(items.as_const(), first + index);
                 if item.keys == 0 {

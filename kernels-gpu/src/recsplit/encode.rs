@@ -1,11 +1,11 @@
-//! Numbers to words: the Golomb-Rice codes of all buckets.
+//! Conversion of numbers to words: the Golomb-Rice codes of all buckets.
 //!
 //! Source: sections 4.4 and 5.10. Departure: the thesis encodes on the host, or with one thread per bucket. Here a few
-//! lanes share a bucket and take its numbers side by side: where the fixed part of a number stands follows from its
-//! index ([`place_of`]), where its unary part ends from a scan over the lanes. One launch adds up the bits of each
+//! lanes share a bucket and take its numbers side by side: the position of a number's fixed part follows from its index
+//! ([`place_of`]), and the end of its unary part from a scan over the lanes. One launch adds up the bits of each
 //! bucket, and after a scan over the buckets another one writes them.
 //!
-//! Words are zero before, and bits are or-ed in: neighbouring codes share words, of neighbouring buckets too.
+//! Words are zero before, and bits are or-ed in: neighbouring codes share words, also across buckets.
 
 #[cfg(feature = "bodies")]
 use crate::recsplit::memory::{put, row_at};
@@ -15,17 +15,17 @@ use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
 /// Threads of a block, in every kernel of this module.
 pub const BLOCK: u32 = 256;
 
-/// A bucket as the lanes that share it see it.
+/// A bucket in the lanes that share it.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Bucket {
     keys: u32,
     row: CodeRow,
-    /// Its first number.
+    /// Position of its first number.
     first: usize,
 }
 
-/// What buckets are read from.
+/// Memory of all buckets.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Trees {
@@ -38,15 +38,15 @@ struct Trees {
 
 #[cfg(feature = "bodies")]
 impl Trees {
-    /// A bucket; an empty one past the last.
+    /// Reads a bucket; an empty one past the last.
     ///
     /// # Safety
-    /// The fields are as the kernels' contracts say.
+    /// The fields fulfil the kernels' contracts.
     #[inline(always)]
     unsafe fn bucket(self, bucket: usize) -> Bucket {
         let (mut keys, mut first) = (0, 0);
         if bucket < self.buckets {
-            // SAFETY: the caller's promise; there is one bound more than buckets.
+            // SAFETY: this function's contract; there is one bound more than buckets.
             unsafe {
                 keys = self.bounds.read_nc(bucket + 1) - self.bounds.read_nc(bucket);
                 first = self.first_number.read_nc(bucket) as usize;
@@ -56,13 +56,13 @@ impl Trees {
         Bucket { keys, row: unsafe { row_at(self.rows, keys) }, first }
     }
 
-    /// Place and value of a number of a bucket.
+    /// Returns place and value of a number of a bucket.
     ///
     /// # Safety
     /// The contract of [`Trees::bucket`], and `index` is below the numbers of the bucket.
     #[inline(always)]
     unsafe fn number(self, bucket: Bucket, index: u32) -> (Place, u64) {
-        // SAFETY: the rows are those of all numbers of keys up to the bucket's; the bucket's numbers are there.
+        // SAFETY: there are rows for all numbers of keys up to the bucket's; the bucket's numbers are valid.
         unsafe {
             let place = place_of(|keys| row_at(self.rows, keys), bucket.keys, bucket.row, index);
             (place, self.numbers.read_nc(bucket.first + index as usize))
@@ -70,7 +70,7 @@ impl Trees {
     }
 }
 
-/// The sum over the `LANES` lanes that share a bucket, in all of them.
+/// Returns the sum over the `LANES` lanes that share a bucket, in all of them.
 ///
 /// # Safety
 /// All lanes of the warp come here together.
@@ -87,7 +87,7 @@ unsafe fn sum<const LANES: u32>(mut value: u64) -> u64 {
     value
 }
 
-/// The sum over those of the `LANES` lanes up to this one.
+/// Returns the sum over those of the `LANES` lanes up to this one.
 ///
 /// # Safety
 /// All lanes of the warp come here together.
@@ -117,8 +117,8 @@ unsafe fn sum_up_to<const LANES: u32>(mut value: u64) -> u64 {
 unsafe fn bits<const LANES: u32>(trees: Trees, bits_before: GlobalMut<u64>, least: GlobalMut<u64>) {
     let thread = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;
     let (index, lane) = (thread / LANES as usize, warp::lane_id() % LANES);
-    // SAFETY: the caller keeps the contract; numbers are read below the bucket's number of them; all lanes come to the
-    // vote and the sum; the bucket's word is written by one lane; `least` has a word for the keys of every bucket.
+    // SAFETY: the kernel's contract; numbers are read below the bucket's count of them; all lanes reach the vote and
+    // the sum; one lane writes the bucket's word; `least` has a word for the keys of every bucket.
     unsafe {
         let bucket = trees.bucket(index);
         let count = bucket.row.nodes as u32;
@@ -150,13 +150,13 @@ unsafe fn bits<const LANES: u32>(trees: Trees, bits_before: GlobalMut<u64>, leas
 unsafe fn encode<const LANES: u32>(trees: Trees, bits_before: Global<u64>, origin: u64, words: GlobalMut<u64>) {
     let thread = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;
     let (index, lane) = (thread / LANES as usize, warp::lane_id() % LANES);
-    // SAFETY: the caller keeps the contract; numbers are read below the bucket's number of them; all lanes come to the
-    // votes, sums and shuffles; the bits of a bucket are as many as `bits` has counted.
+    // SAFETY: the kernel's contract; numbers are read below the bucket's count of them; all lanes reach the votes, sums
+    // and shuffles; the bits of a bucket are those that `bits` has counted.
     unsafe {
         let bucket = trees.bucket(index);
         let count = bucket.row.nodes as u32;
         let fixed = if index < trees.buckets { bits_before.read_nc(index) - origin } else { 0 };
-        // Ends of the unary parts of the higher levels, and of the others, so far.
+        // Current ends of the unary parts of the higher levels, and of the others.
         let mut higher = fixed + bucket.row.fixed_bits as u64;
         let mut others = higher;
         if warp::any(warp::FULL_MASK, bucket.row.is_higher != 0) {
@@ -197,16 +197,15 @@ unsafe fn encode<const LANES: u32>(trees: Trees, bits_before: Global<u64>, origi
 }
 
 kernel! {
-    /// Writes how many bits each bucket has, and lowers `least` to the least number of bits of a bucket by its number
-    /// of keys.
+    /// Writes the bits of each bucket, and lowers `least` to the least number of bits of a bucket by its number of
+    /// keys.
     ///
     /// # Safety
     /// - Launch: 1-D, blocks of [`BLOCK`] threads, 32 threads per bucket, no shared memory.
-    /// - `bounds`, `first_number`: `buckets + 1` each; `rows`: four words for each number of keys up to that of the
-    ///   largest bucket, which are at multiples of 16 bytes; `numbers`: those of all buckets. Nothing writes them while
-    ///   the kernel runs.
-    /// - `bits_before`: room for `buckets`, used by this launch alone; `least`: a word for each number of keys, only
-    ///   accessed atomically.
+    /// - `bounds`, `first_number`: `buckets + 1` each; `rows`: four words per number of keys up to that of the largest
+    ///   bucket, at multiples of 16 bytes; `numbers`: those of all buckets. Nothing writes them while the kernel runs.
+    /// - `bits_before`: `buckets` places, used by this launch alone; `least`: a word per number of keys, only accessed
+    ///   atomically.
     #[launch_bounds(256, 6)]
     pub unsafe fn recsplit_bits(
         bounds: Global<u32>, buckets: usize, rows: Global<u32>, first_number: Global<u32>, numbers: Global<u64>,
@@ -216,7 +215,7 @@ kernel! {
         unsafe { bits::<32>(Trees { bounds, buckets, rows, first_number, numbers }, bits_before, least) }
     }
 
-    /// [`recsplit_bits`] with 4 threads per bucket, for buckets of few numbers.
+    /// Runs [`recsplit_bits`] with 4 threads per bucket, for buckets of few numbers.
     ///
     /// # Safety
     /// The contract of [`recsplit_bits`].
@@ -229,10 +228,10 @@ kernel! {
         unsafe { bits::<4>(Trees { bounds, buckets, rows, first_number, numbers }, bits_before, least) }
     }
 
-    /// Writes the bits of each bucket, from the position on that `bits_before` says, less `origin`.
+    /// Writes the bits of each bucket from number `bits_before - origin` on.
     ///
     /// # Safety
-    /// - The contract of [`recsplit_bits`], whose sums `bits_before` has, `origin` being the first or less.
+    /// - The contract of [`recsplit_bits`]; `bits_before` are its sums, and `origin` is at most the first.
     /// - `words`: valid for the bits of all buckets, zero there at the start and only accessed atomically.
     #[launch_bounds(256, 4)]
     pub unsafe fn recsplit_encode(
@@ -243,7 +242,7 @@ kernel! {
         unsafe { encode::<32>(Trees { bounds, buckets, rows, first_number, numbers }, bits_before, origin, words) }
     }
 
-    /// [`recsplit_encode`] with 4 threads per bucket, for buckets of few numbers.
+    /// Runs [`recsplit_encode`] with 4 threads per bucket, for buckets of few numbers.
     ///
     /// # Safety
     /// The contract of [`recsplit_encode`].

@@ -18,8 +18,7 @@ kernel! {
     /// - Launch: 1-D, any grid and block size, no shared memory.
     /// - `keys`: `n` keys of a kind that `hash128_at` takes; `numbers`: one per key. Nothing writes them while the
     ///   kernel runs.
-    /// - `words`: valid for `width` bits for each number, 1 to 32; zero there at the start, and only accessed
-    ///   atomically.
+    /// - `words`: valid for `width` bits per number, 1 to 32; zero there at the start, and only accessed atomically.
     pub unsafe fn recsplit_fingerprints(
         keys: Global<u64>, kind: KeyKind, seed: u64, n: usize, numbers: Global<u64>, width: u32, words: GlobalMut<u64>,
     ) {

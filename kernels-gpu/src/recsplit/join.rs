@@ -1,4 +1,4 @@
-//! Joining what several devices have built: their bits, and their sums.
+//! The join of several devices' bits and sums.
 
 #[cfg(feature = "bodies")]
 use crate::recsplit::memory::put;
@@ -8,7 +8,7 @@ use warpset_simt::{Global, GlobalMut, thread};
 pub const BLOCK: u32 = 256;
 
 kernel! {
-    /// Or-s `from`, `n` words, into the bits of `words` from `at` on, one thread per word.
+    /// Combines `from`, `n` words, by `or` with the bits of `words` from `at` on, one thread per word.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size, no shared memory.
@@ -16,7 +16,7 @@ kernel! {
     /// - `words`: valid for the bits from `at` to that of the last one in `from`, and only accessed atomically.
     pub unsafe fn recsplit_join(from: Global<u64>, n: usize, at: u64, words: GlobalMut<u64>) {
         for i in thread::grid_stride(n) {
-            // SAFETY: `i < n`; words are touched for ones only, which have a place.
+            // SAFETY: `i < n`; words are accessed for ones only, and these have a place.
             unsafe { put(words, at + 64 * i as u64, from.read_nc(i)) };
         }
     }

@@ -1,9 +1,9 @@
 //! Leaves by brute force: the first trial without a collision.
 //!
 //! Source: D. Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022, sections 5.4
-//! and 5.4.2 (positions as bits of a word; from 14 keys on a warp gives its trials up when all have a collision after
-//! `ceil(3 sqrt(m))` keys). Departures: the thesis gives a leaf to a block. Here a leaf has 8, 16 or 32 lanes, as many
-//! as its search is expected to need, or whole teams of warps.
+//! and 5.4.2 (positions as bits of a word; from 14 keys on a warp abandons its trials when all have a collision after
+//! `ceil(3 sqrt(m))` keys). Departures: the thesis gives a leaf to a block. Here 8, 16 or 32 lanes take a leaf,
+//! according to the expected search, or whole teams of warps.
 
 use warpset_core::recsplit::hash;
 use warpset_simt::shared::{self, Shared};
@@ -17,10 +17,10 @@ use crate::recsplit::nodes::{Item, Mix};
 /// Threads of a block.
 pub const BLOCK: u32 = 256;
 
-/// Leaves from this size on have a midstop.
+/// Least keys of leaves with a midstop.
 const MIDSTOP_FROM: u32 = 14;
 
-/// Bytes of shared memory where `lanes` lanes take a leaf of `keys` keys.
+/// Returns the bytes of shared memory if `lanes` lanes take a leaf of `keys` keys.
 pub const fn shared_bytes(keys: u32, lanes: u32) -> u32 {
     BLOCK / lanes * keys * 8
 }
@@ -34,7 +34,7 @@ kernel! {
     ///   32, `team` divides the number of groups of the grid, and is 1 where `lanes` is not 32.
     /// - `items`: valid for the `count` items from `first` on, leaves of `keys` keys, 2 to 24, not written while the
     ///   kernel runs.
-    /// - `lows`: valid for reading the keys of all items, which nothing writes meanwhile.
+    /// - `lows`: valid for reading the keys of all items, and nothing writes them meanwhile.
     /// - `numbers`: valid at the places of all items, which hold `u64::MAX` and are accessed by atomics alone while the
     ///   kernel runs.
     #[launch_bounds(256)]
@@ -57,9 +57,8 @@ kernel! {
         let mut base = 0;
         let mut searches = false;
         loop {
-            // SAFETY: the caller keeps this kernel's contract; all lanes of the warp come to each vote, and to each
-            // barrier of the warp, which stand between the writes and the reads of a group's keys; the groups of a warp
-            // leave the loop together.
+            // SAFETY: this kernel's contract; all lanes of the warp reach each vote, and each barrier of the warp
+            // between the writes and the reads of a group's keys; the groups of a warp leave the loop together.
             unsafe {
                 if !searches && next < count {
                     item = Item::read(items, first + next);
@@ -85,7 +84,7 @@ kernel! {
                 let place = numbers.at(item.place as usize);
                 let mut least = u64::MAX;
                 if team > 1 {
-                    // What one lane sees, so that the warp stays together.
+                    // One lane reads for all, so that the warp stays together.
                     least = warp::shuffle_idx(FULL_MASK, atomic::load_relaxed(place), 0);
                 }
                 if searches {
@@ -97,7 +96,7 @@ kernel! {
                         }
                         searches = false;
                     } else if base >= least || base >= budget {
-                        // Another group may still find one; `recsplit_check` tells.
+                        // Another group may still find one; `recsplit_check` tests it.
                         searches = false;
                     }
                 }
@@ -107,7 +106,7 @@ kernel! {
     }
 }
 
-/// `ceil(3 sqrt(keys))`, at most all.
+/// Returns `ceil(3 sqrt(keys))`, at most `keys`.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 fn midstop_of(keys: u32) -> u32 {
@@ -118,7 +117,7 @@ fn midstop_of(keys: u32) -> u32 {
     stop.min(keys)
 }
 
-/// The positions of the keys from `from` to `to` under a trial, as bits.
+/// Returns the positions of the keys from `from` to `to` under a trial, as bits.
 ///
 /// # Safety
 /// `keys` has these keys, in shared memory, which nothing writes meanwhile.
@@ -128,7 +127,7 @@ fn midstop_of(keys: u32) -> u32 {
 unsafe fn taken_by<M: Mix>(keys: Shared<u64>, from: u32, to: u32, (start, trial, positions): (u32, u64, u32)) -> u32 {
     let mut taken = 0u32;
     let mut take = |i: u32| {
-        // SAFETY: the caller's promise; `i < to`.
+        // SAFETY: this function's contract; `i < to`.
         let key = unsafe { keys.get(i) };
         taken |= position_bit(hash::trial_hash(M::REMIX, key, start, trial), positions);
     };

@@ -1,4 +1,4 @@
-//! Where each bucket's keys and its tree begin: the two interleaved Elias-Fano lists, one thread per entry.
+//! Positions of each bucket's keys and tree: the two interleaved Elias-Fano lists, one thread per entry.
 //!
 //! Source: section 4.5, construction as in 5.9. Departure: the jump array needs no selection, because the position of a
 //! one is known when it is written.
@@ -11,7 +11,7 @@ use warpset_simt::{Global, GlobalMut, atomic, thread};
 /// Threads of a block.
 pub const BLOCK: u32 = 256;
 
-/// Where the parts of the lists begin, in words from the start of the lists.
+/// Starts of the lists' parts, in words from the start of the lists.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct ListParts {
@@ -23,7 +23,7 @@ pub struct ListParts {
     pub jumps: u64,
     /// Words of a full block of the jump array.
     pub block_words: u64,
-    /// Base-2 logarithm of the distance of positions in the jump array.
+    /// Base-2 logarithm of the distance between sampled positions in the jump array.
     pub log_stride: u64,
 }
 
@@ -50,8 +50,8 @@ kernel! {
             let index = i as u64;
             let values = of.values(index, sums(i));
             let ones = of.ones(index, values);
-            // SAFETY: the layout was made for these sums, so that all bits are within the words; bits that share words
-            // are or-ed in, and the jump array is written by one thread per word or half of it.
+            // SAFETY: the layout was made for these sums, so all bits are within the words; bits that share words are
+            // or-ed in, and one thread writes each word or half of it of the jump array.
             unsafe {
                 let at = index * (of.low_keys + of.low_bits) as u64;
                 put(words, at, values[0] & ((1 << of.low_keys) - 1));

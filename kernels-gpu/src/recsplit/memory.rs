@@ -1,19 +1,19 @@
-//! How kernels that build functions access their tables and words.
+//! Accesses of building kernels to their tables and words.
 
 use warpset_core::recsplit::place::CodeRow;
 use warpset_simt::{Global, GlobalMut, atomic};
 
-/// The row for `keys` keys.
+/// Returns the row for `keys` keys.
 ///
 /// # Safety
-/// `rows` has four words for each number of keys up to `keys`, at multiples of 16 bytes, which nothing writes.
+/// `rows` has four words per number of keys up to `keys`, at multiples of 16 bytes, and nothing writes them.
 #[inline(always)]
 pub unsafe fn row_at(rows: Global<u32>, keys: u32) -> CodeRow {
     // SAFETY: this function's contract.
     unsafe { CodeRow::from_words(rows.read4_nc(4 * keys as usize)) }
 }
 
-/// Or-s `value`, of at most 64 bits, into the bits from `at` on.
+/// Combines `value`, of at most 64 bits, by `or` with the bits from `at` on.
 ///
 /// # Safety
 /// The words of these bits are valid and only accessed atomically.

@@ -1,4 +1,4 @@
-//! The keys of a splitting in shared memory, by rotation group.
+//! Keys of a splitting in shared memory, by rotation group.
 
 use warpset_core::recsplit::hash;
 use warpset_simt::shared::{self, Shared};
@@ -11,25 +11,25 @@ use crate::recsplit::nodes::Item;
 pub const MOST_THREADS: u32 = 256;
 /// Keys of a node that are in shared memory at a time.
 pub const TILE: u32 = 2048;
-/// Bytes before the keys: two rows of counters, and what kernels keep themselves.
+/// Bytes before the keys: two rows of counters, and the kernels' own bytes.
 const HEAD: u32 = 64;
-/// Bytes of a kernel's own, after the counters: 128 words, and [`SLOT`].
+/// A kernel's own bytes, after the counters: 128 words, and [`SLOT`].
 pub const OWN_BYTES: u32 = 528;
-/// The word of a kernel's own through which its block takes nodes.
+/// A kernel's own word through which its block takes nodes.
 pub const SLOT: u32 = 128;
 
-/// Bytes of shared memory for nodes of up to `keys` keys.
+/// Returns the bytes of shared memory for nodes of up to `keys` keys.
 pub const fn shared_bytes(keys: u32) -> u32 {
     HEAD + OWN_BYTES + 8 * if keys > TILE { TILE } else { keys }
 }
 
-/// What a kernel keeps itself: [`OWN_BYTES`] of shared memory.
+/// Returns a kernel's own [`OWN_BYTES`] of shared memory.
 #[inline(always)]
 pub fn own() -> Shared<u32> {
     shared::dynamic(HEAD)
 }
 
-/// A node's keys, some of which a block copies.
+/// Keys of a node; a block copies some of them.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 pub struct NodeKeys {
@@ -44,15 +44,15 @@ pub struct NodeKeys {
 pub struct Tile {
     /// The keys.
     pub keys: Shared<u64>,
-    /// Where each group of the node ends.
+    /// End of each group of the node.
     ends: Shared<u32>,
-    /// The node's keys before those of the tile, and with them.
+    /// Keys of the node before the tile, and up to its end.
     begin: u32,
     end: u32,
     groups: u32,
 }
 
-/// Where a block puts a node's keys in the order of their groups.
+/// Destination of a node's keys in the order of their groups.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 enum Place {
@@ -62,14 +62,14 @@ enum Place {
     Device(GlobalMut<u64>),
 }
 
-/// Where groups end: one word each, in shared memory.
+/// Returns the ends of groups: one word each, in shared memory.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 fn group_ends() -> Shared<u32> {
     shared::dynamic(32)
 }
 
-/// The block's copy of keys.
+/// Returns the block's copy of keys.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 fn copied_keys() -> Shared<u64> {
@@ -78,21 +78,21 @@ fn copied_keys() -> Shared<u64> {
 
 #[cfg(feature = "bodies")]
 impl NodeKeys {
-    /// The keys of a node in `groups` groups, at most 6.
+    /// Wraps the keys of a node in `groups` groups, at most 6.
     pub fn new(lows: Global<u64>, item: Item, groups: u32) -> Self {
         Self { lows, item, groups }
     }
 
-    /// Number of tiles.
+    /// Returns the number of tiles.
     #[inline(always)]
     pub fn tiles(&self) -> u32 {
         (self.item.keys - 1) / TILE + 1
     }
 
-    /// The keys of a node of one tile.
+    /// Loads the keys of a node of one tile.
     ///
     /// # Safety
-    /// - All threads of the block come here together, with the same arguments, none of which still reads the tile
+    /// - All threads of the block come here together, with the same arguments, and none of them still reads the tile
     ///   before.
     /// - The node's keys are valid for reading, and nothing writes them meanwhile; the block has [`shared_bytes`] of
     ///   shared memory for them.
@@ -104,8 +104,8 @@ impl NodeKeys {
         self.tile(0, self.item.keys)
     }
 
-    /// The first tile of a node that may have several. The keys of a node of several are sorted into `other`, at the
-    /// places of the node.
+    /// Loads the first tile of a node that may have several. The keys of a node of several are sorted into `other`, at
+    /// the places of the node.
     ///
     /// # Safety
     /// The contract of [`load`](Self::load); `other` is valid at the node's places if it has several tiles, and no
@@ -121,7 +121,7 @@ impl NodeKeys {
         }
     }
 
-    /// A tile of a node of several, after the first.
+    /// Loads a later tile of a node of several.
     ///
     /// # Safety
     /// The contract of [`load_first`](Self::load_first), which has been called for this node.
@@ -132,7 +132,7 @@ impl NodeKeys {
         let (own, threads) = (thread::thread_idx_x(), thread::block_dim_x());
         let begin = tile * TILE;
         let len = (self.item.keys - begin).min(TILE);
-        // SAFETY: the caller's promise; a barrier stands between the writes and the reads of others.
+        // SAFETY: this function's contract; a barrier separates the writes and the reads of others.
         unsafe {
             let mut i = own;
             while i < len {
@@ -149,7 +149,7 @@ impl NodeKeys {
         Tile { keys: copied_keys(), ends: group_ends(), begin, end, groups: self.groups }
     }
 
-    /// Puts the node's keys to `place`, by group.
+    /// Writes the node's keys to `place`, by group.
     ///
     /// # Safety
     /// The contract of [`load_first`](Self::load_first).
@@ -158,7 +158,7 @@ impl NodeKeys {
     unsafe fn sort(&self, place: Place) {
         let (counts, ends): (Shared<u32>, Shared<u32>) = (shared::dynamic(0), group_ends());
         let (own, threads) = (thread::thread_idx_x(), thread::block_dim_x());
-        // SAFETY: the caller's promise; a barrier stands between the writes of one phase and the reads of the next;
+        // SAFETY: this function's contract; a barrier separates the writes of one phase and the reads of the next;
         // places are distinct and below the number of keys.
         unsafe {
             if own < 8 {
@@ -199,7 +199,7 @@ impl NodeKeys {
 
 #[cfg(feature = "bodies")]
 impl Tile {
-    /// Adds up what `step` gives for each key of the caller's slice, by group. The second argument of `step` is the
+    /// Adds up the results of `step` for each key of the caller's slice, by group. The second argument of `step` is the
     /// group.
     ///
     /// # Safety
@@ -210,12 +210,12 @@ impl Tile {
         let mut begin = 0;
         let mut group = 0;
         while group < self.groups {
-            // SAFETY: the caller's promise; keys are read below the end of their group and of the tile.
+            // SAFETY: this function's contract; keys are read below the end of their group and of the tile.
             let (end, mut sum) = (unsafe { self.ends.get_volatile(group) }, 0u32);
             let end = end.min(self.end).saturating_sub(self.begin);
             let mut i = begin + slice.slice;
             while i < end {
-                // SAFETY: as above.
+                // SAFETY: this function's contract; `i` is below the end of the tile.
                 sum = sum.wrapping_add(step(unsafe { self.keys.get(i) }, group));
                 i += slice.slices;
             }
@@ -230,15 +230,15 @@ impl Tile {
         }
     }
 
-    /// Makes the sums of a trial's slices known to all of them.
+    /// Adds up the sums of a trial's slices, and returns the total to all of them.
     ///
     /// # Safety
-    /// All threads of the block come here together; [`own`] has 96 words that are not used otherwise.
+    /// All threads of the block come here together; [`own`] has 96 words that nothing else uses.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn share(sums: &mut [u32; 6], slice: Slice) {
         let (own, shared) = (thread::thread_idx_x(), own());
-        // SAFETY: the caller's promise; barriers stand between the phases.
+        // SAFETY: this function's contract; barriers separate the phases.
         unsafe {
             for sum in sums.iter_mut() {
                 *sum = sum.wrapping_add(warp::shuffle_xor(FULL_MASK, *sum, TRIALS));
@@ -266,7 +266,7 @@ impl Tile {
     }
 }
 
-/// A thread's place in its block: 16 trials at a time, whose keys are shared out to slices.
+/// A thread's place in its block: 16 trials at a time, with the keys divided into slices.
 #[derive(Clone, Copy)]
 pub struct Slice {
     /// The thread's trial, counted from the first of the 16.
@@ -281,7 +281,7 @@ pub struct Slice {
 pub const TRIALS: u32 = 16;
 
 impl Slice {
-    /// The calling thread's.
+    /// Returns the calling thread's place.
     #[inline(always)]
     pub fn own() -> Self {
         let thread = thread::thread_idx_x();

@@ -1,30 +1,30 @@
-//! Nodes to solve, as lists of items, and what a kernel needs to know of a node.
+//! Nodes to solve, as lists of items, and the properties of a node.
 //!
 //! Source: D. Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022, section
 //! 5.10. Departure: the thesis launches a kernel for each node of the higher levels and for each lower level of a
-//! bucket. Here the nodes of all buckets stand in lists, one for each level and way of searching, and one launch solves
-//! a whole list.
+//! bucket. Here the nodes of all buckets are in lists, one per level and search method, and one launch solves a whole
+//! list.
 
 use warpset_core::recsplit::{Node, Remix, hash};
 use warpset_simt::{Global, GlobalMut, atomic, multiply_high};
 
-/// Words of an item: where its keys begin, how many there are, where its number stands, and one that is not used.
+/// Words of an item: position of its keys, number of its keys, position of its number, and an unused one.
 pub const ITEM_WORDS: usize = 4;
-/// The list of nodes that are nothing to solve.
+/// List of nodes without a search.
 pub const NO_LIST: u32 = u32::MAX;
-/// The list of nodes of the higher levels, as the table of lists names it: each depth has its own.
+/// List of nodes of the higher levels in the table of lists: each depth has its own.
 pub const HIGHER: u32 = u32::MAX - 1;
-/// What the word of failures holds as long as there is none.
+/// Word of failures while there is none.
 pub const NO_FAILURE: u32 = u32::MAX;
 
-/// A node to solve; one without keys where a node above it has no solution, so that its children are not known.
+/// A node to solve; without keys if a node above it has no solution, so that its children are not known.
 #[derive(Clone, Copy, Default)]
 pub struct Item {
     /// Its first key, within the keys of all buckets.
     pub first: u32,
     /// Number of its keys.
     pub keys: u32,
-    /// Where its number stands, within the numbers of all buckets.
+    /// Position of its number, within the numbers of all buckets.
     pub place: u32,
 }
 
@@ -33,11 +33,11 @@ impl Item {
     /// Reads item `i`.
     ///
     /// # Safety
-    /// `items` is valid for reading item `i`, which nothing writes meanwhile.
+    /// `items` is valid for reading item `i`, and nothing writes it meanwhile.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn read(items: Global<u32>, i: usize) -> Self {
-        // SAFETY: the caller's promise; an item begins at a multiple of 16 bytes.
+        // SAFETY: this function's contract; an item begins at a multiple of 16 bytes.
         let [first, keys, place, _] = unsafe { items.read4_nc(i * ITEM_WORDS) };
         Self { first, keys, place }
     }
@@ -45,19 +45,19 @@ impl Item {
     /// Writes item `i`.
     ///
     /// # Safety
-    /// `items` is valid for writing item `i`, which no other thread accesses meanwhile.
+    /// `items` is valid for writing item `i`, and no other thread accesses it meanwhile.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn write(self, items: GlobalMut<u32>, i: usize) {
-        // SAFETY: the caller's promise; an item begins at a multiple of 16 bytes.
+        // SAFETY: this function's contract; an item begins at a multiple of 16 bytes.
         unsafe { items.write4(i * ITEM_WORDS, [self.first, self.keys, self.place, 0]) }
     }
 }
 
-/// The row of nodes of `keys` keys.
+/// Returns the row of nodes of `keys` keys.
 ///
 /// # Safety
-/// `nodes` is valid for reading the rows up to that one, which nothing writes meanwhile.
+/// `nodes` is valid for reading the rows up to that one, and nothing writes them meanwhile.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
@@ -80,10 +80,10 @@ pub unsafe fn fail(failure: GlobalMut<u32>, item: Item) {
     unsafe { atomic::reduce_min(failure, item.first) }
 }
 
-/// Writes the number of a node; `u64::MAX` stands for a node without a solution, which is a failure.
+/// Writes the number of a node; `u64::MAX` means a node without a solution, a failure.
 ///
 /// # Safety
-/// `numbers` is valid for writing at the item's place, which no other thread accesses; `failure` as for [`fail`].
+/// `numbers` is valid for writing at the item's place, and no other thread accesses it; `failure` as for [`fail`].
 #[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
@@ -97,15 +97,15 @@ pub unsafe fn put_number(numbers: GlobalMut<u64>, failure: GlobalMut<u32>, item:
     }
 }
 
-/// The position that a trial hash picks among those of a leaf, at most 32, as a bit.
+/// Returns the position that a trial hash picks among those of a leaf, at most 32, as a bit.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 pub fn position_bit(hash: u32, positions: u32) -> u32 {
     // The upper 16 bits times `positions`, from the upper half of a product: one instruction less than with two shifts.
     let position = multiply_high(hash & 0xffff_0000, positions);
     debug_assert_eq!(position, hash::leaf_position(hash, positions));
-    // SAFETY: positions are below their number. So the amount of the shift is not masked, which would be another
-    // instruction.
+    // SAFETY: positions are below their number, at most 32. With this the compiler does not mask the amount of the
+    // shift, which takes another instruction.
     unsafe { core::hint::assert_unchecked(position < 32) };
     1 << position
 }
@@ -115,7 +115,7 @@ pub trait Mix: Copy + 'static {
     /// The finaliser.
     const REMIX: Remix;
 
-    /// The start seed.
+    /// Returns the start seed.
     fn seed(self) -> u32;
 }
 

@@ -2,10 +2,10 @@
 //!
 //! Source: D. Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022, section
 //! 5.6.3: packed counts of all children but the last, which adds nothing (the edge cases of 5 and 9 children).
-//! Departures: the thesis has a byte per count and so two registers for more than five children; here the counts share
-//! one, as wide as they fit, and run over into each other. A solution's sum is the same whatever the width; what looks
-//! like one is counted again. `team` blocks share a node, so that a long search fills the device; a block goes on until
-//! its next trial is above the least number that any has found.
+//! Departures: the thesis has a byte per count and so two registers for more than five children. Here the counts share
+//! one register, as wide as they fit, and overflow into each other. A solution's sum is the same for any width;
+//! apparent solutions are counted again. `team` blocks share a node, so a long search fills the device; a block
+//! continues until its next trial is above the least number found.
 
 use warpset_core::recsplit::{Node, hash};
 use warpset_simt::shared::{self, Shared};
@@ -20,7 +20,7 @@ use crate::recsplit::queue::{List, each_node};
 /// Threads of a block.
 pub const BLOCK: u32 = 256;
 
-/// Bytes of shared memory for nodes of up to `keys` keys.
+/// Returns the bytes of shared memory for nodes of up to `keys` keys.
 pub const fn shared_bytes(keys: u32) -> u32 {
     16 + 8 * keys
 }
@@ -36,7 +36,7 @@ kernel! {
     ///   each, not written while the kernel runs.
     /// - `nodes`, `budgets`, `lows`: as for
     ///   [`recsplit_binary_splittings`](super::binary_splittings::recsplit_binary_splittings).
-    /// - `next`: 0 before; only this launch accesses it, by atomics.
+    /// - `next`: 0 at the start, and accessed by this launch alone, by atomics.
     /// - `numbers`: valid at the places of all items, which hold `u64::MAX` and are accessed by atomics alone while the
     ///   kernel runs.
     #[launch_bounds(256)]
@@ -50,8 +50,8 @@ kernel! {
         let block = thread::block_idx_x();
         let stride = (team * BLOCK) as u64;
         let list = List { items, first, count, next };
-        // SAFETY: the caller keeps this kernel's contract; all threads of the block have the same item, so that they
-        // come to the barriers together, and those of a warp leave the search together.
+        // SAFETY: this kernel's contract; all threads of the block have the same item, so they reach the barriers
+        // together, and those of a warp leave the search together.
         unsafe {
             each_node!(list, team team, slot, |item| {
                 let row = node(nodes, item.keys);
@@ -67,12 +67,12 @@ kernel! {
                 let first_lane = (block % team * BLOCK + (own & !31)) as u64;
                 let mut base = first_lane;
                 loop {
-                    // What one lane sees, so that the warp stays together.
+                    // One lane reads for all, so that the warp stays together.
                     if base >= warp::shuffle_idx(FULL_MASK, atomic::load_relaxed(place), 0) {
                         break;
                     }
                     if base >= budget {
-                        // Another block may still find one; whether any did is seen when keys are distributed.
+                        // Another block may still find one; the distribution of keys tests it.
                         break;
                     }
                     let trial = base + (own % 32) as u64;
@@ -110,7 +110,7 @@ struct Packing {
     /// Bits of a count.
     field: u32,
     mask: u32,
-    /// The counts of a solution, under the mask.
+    /// Counts of a solution, under the mask.
     target: u32,
 }
 
@@ -130,7 +130,7 @@ impl Packing {
         Self { field, mask, target: target & mask }
     }
 
-    /// What one key adds: of the last child, nothing that is under the mask.
+    /// Returns the addend of one key: nothing under the mask for the last child.
     #[inline(always)]
     fn step(&self, child: u32) -> u32 {
         (1u64 << (self.field * child)) as u32
@@ -146,8 +146,8 @@ impl Packing {
 /// Whether a trial gives every child its keys.
 ///
 /// # Safety
-/// All lanes of the warp come here together, with the same arguments; `keys` are `len` keys in shared memory, which
-/// nothing writes meanwhile.
+/// All lanes of the warp come here together, with the same arguments; `keys` are `len` keys in shared memory, and
+/// nothing writes them meanwhile.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
@@ -157,7 +157,7 @@ unsafe fn splits<M: Mix>(keys: Shared<u64>, len: u32, row: &Node, start: u32, tr
         let (mut count, mut first) = (0, 0);
         while first < len {
             let i = first + warp::lane_id();
-            // SAFETY: the caller's promise; `i < len` where a key is read.
+            // SAFETY: this function's contract; `i < len` where a key is read.
             unsafe {
                 let is_child = i < len
                     && hash::child_of(hash::trial_hash(M::REMIX, keys.get(i), start, trial), row.scale) == child;
@@ -176,7 +176,7 @@ unsafe fn splits<M: Mix>(keys: Shared<u64>, len: u32, row: &Node, start: u32, tr
 /// Calls `body` with the child of each key under a trial.
 ///
 /// # Safety
-/// `keys` are `len` keys in shared memory, which nothing writes meanwhile.
+/// `keys` are `len` keys in shared memory, and nothing writes them meanwhile.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
@@ -187,7 +187,7 @@ unsafe fn each_child<M: Mix>(
     mut body: impl FnMut(u32),
 ) {
     let child = |i| {
-        // SAFETY: the caller's promise; `i < len`.
+        // SAFETY: this function's contract; `i < len`.
         let key = unsafe { keys.get(i) };
         hash::child_of(hash::trial_hash(M::REMIX, key, start, trial), scale)
     };

@@ -1,10 +1,10 @@
-//! Taking the next node of a list. Searches differ tenfold in length, so who is done first takes the next one.
+//! Queues of a list's nodes. Searches differ tenfold in length, so each worker takes the next node when it is done.
 
 use warpset_simt::shared::Shared;
 use warpset_simt::warp::{self, FULL_MASK};
 use warpset_simt::{Global, GlobalMut, atomic, thread};
 
-/// The next node for the calling block.
+/// Returns the next node for the calling block.
 ///
 /// # Safety
 /// All threads of the block come here together; `next` counts the nodes that are taken, by atomics alone; no other
@@ -13,7 +13,7 @@ use warpset_simt::{Global, GlobalMut, atomic, thread};
 #[inline(always)]
 #[track_caller]
 pub unsafe fn of_block(next: GlobalMut<u32>, slot: Shared<u32>) -> usize {
-    // SAFETY: the caller's promise; barriers stand around the write.
+    // SAFETY: this function's contract; barriers precede and follow the write.
     unsafe {
         thread::sync_threads();
         if thread::thread_idx_x() == 0 {
@@ -33,15 +33,15 @@ pub struct List {
     pub first: usize,
     /// Number of its items.
     pub count: usize,
-    /// Counts the nodes that are taken, from 0 on, by atomics alone.
+    /// Counter of nodes taken, from 0 on, accessed by atomics alone.
     pub next: GlobalMut<u32>,
 }
 
-/// Runs `body` for every node of a [`List`] that falls to the calling block. `team` blocks take a node together;
-/// without teams (`team` is 1) a block takes the next node that is left. To be used in an `unsafe` block.
+/// Runs `body` for every node of a [`List`] that the calling block takes. `team` blocks take a node together; without
+/// teams (`team` is 1) a block takes the next node. For use in an `unsafe` block.
 ///
 /// A macro, because the kernels that search are short of registers: with a function that takes a closure, the compiler
-/// orders their code otherwise, and `ptxas` spills.
+/// orders their code differently, and `ptxas` spills.
 ///
 /// # Safety
 /// - All threads of the grid, a multiple of `team` blocks, come here together and leave the body together.
@@ -70,36 +70,36 @@ macro_rules! each_node {
 }
 pub(crate) use each_node;
 
-/// The nodes of a group of lanes: some at a time, so that short searches do not wait for the counter.
+/// Nodes of a group of lanes: several at a time, so that short searches do not wait for the counter.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 pub struct Queue {
     next: GlobalMut<u32>,
-    /// Nodes that are taken at a time.
+    /// Nodes to take at a time.
     step: u32,
     count: u32,
-    /// The nodes that have been taken and not begun.
+    /// Nodes that have been taken and not begun.
     from: u32,
     to: u32,
 }
 
 #[cfg(feature = "bodies")]
 impl Queue {
-    /// The queue of a list of `count` nodes, of which `step` are taken at a time.
+    /// Makes the queue of a list of `count` nodes; `step` of them are taken at a time.
     #[inline(always)]
     pub fn new(next: GlobalMut<u32>, count: usize, step: u32) -> Self {
         Self { next, step, count: count as u32, from: 0, to: 0 }
     }
 
-    /// The next node for a group of lanes that `wants` one.
+    /// Returns the next node for a group of lanes that `wants` one.
     ///
     /// # Safety
     /// All lanes of the warp come here together, those of a group with the same `wants` and the same `leader`, which is
-    /// one of them; `next` counts the nodes that are taken, by atomics alone.
+    /// one of them; `next` counts the nodes taken, by atomics alone.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn take(&mut self, wants: bool, leader: u32) -> Option<usize> {
-        // After the last node nothing is asked for any more.
+        // After the last node no more are taken.
         let asks = wants && self.from == self.to && self.to < self.count + (self.to == 0) as u32;
         let mut first = 0;
         // SAFETY: this function's contract.

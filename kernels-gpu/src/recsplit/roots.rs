@@ -1,5 +1,4 @@
-//! What frames a search: how many buckets there are of each size, the root of each bucket, whether all leaves have a
-//! number.
+//! Frame of a search: counts of buckets by size, the root of each bucket, and the check that all leaves have a number.
 
 use warpset_simt::{Global, GlobalMut, atomic, shared, thread};
 
@@ -12,14 +11,13 @@ use crate::recsplit::nodes::{Item, NO_LIST};
 /// Threads of a block.
 pub const BLOCK: u32 = 256;
 
-/// Bytes of shared memory of [`recsplit_sizes`] for counts of sizes below `rows`.
+/// Returns the bytes of shared memory of [`recsplit_sizes`] for counts of sizes below `rows`.
 pub const fn sizes_shared_bytes(rows: u32) -> u32 {
     4 * rows
 }
 
 kernel! {
-    /// Counts the buckets of each size in `sizes`; those that are larger than the largest size count as one more than
-    /// it.
+    /// Counts the buckets of each size in `sizes`; larger buckets than the largest size count as one more than it.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads, [`sizes_shared_bytes`] of `rows` bytes of shared memory;
@@ -32,8 +30,8 @@ kernel! {
     ) {
         let counts = shared::dynamic::<u32>(0);
         let own = thread::thread_idx_x();
-        // SAFETY: the caller keeps this kernel's contract: `bucket < buckets`, rows and sizes are below `largest + 2`;
-        // all threads of the block come to the barriers.
+        // SAFETY: this kernel's contract: `bucket < buckets`, rows and sizes are below `largest + 2`; all threads of
+        // the block reach the barriers.
         unsafe {
             let mut row = own;
             while row < rows {
@@ -81,7 +79,7 @@ kernel! {
         while base < buckets {
             let bucket = base + thread::thread_idx_x() as usize;
             let (mut item, mut list) = (Item::default(), NO_LIST);
-            // SAFETY: the caller keeps this kernel's contract; `bucket < buckets` where it is read; whole warps append.
+            // SAFETY: this kernel's contract; `bucket < buckets` where it is read; whole warps append.
             unsafe {
                 if bucket < buckets {
                     item.first = bounds.read_nc(bucket);
@@ -109,7 +107,7 @@ kernel! {
         items: Global<u32>, first: usize, count: usize, numbers: Global<u64>, failure: GlobalMut<u32>,
     ) {
         for i in thread::grid_stride(count) {
-            // SAFETY: the caller keeps this kernel's contract.
+            // SAFETY: this kernel's contract.
             unsafe {
                 let item = Item::read(items, first + i);
                 if item.keys != 0 && numbers.read(item.place as usize) == u64::MAX {

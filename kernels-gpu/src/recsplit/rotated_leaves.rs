@@ -1,8 +1,8 @@
 //! Leaves with rotation of groups: the first trial, and its first rotations, that make a bijection.
 //!
 //! Source: D. Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022, section 5.5;
-//! more than two groups as in `docs/recsplit.md`. A lane has a trial while trials are looked for that have no collision
-//! within a group; each of these is then fitted with a rotation in each lane.
+//! more than two groups as in `docs/recsplit.md`. During the search for trials without a collision within a group, each
+//! lane has a trial; for each such trial, each lane then has a rotation.
 
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::warp::{self, FULL_MASK, lane_id};
@@ -18,15 +18,15 @@ use crate::recsplit::rotation_match::{self, Masks, rotation_words};
 
 /// Threads of a block.
 pub const BLOCK: u32 = 128;
-/// Leaves of up to this many keys fit half a warp.
+/// The most keys of leaves that half a warp takes.
 pub const MOST_OF_HALF: u32 = 16;
 
-/// Bytes of shared memory of [`recsplit_small_leaves`].
+/// Returns the bytes of shared memory of [`recsplit_small_leaves`].
 pub const fn small_shared_bytes(keys: u32) -> u32 {
     BLOCK / HALF * sorted_words(keys) * 4
 }
 
-/// Bytes of shared memory of [`recsplit_rotated_leaves`].
+/// Returns the bytes of shared memory of [`recsplit_rotated_leaves`].
 pub const fn shared_bytes(keys: u32, groups: u32) -> u32 {
     BLOCK / 32 * (2 * sorted_words(keys) + rotation_words(groups)) * 4
 }
@@ -38,8 +38,8 @@ kernel! {
     /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads, [`small_shared_bytes`] of shared memory.
     /// - `items`: valid for the `count` items from `first` on, leaves of `keys` keys, 5 to 16, in `groups` groups, 2 to
     ///   4, not written while the kernel runs. `candidates` is `keys^(groups - 1)`.
-    /// - `lows`: valid for reading the keys of all items, which nothing writes meanwhile.
-    /// - `numbers`: valid for writing at the places of all items, which only this launch accesses.
+    /// - `lows`: valid for reading the keys of all items, and nothing writes them meanwhile.
+    /// - `numbers`: valid for writing at the places of all items, and accessed by this launch alone.
     /// - `next`: as for [`Queue::take`], 0 before; leaves are taken `step` at a time.
     /// - `failure`: as for [`fail`].
     #[launch_bounds(128, 8)]
@@ -56,8 +56,8 @@ kernel! {
         let (mut item, mut key, mut base) = (Item::default(), 0u64, 0u64);
         let mut searches = false;
         loop {
-            // SAFETY: the caller keeps this kernel's contract; all lanes of the warp come to each vote, exchange and
-            // barrier of the warp; halves leave the loops together.
+            // SAFETY: this kernel's contract; all lanes of the warp reach each vote, exchange and barrier of the warp;
+            // halves leave the loops together.
             unsafe {
                 if let Some(index) = queue.take(!searches, half * HALF) {
                     item = Item::read(items, first + index);
@@ -77,7 +77,7 @@ kernel! {
                 while warp::any(FULL_MASK, free != 0) {
                     let lane = free.trailing_zeros() % HALF;
                     let trial = base + lane as u64;
-                    // A key in each lane; both halves' positions in one word.
+                    // One key per lane; both halves' positions in one word.
                     let i = if own < keys { own } else { 0 };
                     let (bit, group) = sorted.position::<M>(i, keys, start, trial);
                     let mut masks: Masks = [0; 6];
@@ -120,7 +120,7 @@ kernel! {
     ///   number of warps.
     /// - `items`: valid for the `count` items from `first` on, leaves of `keys` keys, 5 to 24, in `groups` groups, 2 to
     ///   6, not written while the kernel runs. `candidates` is `keys^(groups - 1)`.
-    /// - `lows`: valid for reading the keys of all items, which nothing writes meanwhile.
+    /// - `lows`: valid for reading the keys of all items, and nothing writes them meanwhile.
     /// - `next`: as for [`Queue::take`], 0 before; used where `team` is 1.
     /// - `numbers`: valid at the places of all items, which hold `u64::MAX` and are accessed by atomics alone while the
     ///   kernel runs.
@@ -142,8 +142,8 @@ kernel! {
         let mut index = (warp_in_grid / team) as usize;
         let mut queue = Queue::new(next, count, 1);
         loop {
-            // SAFETY: the caller keeps this kernel's contract; all lanes of the warp have the same leaf and the same
-            // trials, so that they come to each vote, exchange and barrier of the warp together.
+            // SAFETY: this kernel's contract; all lanes of the warp have the same leaf and the same trials, so they
+            // reach each vote, exchange and barrier of the warp together.
             unsafe {
                 if team == 1 {
                     index = queue.take(true, 0).unwrap_or(count);
@@ -160,12 +160,12 @@ kernel! {
                 let key = if lane < keys { lows.read((item.first + lane) as usize) } else { 0 };
                 let mut base = (warp_in_grid % team * 2 * HALF) as u64;
                 'trials: loop {
-                    // What one lane sees, so that the warp stays together.
+                    // One lane reads for all, so that the warp stays together.
                     if team > 1 && base >= warp::shuffle_idx(FULL_MASK, atomic::load_relaxed(place), 0) {
                         break;
                     }
                     if base >= budget {
-                        // Another warp may still find one; `recsplit_check` tells.
+                        // Another warp may still find one; `recsplit_check` tests it.
                         break;
                     }
                     let mut full = false;

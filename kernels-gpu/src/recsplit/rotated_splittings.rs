@@ -3,8 +3,8 @@
 //!
 //! Source: packed counts as in D. Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis,
 //! KIT 2022, section 5.6.3; rotation of groups as in `docs/recsplit.md`. The counts of a group are fields of one word,
-//! and turning the group turns the word. A count that runs over spoils its neighbour, but only where it is above the
-//! unit, which no solution has; what looks like a solution is counted again.
+//! and rotating the group rotates the word. A count that overflows spoils its neighbour, but only if it is above the
+//! unit, which no solution has; apparent solutions are counted again.
 
 use warpset_core::recsplit::Node;
 use warpset_core::recsplit::candidate::Candidate;
@@ -22,7 +22,7 @@ use crate::recsplit::nodes::Mix;
 use crate::recsplit::nodes::{node, put_number};
 use crate::recsplit::queue::{List, each_node};
 
-/// The words of packed counts of a splitting.
+/// Words of packed counts of a splitting.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Packing {
@@ -31,7 +31,7 @@ struct Packing {
     /// Bits of all counts.
     width: u32,
     mask: u32,
-    /// The sum of all groups that is a solution.
+    /// Sum of all groups in a solution.
     target: u32,
     radix: u32,
 }
@@ -51,28 +51,28 @@ impl Packing {
         Self { field, width, mask: u32::MAX >> (32 - width), target, radix }
     }
 
-    /// What one key adds to the counts: nothing for the child after those that rotate, as that is outside of the mask.
+    /// Returns the addend of one key: nothing for the child after those that rotate, since that is outside the mask.
     #[inline(always)]
     fn step(&self, child: u32) -> u32 {
         (1u64 << (self.field * child)) as u32
     }
 
-    /// The counts of a group, turned.
+    /// Returns the counts of a group, rotated.
     #[inline(always)]
     fn turn(&self, counts: u32, by: u32) -> u32 {
         let left = self.field * by;
-        // As a word twice as wide, so that no shift is by 32.
+        // Rotates in a word twice as wide, so that no shift is by 32.
         ((counts as u64) << left | (counts as u64) >> (self.width - left)) as u32 & self.mask
     }
 }
 
 /// The most rotations of a group.
 const MOST: usize = 9;
-/// The most rotations for which those of two groups are in registers.
+/// The most rotations with those of two groups in registers.
 const IN_REGISTERS: usize = 6;
 
 kernel! {
-    /// Finds the number of each splitting of a list whose groups rotate. A block takes a node.
+    /// Finds the number of each splitting of a list with rotation of groups. A block takes a node.
     ///
     /// # Safety
     /// - Launch, `nodes`, `next`, `budgets`, `lows`, `numbers`, `failure`: as for
@@ -90,8 +90,8 @@ kernel! {
         let child_counts = bests.at(TRIALS);
         let own = thread::thread_idx_x();
         let list = List { items, first, count, next };
-        // SAFETY: the caller keeps this kernel's contract; all threads of the block have the same item and the same
-        // first trial and find the same, so that they come to barriers, votes and exchanges together.
+        // SAFETY: this kernel's contract; all threads of the block have the same item and the same first trial and find
+        // the same, so they reach barriers, votes and exchanges together.
         unsafe {
             each_node!(list, team 1, node_keys::own().at(node_keys::SLOT), |item| {
                 let row = node(nodes, item.keys);
@@ -99,7 +99,7 @@ kernel! {
                 let packing = Packing::of(&row);
                 let budget = budgets.read_nc(item.keys as usize);
                 let keys_of = NodeKeys::new(lows, item, groups);
-                // One tile: five children of less than 255 keys are the most whose counts fit a word.
+                // One tile: counts fit a word for at most five children of less than 255 keys.
                 let tile = keys_of.load();
                 let mut base = 0;
                 let number = 'trials: loop {
@@ -112,7 +112,7 @@ kernel! {
                     for count in counts.iter_mut() {
                         *count &= packing.mask;
                     }
-                    // Candidates of the trial below this are known to be none.
+                    // Candidates of the trial below this are no solutions.
                     let mut least = 0;
                     loop {
                         let mut best =
@@ -157,8 +157,8 @@ kernel! {
     }
 }
 
-/// The first rotations from candidate `least` on, as the digits of an index, whose counts add up to the target, among
-/// those of the caller's slice; `u32::MAX` if there are none.
+/// Returns the first rotations from candidate `least` on, as the digits of an index, with counts that add up to the
+/// target, among those of the caller's slice; `u32::MAX` if there are none.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 fn first_rotations(
@@ -170,7 +170,7 @@ fn first_rotations(
     least: u32,
 ) -> u32 {
     let radix = packing.radix;
-    // Rotations of group 1 in registers, and those of group 2, unless it is not there, or they are more.
+    // Rotations of group 1 in registers, and those of group 2, unless it is absent or has more.
     let second_radix = if groups > 2 && radix <= IN_REGISTERS as u32 { radix } else { 1 };
     let (mut turned, mut second) = ([0u32; MOST], [0u32; IN_REGISTERS]);
     for by in 0..MOST {
@@ -208,7 +208,7 @@ fn first_rotations(
             }
         }
         if any {
-            // Rarely; so which ones they are is found again.
+            // Rare, so the rotations are searched again.
             let mut inner = 0;
             while inner < in_registers {
                 let index = outer * in_registers + inner;
@@ -229,7 +229,7 @@ fn first_rotations(
 ///
 /// # Safety
 /// All threads of the block come here together, with the same arguments; `keys` are `len` keys in shared memory,
-/// `counts` 16 words of it that no thread uses otherwise.
+/// `counts` 16 words of it that nothing else uses.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
@@ -243,7 +243,7 @@ unsafe fn splits<M: Mix>(
 ) -> bool {
     let (own, threads) = (thread::thread_idx_x(), thread::block_dim_x());
     let candidate = Candidate::of(number, row);
-    // SAFETY: the caller's promise; barriers stand between the phases.
+    // SAFETY: this function's contract; barriers separate the phases.
     unsafe {
         thread::sync_threads();
         if own < 16 {

@@ -1,7 +1,7 @@
-//! The keys of a leaf by rotation group, and the trials in which no group has a collision.
+//! Keys of a leaf by rotation group, and the trials without a collision in any group.
 //!
-//! Groups change every [`REGROUP`] trials, which are what a half of a warp tries at a time: so all lanes of a half have
-//! the same groups, and the keys are sorted once for all of them.
+//! Groups change every [`REGROUP`] trials, and half a warp tries that many at a time. So all lanes of a half have the
+//! same groups, and the keys are sorted once for all of them.
 
 use warpset_core::recsplit::hash::{self, REGROUP};
 use warpset_simt::shared::Shared;
@@ -11,28 +11,28 @@ use crate::recsplit::nodes::Mix;
 #[cfg(feature = "bodies")]
 use crate::recsplit::nodes::position_bit;
 
-/// Lanes of a half of a warp, and trials that it takes at a time.
+/// Lanes of half a warp, and trials that it takes at a time.
 pub const HALF: u32 = REGROUP as u32;
 
-/// Words of shared memory for the sorted keys of a leaf.
+/// Returns the words of shared memory for the sorted keys of a leaf.
 pub const fn sorted_words(keys: u32) -> u32 {
     4 * keys
 }
 
-/// A leaf's keys by group, four words each: low and high word, zero for the first of a group and all ones for the
-/// others, the group.
+/// A leaf's keys by group, four words each: low and high word; zero for the first of a group and all ones for the
+/// others; the group.
 #[derive(Clone, Copy)]
 pub struct Sorted(pub Shared<u32>);
 
 #[cfg(feature = "bodies")]
 impl Sorted {
-    /// Sorts the keys that the lanes of `lanes` hold, one each in those that are `valid`, and says whether every group
-    /// has one. The groups are those of the trials from `first` on.
+    /// Sorts the keys of the lanes `lanes`, one each in those that are `valid`; returns whether every group has one.
+    /// The groups are those of the trials from `first` on.
     ///
     /// # Safety
-    /// - All lanes of the warp come here together; those of `lanes`, which the caller is one of, have the same
-    ///   arguments but for the key and whether it is valid.
-    /// - The words have room for the keys, and no lane reads them until the warp has synchronised.
+    /// - All lanes of the warp come here together; those of `lanes`, which include the caller, have the same arguments
+    ///   except the key and whether it is valid.
+    /// - The words have places for the keys, and no lane reads them until the warp has synchronised.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn sort(self, lanes: u32, key: u64, valid: bool, first: u64, groups: u32) -> bool {
@@ -44,7 +44,7 @@ impl Sorted {
         for number in 0..6 {
             if number < groups {
                 let member = valid && group == number;
-                // SAFETY: the caller's promise; `groups` is the same for the warp.
+                // SAFETY: this function's contract; `groups` is the same for the warp.
                 let members = unsafe { warp::ballot(FULL_MASK, member) } & lanes;
                 if member {
                     let before = (members & lane_mask_lt()).count_ones();
@@ -71,7 +71,7 @@ impl Sorted {
     pub unsafe fn is_free<M: Mix>(self, keys: u32, start: u32, trial: u64) -> bool {
         let (mut taken, mut collisions) = (0u32, 0u32);
         let mut step = |i: u32| {
-            // SAFETY: the caller's promise; `i < keys`.
+            // SAFETY: this function's contract; `i < keys`.
             let [low, high, keep, _] = unsafe { self.0.get4(4 * i) };
             let hash = hash::trial_hash(M::REMIX, (high as u64) << 32 | low as u64, start, trial);
             let bit = position_bit(hash, keys);
@@ -93,7 +93,7 @@ impl Sorted {
         collisions == 0
     }
 
-    /// The position of sorted key `i` under a trial, as a bit, and its group.
+    /// Returns the position of sorted key `i` under a trial, as a bit, and its group.
     ///
     /// # Safety
     /// The contract of [`is_free`](Self::is_free); `i < keys`.

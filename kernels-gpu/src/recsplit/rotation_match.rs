@@ -1,34 +1,35 @@
-//! Fitting rotations: which rotations make a leaf's groups together cover every position? A lane has a rotation.
+//! Rotation of groups on a device: which rotations of a leaf's groups cover every position? Each lane has a rotation.
 //!
 //! Two groups are the bijection rotation of D. Bez, "Perfect Hash Function Generation on the GPU with RecSplit",
-//! master's thesis, KIT 2022, section 5.5. More groups meet in the middle, as on the CPU (`docs/recsplit.md`): all
-//! disjoint unions of the first half of the groups, all of the second half, and a pair fits if one's complement is a
-//! rotation of the other, which a signature tells that does not change under rotation.
+//! master's thesis, KIT 2022, section 5.5. More groups meet in the middle, as on the CPU (`rotation_match` of
+//! `warpset-mphf`, with a drawing): all disjoint unions of the first half of the groups, and of the second half. A pair
+//! matches if one's complement is a rotation of the other; a signature that is invariant under rotation finds the
+//! pairs.
 
 use warpset_core::recsplit::hash::rotate;
 use warpset_simt::shared::Shared;
 use warpset_simt::warp::{self, FULL_MASK, lane_id, lane_mask_lt};
 
-/// The masks of a leaf's groups.
+/// Masks of a leaf's groups.
 pub type Masks = [u32; 6];
 
-/// Unions of three groups that wait until a warp is full of them.
+/// Unions of three groups that wait until they fill a warp.
 const WAITING: u32 = 64;
 /// The most unions of the three groups of the other half.
 const OTHERS: u32 = 24 * 24;
 
-/// Words of shared memory of [`of_warp`], for a warp.
+/// Returns the words of shared memory of [`of_warp`], for a warp.
 pub const fn rotation_words(groups: u32) -> u32 {
     if groups < 5 { 0 } else { 2 * WAITING + if groups == 6 { 3 * OTHERS } else { 0 } }
 }
 
-/// Lanes that fit a leaf together: a warp, or a half of it.
+/// Lanes that match a leaf together: a warp, or half of it.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Lanes<const LANES: u32> {
-    /// The first of them.
+    /// First of them.
     first: u32,
-    /// The lane's rotation.
+    /// Rotation of the lane.
     by: u32,
     /// Keys of the leaf.
     keys: u32,
@@ -50,7 +51,7 @@ impl<const LANES: u32> Lanes<LANES> {
         self.by < self.keys
     }
 
-    /// `word` turned by the lane's rotation.
+    /// Returns `word` rotated by the lane's rotation.
     #[inline(always)]
     fn turn(&self, word: u32) -> u32 {
         // Lanes without a rotation get any word.
@@ -58,7 +59,7 @@ impl<const LANES: u32> Lanes<LANES> {
         (word << self.by | word >> right) & self.full
     }
 
-    /// The lanes, from the first one on, whose `predicate` is true.
+    /// Returns the lanes, from the first one on, with a true `predicate`.
     ///
     /// # Safety
     /// All lanes of the warp come here together.
@@ -70,7 +71,7 @@ impl<const LANES: u32> Lanes<LANES> {
         if LANES == 32 { votes } else { votes >> self.first & ((1 << LANES) - 1) }
     }
 
-    /// The value of the `i`th lane.
+    /// Returns the value of the `i`th lane.
     ///
     /// # Safety
     /// All lanes of the warp come here together.
@@ -81,7 +82,7 @@ impl<const LANES: u32> Lanes<LANES> {
         unsafe { warp::shuffle_idx(FULL_MASK, value, self.first + i) }
     }
 
-    /// The least value.
+    /// Returns the least value.
     ///
     /// # Safety
     /// All lanes of the warp come here together.
@@ -102,7 +103,7 @@ impl<const LANES: u32> Lanes<LANES> {
         value
     }
 
-    /// A number that rotations of `word` have in common: pairs of ones at distances 1 to 4.
+    /// Returns the pairs of ones of `word` at distances 1 to 4, which rotations preserve.
     #[inline(always)]
     fn signature(&self, word: u32) -> u32 {
         let mut signature = 0;
@@ -115,7 +116,7 @@ impl<const LANES: u32> Lanes<LANES> {
         signature
     }
 
-    /// The first fit of two groups.
+    /// Returns the first match of two groups.
     ///
     /// # Safety
     /// All lanes of the warp come here together.
@@ -127,7 +128,7 @@ impl<const LANES: u32> Lanes<LANES> {
         if fits == 0 { u32::MAX } else { fits.trailing_zeros() }
     }
 
-    /// The first fit of three groups.
+    /// Returns the first match of three groups.
     ///
     /// # Safety
     /// All lanes of the warp come here together.
@@ -138,7 +139,7 @@ impl<const LANES: u32> Lanes<LANES> {
         let third = self.turn(masks[2]);
         let rest = self.full ^ (masks[0] | second);
         let mut best = u32::MAX;
-        // SAFETY: the caller's promise; the loop ends for the whole warp at once.
+        // SAFETY: this function's contract; the loop ends for the whole warp at once.
         unsafe {
             let mut unions = self.ballot(self.has() && masks[0] & second == 0);
             while warp::any(FULL_MASK, unions != 0) {
@@ -153,7 +154,7 @@ impl<const LANES: u32> Lanes<LANES> {
         }
     }
 
-    /// The first fit of four groups.
+    /// Returns the first match of four groups.
     ///
     /// # Safety
     /// All lanes of the warp come here together.
@@ -166,7 +167,7 @@ impl<const LANES: u32> Lanes<LANES> {
         let other = masks[2] | fourth;
         let (of_rest, of_other) = (self.signature(rest), self.signature(other));
         let mut best = u32::MAX;
-        // SAFETY: the caller's promise; the loops end for the whole warp at once.
+        // SAFETY: this function's contract; the loops end for the whole warp at once.
         unsafe {
             let mut others = self.ballot(self.has() && masks[2] & fourth == 0);
             if self.ballot(is_union) == 0 {
@@ -195,8 +196,8 @@ impl<const LANES: u32> Lanes<LANES> {
     }
 }
 
-/// The first fit of a leaf of up to 16 keys in 2 to 4 groups, by half a warp: an index whose digits are the rotations;
-/// `u32::MAX` if there is none. Each half has a leaf of its own.
+/// Returns the first match of a leaf of up to 16 keys in 2 to 4 groups, by half a warp: an index with the rotations as
+/// digits; `u32::MAX` if there is none. Each half has a leaf of its own.
 ///
 /// # Safety
 /// All lanes of the warp come here together, with the same `groups` and `keys`; those of a half with the same masks.
@@ -215,11 +216,11 @@ pub unsafe fn of_half(masks: &Masks, groups: u32, keys: u32) -> u32 {
     }
 }
 
-/// The first rotations that make a bijection, for any leaf, by a warp; `u32::MAX` if there are none.
+/// Returns the first rotations that make a bijection, for any leaf, by a warp; `u32::MAX` if there are none.
 ///
 /// # Safety
-/// All lanes of the warp come here together, with the same arguments; `space` is [`rotation_words`] words of shared memory,
-/// which nothing else uses meanwhile.
+/// All lanes of the warp come here together, with the same arguments; `space` is [`rotation_words`] words of shared
+/// memory, and nothing else uses them meanwhile.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
@@ -246,11 +247,11 @@ struct Unions {
 
 #[cfg(feature = "bodies")]
 impl Lanes<32> {
-    /// Appends the unions of `mask` with the rotations of `turned` that are disjoint from it, one in each lane, to
-    /// `unions`, of which there are `len`; and says how many there are then.
+    /// Appends the unions of `mask` with the rotations of `turned` that are disjoint from it, one per lane, to the
+    /// `len` unions of `unions`; returns their new number.
     ///
     /// # Safety
-    /// All lanes of the warp come here together, with the same `mask`, `code` and `len`; there is room for one union
+    /// All lanes of the warp come here together, with the same `mask`, `code` and `len`; there is a place for one union
     /// per rotation.
     #[inline(always)]
     #[track_caller]
@@ -268,7 +269,7 @@ impl Lanes<32> {
         }
     }
 
-    /// The first fit of five or six groups.
+    /// Returns the first match of five or six groups.
     ///
     /// # Safety
     /// The contract of [`of_warp`].
@@ -284,7 +285,7 @@ impl Lanes<32> {
         let pair = masks[3] | second;
         let of_pair = self.signature(pair);
         let mut best = u32::MAX;
-        // SAFETY: the caller's promise; all lanes have the same lists and the same numbers of unions, of at most 24
+        // SAFETY: this function's contract; all lanes have the same lists and the same numbers of unions, of at most 24
         // rotations each; the warp synchronises between writes and reads of others.
         unsafe {
             let pairs = self.ballot(self.has() && masks[3] & second == 0);
@@ -314,7 +315,7 @@ impl Lanes<32> {
             let mut left = self.ballot(self.has() && masks[0] & second == 0);
             let mut len = 0;
             loop {
-                // Until a warp is full of unions, or all are there.
+                // Until a warp is full of unions, or all are listed.
                 while left != 0 && len < 32 {
                     let i = left.trailing_zeros();
                     left &= left - 1;

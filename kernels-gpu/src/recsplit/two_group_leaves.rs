@@ -3,10 +3,9 @@
 //!
 //! Source: D. Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022, sections
 //! 5.4.2 (a block takes a leaf) and 5.5; the backlog of 5.4.3, which the thesis has for vectors of a CPU. Here a lane
-//! has a trial. It hashes half of the keys, all of one group, so that most trials end in a collision; the others wait
-//! until there is one for each lane of the warp, and only then are all keys hashed, into a mask for each group. So
-//! neither are the keys sorted by group for each half of a warp, nor does one lane without a collision make the other
-//! 31 go on.
+//! has a trial. It hashes half of the keys, all of one group, so most trials end in a collision. The others wait until
+//! there is one per lane of the warp, and only then are all keys hashed, into a mask per group. So the keys need not be
+//! sorted by group for each half of a warp, and no lane without a collision makes the other 31 wait.
 
 use warpset_core::recsplit::hash;
 use warpset_simt::shared::{self, Shared};
@@ -25,36 +24,35 @@ pub const MOST_THREADS: u32 = 128;
 
 /// Words of 64 bits before the keys: the block's next leaf, and the least number that it has found.
 const HEAD: u32 = 2;
-/// The most keys that are hashed first: half of a leaf.
+/// The most keys to hash first: half of a leaf.
 const MOST_FIRST: u32 = 12;
-/// Trials of a warp that can wait.
+/// Waiting trials of a warp.
 const WAITING: u32 = 64;
-/// Words of 64 bits of a warp: the keys that the trials of each half hash first, and the trials that wait.
+/// Words of 64 bits of a warp: the keys that the trials of each half hash first, and the waiting trials.
 const WARP_WORDS: u32 = 2 * MOST_FIRST + WAITING;
-/// Rounds after which a team looks at what its other blocks have found.
+/// Rounds after which a team reads the results of its other blocks.
 const ROUNDS: u32 = 16;
 
-/// Words of 64 bits of a leaf's keys: an even number, so that what follows is aligned.
+/// Returns the words of 64 bits of a leaf's keys: an even number, for alignment.
 const fn key_words(keys: u32) -> u32 {
     keys + keys % 2
 }
 
-/// Bytes of shared memory of blocks of `threads` threads for leaves of `keys` keys.
+/// Returns the bytes of shared memory of blocks of `threads` threads for leaves of `keys` keys.
 pub const fn shared_bytes(keys: u32, threads: u32) -> u32 {
     8 * (HEAD + key_words(keys) + threads / 32 * WARP_WORDS)
 }
 
 kernel! {
-    /// Finds the number of each leaf of a list. `team` blocks take a leaf; without teams a block takes the next one
-    /// that is left.
+    /// Finds the number of each leaf of a list. `team` blocks take a leaf; without teams a block takes the next one.
     ///
     /// # Safety
     /// - Launch: 1-D, a multiple of `team` blocks of whole warps, at most [`MOST_THREADS`], [`shared_bytes`] of shared
     ///   memory.
     /// - `items`: valid for the `count` items from `first` on, leaves of `keys` keys, 5 to 24, in two groups, not
     ///   written while the kernel runs.
-    /// - `lows`: valid for reading the keys of all items, which nothing writes meanwhile.
-    /// - `next`: 0 before; only this launch accesses it, by atomics.
+    /// - `lows`: valid for reading the keys of all items, and nothing writes them meanwhile.
+    /// - `next`: 0 at the start, and accessed by this launch alone, by atomics.
     /// - `numbers`: valid at the places of all items, which hold `u64::MAX` and are accessed by atomics alone while the
     ///   kernel runs.
     #[launch_bounds(128, 8)]
@@ -75,9 +73,9 @@ kernel! {
         let block = thread::block_idx_x();
         let stride = (team * warps * 32) as u64;
         let list = List { items, first, count, next };
-        // SAFETY: the caller keeps this kernel's contract; all threads of a block have the same leaf, so that they come
-        // to the barriers together, and the lanes of a warp see the same limit and the same trials, so that they come
-        // to votes and exchanges together; barriers stand between the writes and the reads of keys.
+        // SAFETY: this kernel's contract; all threads of a block have the same leaf, so they reach the barriers
+        // together, and the lanes of a warp see the same limit and the same trials, so they reach votes and exchanges
+        // together; barriers separate the writes and the reads of keys.
         unsafe {
             each_node!(list, team team, slot, |item| {
                 let place = numbers.at(item.place as usize);
@@ -97,18 +95,18 @@ kernel! {
                         found.reduce_min(0, atomic::load_relaxed(place));
                     }
                     round += 1;
-                    // What one lane sees, so that the warp stays together.
+                    // One lane reads for all, so that the warp stays together.
                     let least = warp::shuffle_idx(FULL_MASK, found.get_volatile(0), 0);
                     let ends = base >= budget || base * keys as u64 >= least;
                     if !ends {
                         search.probe::<M>(key, base);
                         base += stride;
                     }
-                    // At the end the trials that wait may still be below the least.
+                    // At the end the waiting trials may still be below the least.
                     while search.waits >= 32 || ends && search.waits > 0 {
                         let number = search.solve::<M>();
                         if number != u64::MAX {
-                            // The trials that wait are later ones.
+                            // The waiting trials are later ones.
                             search.waits = 0;
                             if lane == 0 {
                                 found.reduce_min(0, number);
@@ -116,7 +114,7 @@ kernel! {
                         }
                     }
                     if ends {
-                        // Whether any block has found one is seen by `recsplit_check`.
+                        // `recsplit_check` tests whether any block has found one.
                         break;
                     }
                 }
@@ -138,11 +136,11 @@ struct Search {
     all: Shared<u64>,
     keys: u32,
     start: u32,
-    /// How many keys are hashed first.
+    /// Keys to hash first.
     probed: u32,
-    /// The sums of the keys that are hashed first: those of the first 16 trials, and of the other 16.
+    /// Sums of the keys to hash first: those of the first 16 trials, and of the other 16.
     firsts: Shared<u64>,
-    /// Trials without a collision among these, in ascending order: a ring.
+    /// Waiting trials, in ascending order: a ring.
     waiting: Shared<u64>,
     head: u32,
     waits: u32,
@@ -150,10 +148,11 @@ struct Search {
 
 #[cfg(feature = "bodies")]
 impl Search {
-    /// Hashes half of the keys under the 32 trials from `base` on, and lets those wait that have no collision.
+    /// Hashes half of the keys under the 32 trials from `base` on, and adds the trials without a collision to the
+    /// waiting ones.
     ///
     /// # Safety
-    /// All lanes of the warp come here together; `key` is the key of the lane's number, where there is one; at most 32
+    /// All lanes of the warp come here together; `key` is the key of the lane's number, if there is one; at most 32
     /// trials wait.
     #[inline(always)]
     #[track_caller]
@@ -161,8 +160,8 @@ impl Search {
         let lane = lane_id();
         let everyone = u32::MAX >> (32 - self.keys);
         let sum = hash::trial_sum(key, self.start, base);
-        // SAFETY: the caller's promise; places are below the number of keys that are hashed first, or within the ring;
-        // the warp synchronises between writes and reads of others.
+        // SAFETY: this function's contract; places are below the number of keys to hash first, or within the ring; the
+        // warp synchronises between writes and reads of others.
         unsafe {
             let runs_over = warp::any(FULL_MASK, lane < self.keys && !hash::is_near(sum));
             warpset_simt::unroll!(2, half, {
@@ -194,7 +193,7 @@ impl Search {
                 taken |= position(firsts.get(i));
                 i += 1;
             }
-            // Where a sum runs over, which is rare, all trials wait: they are looked at with all keys.
+            // If a sum overflows, which is rare, all trials wait: they are tested with all keys.
             let is_free = taken.count_ones() == self.probed || runs_over;
             let free = warp::ballot(FULL_MASK, is_free);
             if is_free {
@@ -206,13 +205,13 @@ impl Search {
         }
     }
 
-    /// The position of a key under a trial, as a bit.
+    /// Returns the position of a key under a trial, as a bit.
     #[inline(always)]
     fn position<M: Mix>(&self, key: u64, trial: u64) -> u32 {
         position_bit(hash::trial_hash(M::REMIX, key, self.start, trial), self.keys)
     }
 
-    /// Takes up to 32 of the trials that wait, and gives the least number that makes one of them a bijection;
+    /// Takes up to 32 of the waiting trials, and returns the least number that makes one of them a bijection;
     /// `u64::MAX` if there is none.
     ///
     /// # Safety
@@ -222,7 +221,7 @@ impl Search {
     unsafe fn solve<M: Mix>(&mut self) -> u64 {
         let lane = lane_id();
         let some = self.waits.min(32);
-        // SAFETY: the caller's promise; the warp has synchronised since the trials were written, and does so before
+        // SAFETY: this function's contract; the warp has synchronised since the trials were written, and does so before
         // they are written again.
         unsafe {
             let trial = self.waiting.get((self.head + if lane < some { lane } else { 0 }) % WAITING);

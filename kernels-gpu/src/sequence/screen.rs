@@ -2,7 +2,7 @@
 //!
 //! A *unit* is a read or a pair of reads, decided as one: some words of packed bases. Minimizers of all units lie in
 //! one array, ordered by position. One thread per minimizer inserts it into an open-addressing table of the whole
-//! batch, whose slots hold numbers of minimizers. A minimizer that finds an equal one of its unit there is a duplicate.
+//! batch; its slots hold numbers of minimizers. A minimizer that finds an equal one of its unit there is a duplicate.
 //! So units of any length cost the same per minimizer, and counts do not depend on the order of threads.
 
 use warpset_core::hash::mix;

@@ -1,10 +1,10 @@
 //! Building exact static sets and maps from sorted hashes: one thread block per shard.
 //!
-//! What a shard becomes is told in `warpset_core::static_set`, and the CPU's build makes the same of it. A block finds
-//! the shard among the hashes, where its groups begin, and in which order to place them. One warp then places them, one
-//! after the other: its lanes try 32 pilots at once, first whether each key alone has room, and of the pilots that pass
-//! the smallest with which all have. The block writes the keys to their buckets, in any order, and one thread per
-//! bucket brings these to the order of their hashes.
+//! `warpset_core::static_set` defines the contents of a shard, and the CPU's build makes the same. A block finds the
+//! shard among the hashes, the starts of its groups, and the order to place them. One warp then places them, one after
+//! the other: its lanes try 32 pilots at once. A pilot passes if each key alone fits; of those that pass, the smallest
+//! is taken with which all keys fit together. The block writes the keys to their buckets, in any order, and one thread
+//! per bucket sorts them by their hashes.
 
 use warpset_core::static_set::{MOST_IN_GROUP, PILOTS, Shape, hash, key, place_by};
 use warpset_simt::shared::{self, Shared};
@@ -19,27 +19,27 @@ use crate::batch::keys::word_at;
 pub const BLOCK: u32 = 256;
 /// Threads of a block that hashes.
 pub const HASH_BLOCK: u32 = 256;
-/// Groups by their size, and lanes without a group.
+/// Sizes of groups, and one more for lanes without a group.
 const SIZES: u32 = MOST_IN_GROUP + 2;
-/// Bytes before the arrays in shared memory: where the shard begins and ends among the hashes, whether it failed.
+/// Bytes before the arrays in shared memory: the shard's bounds among the hashes, and whether it failed.
 const HEAD_BYTES: u32 = 32;
 
-/// Bytes of shared memory of a block.
+/// Returns the bytes of shared memory of a block.
 pub const fn shared_bytes(shape: Shape) -> u32 {
     HEAD_BYTES + 4 * (2 * shape.groups + 1 + shape.buckets + SIZES)
 }
 
-/// The arrays in shared memory.
+/// Arrays in shared memory.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Arrays {
-    /// Where each group begins, and the end.
+    /// Start of each group, and the end of the last one.
     begins: Shared<u32>,
-    /// The groups that have keys, in the order in which they are placed.
+    /// Groups with keys, in the order of their placement.
     order: Shared<u32>,
-    /// How many keys each bucket has.
+    /// Keys in each bucket.
     counts: Shared<u32>,
-    /// How many groups there are of each size, then where those of that size begin in the order.
+    /// Groups of each size, then the start of that size in the order.
     sizes: Shared<u32>,
 }
 
@@ -54,7 +54,7 @@ impl Arrays {
     }
 }
 
-/// The bucket of a shard for a hash with these low bits: `warpset_core::static_set::place`.
+/// Returns the bucket of a shard for a hash with these low bits: `warpset_core::static_set::place`.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 fn place(low: u32, pilot: u32, buckets: u32) -> u32 {
@@ -72,7 +72,7 @@ fn each_of_block(end: u32, mut work: impl FnMut(u32)) {
     }
 }
 
-/// The first of `n` ascending hashes that lies in this shard or a later one.
+/// Returns the first of `n` ascending hashes in this shard or a later one.
 ///
 /// # Safety
 /// `hashes` is valid for `n` reads, and not written.
@@ -92,17 +92,17 @@ unsafe fn first_of_shard(hashes: Global<u64>, n: usize, shape: Shape, shard: u64
     begin
 }
 
-/// Writes where the groups of `count` hashes begin, and how many groups there are of each size; whether one is too
-/// large, for all threads alike.
+/// Writes the starts of the groups of `count` hashes, and the number of groups of each size. Returns, to all threads,
+/// whether one is too large.
 ///
 /// # Safety
-/// - All threads of the block arrive together; nobody uses the arrays but `counts`.
+/// - All threads of the block arrive together; no other thread uses the arrays except `counts`.
 /// - `hashes` is valid for `count` reads, and not written.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn find_groups(hashes: Global<u64>, count: u32, shape: Shape, arrays: Arrays) -> bool {
     // SAFETY: each place of `begins` is written once, by the thread of the first element that is not before it;
-    // barriers stand between the phases; the rest is this function's contract.
+    // barriers separate the phases; the rest is this function's contract.
     unsafe {
         each_of_block(SIZES, |i| arrays.sizes.set(i, 0));
         each_of_block(count + 1, |i| {
@@ -125,18 +125,17 @@ unsafe fn find_groups(hashes: Global<u64>, count: u32, shape: Shape, arrays: Arr
     }
 }
 
-/// Writes the order of the groups that have keys, largest first, those of one size by number; returns how many there
-/// are.
+/// Writes the order of the groups with keys, largest first, those of one size by number; returns their number.
 ///
 /// # Safety
-/// - All lanes of one warp arrive together, and nobody else uses the arrays.
+/// - All lanes of one warp arrive together, and no other thread uses the arrays.
 /// - [`find_groups`] has run.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn find_order(shape: Shape, arrays: Arrays) -> u32 {
     let lane = warp::lane_id();
-    // SAFETY: places of a size are taken by one lane for all of its size; the warp meets between reads and writes; the
-    // rest is the caller's promise.
+    // SAFETY: one lane takes all places of a size; the warp synchronises between reads and writes; the rest is this
+    // function's contract.
     unsafe {
         let filled = shape.groups - arrays.sizes.get(0);
         warp::sync_warp(FULL_MASK);
@@ -173,7 +172,7 @@ unsafe fn find_order(shape: Shape, arrays: Arrays) -> u32 {
     }
 }
 
-/// A group on its way through a warp: lanes have the low bits of its keys' hashes, two each.
+/// A group in the registers of a warp: each lane has the low bits of two keys' hashes.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Group {
@@ -185,12 +184,12 @@ struct Group {
 /// Reads a group.
 ///
 /// # Safety
-/// All lanes of the warp arrive together, for the same group, and nobody writes hashes and arrays.
+/// All lanes of the warp arrive together, for the same group, and nothing writes hashes and arrays.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn read_group(hashes: Global<u64>, arrays: Arrays, number: u32) -> Group {
     let lane = warp::lane_id();
-    // SAFETY: the group's hashes lie between its bounds; the rest is this function's contract.
+    // SAFETY: the group's hashes are between its bounds; the rest is this function's contract.
     unsafe {
         let begin = arrays.begins.get(number);
         let size = arrays.begins.get(number + 1) - begin;
@@ -199,21 +198,21 @@ unsafe fn read_group(hashes: Global<u64>, arrays: Arrays, number: u32) -> Group 
     }
 }
 
-/// The smallest pilot with which the keys of a group have room in buckets of `slots`, where they are counted then;
-/// [`PILOTS`] if there is none.
+/// Finds the smallest pilot with which the keys of a group fit in buckets of `slots`, and counts them there; [`PILOTS`]
+/// if there is none.
 ///
 /// # Safety
-/// All lanes of one warp arrive together, and nobody else uses `counts`, of which there are `buckets`.
+/// All lanes of one warp arrive together, and no other thread uses the `buckets` words of `counts`.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn find_pilot(group: Group, buckets: u32, slots: u32, counts: Shared<u32>) -> u32 {
     let lane = warp::lane_id();
     let mine = [lane < group.size, lane + 32 < group.size];
     let mut first = 0;
-    // SAFETY: buckets are below their number; the whole warp goes through the loops alike; counts are changed by
-    // atomics, and the warp meets before they are read again.
+    // SAFETY: buckets are below their number; the whole warp runs the loops together; counts are changed by atomics,
+    // and the warp synchronises before they are read again.
     unsafe {
-        // Opaque, as eight copies of the loop would only fill the cache of instructions.
+        // Opaque, since eight copies of the loop would only fill the instruction cache.
         while first < opaque(PILOTS) {
             let pilot = first + lane;
             let mut fits = true;
@@ -223,7 +222,7 @@ unsafe fn find_pilot(group: Group, buckets: u32, slots: u32, counts: Shared<u32>
                 fits &= counts.get_volatile(place(low, pilot, buckets)) < slots;
                 i += 1;
             }
-            // Keys of the group that share a bucket have not been seen together yet.
+            // Keys of the group that share a bucket have not been counted together yet.
             let mut candidates = warp::ballot(FULL_MASK, fits);
             while candidates != 0 {
                 let pilot = first + candidates.trailing_zeros();
@@ -250,15 +249,15 @@ unsafe fn find_pilot(group: Group, buckets: u32, slots: u32, counts: Shared<u32>
     PILOTS
 }
 
-/// Places the groups of a shard, and writes their pilots; whether all have one.
+/// Places the groups of a shard, and writes their pilots; returns whether all have one.
 ///
 /// # Safety
-/// - All lanes of one warp arrive together, and nobody else uses arrays and pilots, of which there is one per group.
+/// - All lanes of one warp arrive together, and no other thread uses arrays and pilots; `pilots` has a byte per group.
 /// - [`find_groups`] has run, and `counts` are zero.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn place_groups(hashes: Global<u64>, shape: Shape, slots: u32, arrays: Arrays, pilots: GlobalMut<u8>) -> bool {
-    // SAFETY: the caller's promise is the same; places in the order are below their number.
+    // SAFETY: the contracts are the same; places in the order are below their number.
     unsafe {
         let filled = find_order(shape, arrays);
         let none = Group { number: 0, size: 0, low: [0; 2] };
@@ -266,7 +265,7 @@ unsafe fn place_groups(hashes: Global<u64>, shape: Shape, slots: u32, arrays: Ar
         let (mut next, mut at, mut pilot) = (group_at(0), 0, 0);
         while at < filled && pilot < PILOTS {
             let group = next;
-            // Asked for before the search, which then hides the way.
+            // Read before the search, which hides the latency.
             next = group_at(at + 1);
             pilot = find_pilot(group, shape.buckets, slots, arrays.counts);
             if warp::lane_id() == 0 {
@@ -278,7 +277,7 @@ unsafe fn place_groups(hashes: Global<u64>, shape: Shape, slots: u32, arrays: Ar
     }
 }
 
-/// The smallest key that is sought in another bucket than `bucket` of this shard, in 64 bits.
+/// Returns the smallest key that lookups search in another bucket than `bucket` of this shard, in 64 bits.
 ///
 /// # Safety
 /// `pilots` is valid for the shard's groups, and not written.
@@ -306,7 +305,7 @@ kernel! {
     /// # Safety
     /// - Launch: 1-D, any number of blocks of [`HASH_BLOCK`] threads, no shared memory.
     /// - `keys`: `n` integers of `kind`, not written while the kernel runs.
-    /// - `hashes`: room for `n`, used by this launch alone.
+    /// - `hashes`: `n` places, used by this launch alone.
     pub unsafe fn static_set_hash(keys: Global<u64>, kind: KeyKind, spread: u64, n: usize, hashes: GlobalMut<u64>) {
         for i in thread::grid_stride(n) {
             // SAFETY: `i < n`.
@@ -318,12 +317,12 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, a block of [`BLOCK`] threads for each shard, [`shared_bytes`] of shared memory.
-    /// - `hashes`: `n > 0` different ones, ascending, of keys of this type; `values`: a value for each, of
+    /// - `hashes`: `n > 0` different ones, ascending, of keys of this type; `values`: a value per hash, of
     ///   `value_words` words of 32 bits, 0, 1 or 2. Nothing writes them while the kernel runs.
-    /// - `shape`: that for `n` keys.
-    /// - `pilots`: a byte for each group, zero; `keys`: room for those of all buckets; `out_values`: room for a value
-    ///   for each slot. All are used by this launch alone.
-    /// - `failed`: a word, zero, which becomes 1 if a shard finds no pilots; then the rest holds nothing of use.
+    /// - `shape`: the one for `n` keys.
+    /// - `pilots`: a byte per group, zero; `keys`: the words of all buckets; `out_values`: a value per slot. All are
+    ///   used by this launch alone.
+    /// - `failed`: a word, zero; it becomes 1 if a shard finds no pilots, and the output is then undefined.
     #[launch_bounds(256, 4)]
     pub unsafe fn static_set_build<K>(
         hashes: Global<u64>, n: usize, shape: Shape, spread: u64, values: Global<u32>, value_words: u32,
@@ -335,9 +334,9 @@ kernel! {
         let arrays = Arrays::of(shape);
         let bounds = shared::dynamic::<u64>(0);
         let outcome = shared::dynamic::<u32>(16);
-        // SAFETY: the shared memory has room for all arrays; each phase ends at a barrier, to which all threads come,
-        // as what ends a shard early is the same for all; groups, buckets and slots are those of this shard, which is
-        // no other block's.
+        // SAFETY: the shared memory has all arrays. Each phase ends at a barrier that all threads reach, since
+        // conditions that end a shard early are the same for all. Groups, buckets and slots belong to this shard, and
+        // so to this block alone.
         unsafe {
             if thread < 2 {
                 bounds.set(thread, first_of_shard(hashes, n, shape, shard + thread as u64) as u64);
@@ -362,7 +361,7 @@ kernel! {
             if !is_failed && outcome.get(0) != 0 {
                 each_of_block(shape.buckets, |bucket| arrays.counts.set(bucket, 0));
                 thread::sync_threads();
-                // The numbers of keys among the shard's hashes, in their buckets, in any order.
+                // Positions of keys among the shard's hashes, in their buckets, in any order.
                 let (members, words) = (keys.cast::<u32>(), size_of::<K>() / 4);
                 each_of_block(count, |i| {
                     let hash = hashes.read_nc(i as usize);

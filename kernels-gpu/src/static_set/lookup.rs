@@ -1,8 +1,8 @@
 //! Lookups in exact static sets and maps: one key per thread for the pilot, four threads per bucket.
 //!
-//! A bucket is 64 bytes. Four lanes that read 16 bytes each cost no more memory traffic than one that reads 32 bytes,
-//! where one that reads 64 bytes takes twice as long. So four neighbouring lanes read the buckets of each other's keys,
-//! one after the other, all four reads before the first comparison.
+//! A bucket is 64 bytes. Four lanes that read 16 bytes each cost no more memory traffic than one that reads 32 bytes;
+//! one that reads 64 bytes takes twice as long. So four neighbouring lanes read the buckets of each other's keys, one
+//! after the other, and all four reads precede the first comparison.
 
 use warpset_core::static_set::{Shape, hash};
 use warpset_simt::warp::{self, FULL_MASK};
@@ -16,7 +16,7 @@ use crate::batch::results;
 /// Threads of a block.
 pub const BLOCK: u32 = 256;
 
-/// Only whether keys are there is asked for.
+/// Membership only.
 pub const NOTHING: u32 = 0;
 /// Numbers of keys.
 pub const NUMBERS: u32 = 1;
@@ -28,32 +28,32 @@ pub const VALUES_64: u32 = 3;
 /// Lanes that read a bucket together.
 const LANES: u32 = 4;
 
-/// What lookups need to know of a set.
+/// Parameters of a set for lookups.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Plan {
-    /// The seed as hashes take it.
+    /// Seed, prepared for hashes.
     pub spread: u64,
-    /// Shards, groups, buckets.
+    /// Numbers of shards, groups and buckets.
     pub shape: Shape,
     /// 8 keys per bucket, or 16.
     pub slots: u32,
-    /// 1 if buckets are far more than the L2 cache holds: then they leave it first, and pilots stay. Else 0.
+    /// 1 if buckets far exceed the L2 cache: they are then evicted first, and pilots stay. Else 0.
     pub exceeds_cache: u64,
 }
 
 const _: () = assert!(size_of::<Plan>() == 32);
 
-/// The lane's own answer among those of its four: which lane voted, of the lanes of its own four.
+/// Returns the votes of the lane's own four lanes.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn votes(is: bool) -> u32 {
-    // SAFETY: the caller is a whole warp.
+    // SAFETY: the whole warp arrives together, by this function's contract.
     let votes = unsafe { warp::ballot(FULL_MASK, is) };
     votes >> (warp::lane_id() & !(LANES - 1)) & ((1 << LANES) - 1)
 }
 
-/// The slot of each lane's key in its bucket, if it is there: of the whole warp together.
+/// Returns the slot of each lane's key in its bucket, if it is there; the whole warp works together.
 ///
 /// # Safety
 /// - All lanes of the warp arrive together.
@@ -65,7 +65,8 @@ unsafe fn find<const NARROW: bool, const ONCE: bool>(keys: Global<u64>, bucket: 
     let (part, first) = (lane % LANES, lane & !(LANES - 1));
     let mut held = [[0u64; 2]; LANES as usize];
     let mut found = None;
-    // SAFETY: the whole warp is here; sources are lanes of the own four; the caller says that buckets are there.
+    // SAFETY: the whole warp is here; sources are lanes of the own four; buckets are valid, by this function's
+    // contract.
     unsafe {
         for j in 0..LANES as usize {
             let bucket = warp::shuffle_idx(FULL_MASK, bucket, first + j as u32);
@@ -75,7 +76,8 @@ unsafe fn find<const NARROW: bool, const ONCE: bool>(keys: Global<u64>, bucket: 
         for j in 0..LANES as usize {
             if NARROW {
                 let key = warp::shuffle_idx(FULL_MASK, key as u32, first + j as u32);
-                // Part `p` of the line holds slots `4 p` to `4 p + 3`. Free slots repeat the first one, which counts.
+                // Part `p` of the line holds slots `4 p` to `4 p + 3`. Free slots repeat the first one, and the lowest
+                // match counts.
                 for i in (0..4u32).rev() {
                     let here = (held[j][i as usize / 2] >> (i % 2 * 32)) as u32;
                     let votes = votes(here == key);
@@ -100,24 +102,24 @@ unsafe fn find<const NARROW: bool, const ONCE: bool>(keys: Global<u64>, bucket: 
 }
 
 kernel! {
-    /// Looks up `n` keys, one per thread: whether each is there, in the form `form`, and its number or value, or zero.
+    /// Looks up `n` keys, one per thread: writes whether each is in the set, in the form `form`, and its number or
+    /// value, or zero.
     ///
     /// # Safety
     /// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads, no shared memory.
-    /// - `pilots`: a byte for each group of the plan's shape; `keys`: 8 words for each bucket, 16-byte aligned;
-    ///   `values`: a value for each slot, of 4 bytes for [`VALUES_32`], of 8 for [`VALUES_64`]. Nothing writes them
-    ///   while the kernel runs.
+    /// - `pilots`: a byte per group of the plan's shape; `keys`: 8 words per bucket, 16-byte aligned; `values`: a value
+    ///   per slot, of 4 bytes for [`VALUES_32`], of 8 for [`VALUES_64`]. Nothing writes them while the kernel runs.
     /// - `queries`: `n` keys of `kind`, not written while the kernel runs.
-    /// - `answers`: room for the form of result (see [`crate::batch::results`]); `out`: `n` numbers or values, as
-    ///   `wanted` says. Both are used by this launch alone, but that counts are added atomically.
+    /// - `answers`: the words of the form (see [`crate::batch::results`]); `out`: `n` numbers or values, as `wanted`
+    ///   says. Both are used by this launch alone, except that counts are added atomically.
     #[launch_bounds(256, 6)]
     pub unsafe fn static_set_lookup(
         pilots: Global<u8>, keys: Global<u64>, values: Global<u64>, plan: Plan, queries: Global<u64>, kind: KeyKind,
         n: usize, form: u32, answers: GlobalMut<u64>, wanted: u32, out: GlobalMut<u64>,
     ) {
         let i = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;
-        // SAFETY: `i < n` where a key is read and where it is answered; groups, buckets and slots lie within the plan's
-        // shape; all threads come to every vote; the rest is this kernel's contract.
+        // SAFETY: `i < n` where a key is read and answered; groups, buckets and slots are within the plan's shape; all
+        // threads reach every vote; the rest is this kernel's contract.
         unsafe {
             let key = if i < n { word_at(queries, kind.class, i) } else { 0 };
             let narrow = plan.slots == 16;

@@ -56,7 +56,7 @@ fn pack_all(feed: &Feed<'_>, threads: usize, sender: SyncSender<Packed>, stop: &
     })
 }
 
-/// Packs letters on one thread. Returns early if the receiver is gone, whose error is reported instead.
+/// Packs letters on one thread. Returns early if the receiver is gone; its error is reported instead.
 fn pack(feed: &Feed<'_>, sender: &SyncSender<Packed>, stop: &AtomicBool) -> Result<(), Error> {
     let (mut packed, mut share, mut more) = (Packed::new(), Cursor::default(), true);
     while more && !stop.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! Files of indexes: a header with the windows and the kind, whose payload is the filter in front of an exact index;
+//! Files of indexes: a header with the windows and the kind, with the filter in front of an exact index as its payload;
 //! then the saved set or filter, with its own header and checksum. Byte for byte in `docs/formats.md`.
 
 use std::fs::{self, File};

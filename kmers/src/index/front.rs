@@ -103,6 +103,7 @@ impl<'a> Front<'a> {
         {
             if is_x86_feature_detected!("avx512f")
                 && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512vl")
                 && is_x86_feature_detected!("bmi2")
             {
                 // SAFETY: the processor has these instructions, detected above.
@@ -127,7 +128,7 @@ impl<'a> Front<'a> {
             *hash = mix_spread(kmer, SPREAD);
         }
         let (many, low) = (_mm512_set1_epi64(words.into()), _mm512_set1_epi64(0xffff_ffff));
-        // The places after the last k-mer are those of the first word, whose prefetch does no harm.
+        // The places after the last k-mer are those of the first word; its prefetch does no harm.
         let mut places = [0u32; ROOM];
         for (hashes, places) in
             hashes.as_chunks::<EIGHT>().0.iter().zip(places.as_chunks_mut::<EIGHT>().0).take(whole.len())

@@ -54,7 +54,7 @@ pub(crate) enum Members {
 /// Words of a front above which huge pages pay: the reach of a processor's address translations.
 const LEAST_COPIED: usize = 1 << 20;
 
-/// Saved index in a memory-mapped file: a header, then the saved structure, whose header has been checked.
+/// Saved index in a memory-mapped file: a header, then the saved structure. Both headers have been checked.
 pub(crate) struct Mapped {
     pub(crate) file: MappedWords<u64>,
     pub(crate) kind: IndexKind,

@@ -3,7 +3,7 @@
 use memchr::{memchr, memchr_iter};
 
 use super::lines::{LineEnds, Portable};
-use crate::odd::{OddLetters, is_plain, tidy};
+use crate::odd::{OddLetters, is_plain, is_plain_here, tidy};
 use crate::roll::is_white;
 
 /// Places of a record and its letters.
@@ -79,14 +79,12 @@ impl Batch {
         self.odd
     }
 
-    /// Appends a record. Its letters are those of the text, or tidied ones in `joined` if there are others than A, C,
-    /// G, T.
+    /// Appends a record. Unless its letters are only A, C, G and T (`is_plain`), tidied ones in `joined` may replace
+    /// them.
     #[inline(always)]
-    fn push(&mut self, mut record: Record) {
+    fn push(&mut self, mut record: Record, is_plain: bool) {
         self.odd_of_last = OddLetters::default();
-        let Record { letters: (begin, end), is_joined, .. } = record;
-        let letters = if is_joined { &self.joined[begin..end] } else { &self.text[begin..end] };
-        if !is_plain::<false>(letters) {
+        if !is_plain {
             self.tidy(&mut record);
         }
         self.records.push(record);
@@ -200,7 +198,9 @@ impl Batch {
         for _ in 0..most {
             let Some(record) = fasta(&self.text, at, is_end, &mut self.joined)? else { break };
             at = record.bytes.1;
-            self.push(record);
+            let Record { letters: (begin, end), is_joined, .. } = record;
+            let letters = if is_joined { &self.joined[begin..end] } else { &self.text[begin..end] };
+            self.push(record, is_plain::<false>(letters));
         }
         Ok(at)
     }
@@ -247,17 +247,19 @@ impl Batch {
     ) -> Result<usize, Fault> {
         let mut shape = Shape::default();
         for _ in 0..most {
-            if shape.len > 0
+            let record = if shape.len > 0
                 && let Some(record) = self.text.get(at..).and_then(|rest| rest.get(..shape.len))
                 && shape.fits(lines, record)
             {
-                self.push(shape.at(at));
+                shape.at(at)
             } else {
                 let Some((record, found)) = fastq(lines, &self.text, at, is_end)? else { break };
                 shape = if I::COUNTS { found } else { Shape::default() };
-                self.push(record);
-            }
-            at = self.records.last().map_or(at, |record| record.bytes.1);
+                record
+            };
+            at = record.bytes.1;
+            let is_plain = is_plain_here::<false>(&self.text[record.letters.0..record.letters.1]);
+            self.push(record, is_plain);
         }
         Ok(at)
     }

@@ -1,6 +1,6 @@
 //! Rule by which reads match.
 
-use warpset_core::minimizer::needed_hits;
+use warpset_sequence::needed_hits;
 
 use crate::Error;
 

@@ -1,21 +1,21 @@
-//! Kernels of methods exactly as their papers have them: yardsticks of the library's own, which no user depends on.
+//! Kernels of methods exactly as published: yardsticks of the library's own methods, which no user depends on.
 //!
 //! - [`lsm`]: the GPU LSM, launched by the crate `papers-lsm`;
 //! - [`quotient`]: builds and updates of quotient filters, launched by `papers-quotient`;
-//! - [`open_addressing`]: the hash table that CUDA programs take for a set of integers.
+//! - [`open_addressing`]: the hash table that CUDA programs use as a set of integers.
 //!
-//! The crate is a program's crate of kernels, such as `examples/own-kernel` is: it uses what `warpset-kernels` offers
-//! to kernels of others, and its build script keeps the PTX beside it.
+//! The crate is an ordinary program's crate of kernels, like `examples/own-kernel`. It uses the parts of
+//! `warpset-kernels` for other crates, and its build script keeps the PTX beside it.
 
 #![cfg_attr(target_arch = "nvptx64", no_std, feature(abi_ptx))]
-// Kernels take what they need as arguments.
+// The arguments of kernels are single numbers and pointers.
 #![allow(clippy::too_many_arguments)]
 
 pub mod lsm;
 pub mod open_addressing;
 pub mod quotient;
 
-/// The module of all kernels here. The device build does not look at it.
+/// Returns the module of all kernels here. The device build does not use it.
 #[cfg(not(target_arch = "nvptx64"))]
 const fn ptx(_: &str) -> Option<&'static warpset_simt::Module> {
     static MODULE: warpset_simt::Module = warpset_simt::Module {

@@ -1,19 +1,20 @@
-//! A hash table by open addressing, to measure static sets by: what CUDA programs take for a set of integers.
+//! Hash table by open addressing, the usual set of integers in CUDA programs, for comparison with static sets.
 //!
-//! Slots stand in windows of 32 bytes, a sector of memory, which one thread reads at once. A key goes to the first free
-//! slot from its own window on, and a lookup ends at a window with a free slot. At half load most end in the first one.
+//! Slots are in windows of 32 bytes, a sector of memory, which one thread reads at once. A key goes to the first free
+//! slot from its own window on, and a lookup ends at a window with a free slot. At half load most lookups end in the
+//! first one.
 
 use warpset_core::hash::finalise;
 use warpset_simt::{Global, GlobalMut, atomic, kernel, thread};
 
 /// Threads of a block.
 pub const BLOCK: u32 = 256;
-/// Slots of a window.
+/// Slots per window.
 pub const WINDOW: usize = 4;
-/// A free slot; no key may have this value.
+/// Mark of a free slot; no key may have this value.
 pub const FREE: u64 = u64::MAX;
 
-/// The window of a key.
+/// Returns the window of a key.
 #[inline(always)]
 fn window_of(key: u64, windows: u64) -> usize {
     ((finalise(key) as u128 * windows as u128) >> 64) as usize
@@ -26,12 +27,12 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size, no shared memory.
-    /// - `table`: `windows > 0` windows with more free slots than there are keys, accessed atomically alone while the
+    /// - `table`: `windows > 0` windows with more free slots than there are keys, only accessed atomically while the
     ///   kernel runs.
     /// - `keys`: valid for `n` reads, none [`FREE`], not written while the kernel runs.
     pub unsafe fn open_addressing_insert(table: GlobalMut<u64>, windows: u64, keys: Global<u64>, n: usize) {
         for i in thread::grid_stride(n) {
-            // SAFETY: `i < n`; windows are below their number; there is a free slot, so that the search ends.
+            // SAFETY: `i < n`; windows are below their number; there is a free slot, so the search ends.
             unsafe {
                 let key = keys.read_nc(i);
                 let mut window = window_of(key, windows);
@@ -49,13 +50,13 @@ kernel! {
         }
     }
 
-    /// Looks up `n` keys, one per thread: byte `i` of `out` becomes 1 if key `i` is there, else 0.
+    /// Looks up `n` keys, one per thread: byte `i` of `out` becomes 1 if key `i` is in the table, else 0.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size, no shared memory.
-    /// - `table`: `windows > 0` windows with a free slot at least, 16-byte aligned, not written while the kernel runs.
-    /// - `keys`: valid for `n` reads, not written while the kernel runs; `out`: room for `n` bytes, used by this launch
-    ///   alone.
+    /// - `table`: `windows > 0` windows with at least one free slot, 16-byte aligned, not written while the kernel
+    ///   runs.
+    /// - `keys`: valid for `n` reads, not written while the kernel runs; `out`: `n` bytes, used by this launch alone.
     pub unsafe fn open_addressing_contains(
         table: Global<u64>, windows: u64, keys: Global<u64>, n: usize, out: GlobalMut<u8>,
     ) {

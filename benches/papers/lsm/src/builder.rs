@@ -37,20 +37,20 @@ fn checked(batch_size: u64) -> Result<usize, Error> {
 }
 
 impl<K: PackedKey, V: PairValue> Lsm<K, V> {
-    /// Settings for a dictionary.
+    /// Makes a builder of a dictionary.
     pub fn builder() -> Builder<K, V> {
         Builder::default()
     }
 }
 
 impl<K: PackedKey, V: PairValue> Builder<K, V> {
-    /// Elements of a batch, the paper's `b`: a power of two, from 64 to 2^40. Default: 65536.
+    /// Sets the elements of a batch, the paper's `b`: a power of two, from 64 to 2^40. Default: 65536.
     pub fn batch_size(mut self, batch_size: u64) -> Self {
         self.batch_size = batch_size;
         self
     }
 
-    /// An empty dictionary. Checks every setting.
+    /// Checks every setting and makes an empty dictionary.
     ///
     /// # Errors
     /// [`Error::InvalidBatchSize`]; no memory.
@@ -58,7 +58,7 @@ impl<K: PackedKey, V: PairValue> Builder<K, V> {
         Ok(Lsm { tree: Tree::empty(&Host, checked(self.batch_size)?)? })
     }
 
-    /// The bulk build: keys and values, of which there are as many, sorted once and cut into levels; the last batch is
+    /// Builds in bulk: keys and values, one value per key, are sorted once and cut into levels; the last batch is
     /// padded. Of equal keys the last one counts.
     ///
     /// # Errors
@@ -70,13 +70,13 @@ impl<K: PackedKey, V: PairValue> Builder<K, V> {
         Ok(Lsm { tree: unsafe { Tree::build(&Host, checked(self.batch_size)?, &batch)? } })
     }
 
-    /// Makes structures in device memory with these settings.
+    /// Makes a builder of dictionaries in device memory with these settings.
     pub fn on(&self, device: &Device) -> DeviceBuilder<K, V> {
         DeviceBuilder { settings: *self, device: device.clone() }
     }
 }
 
-/// A [`Builder`] of structures in device memory: made by [`Builder::on`].
+/// [`Builder`] of dictionaries in device memory, made by [`Builder::on`].
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct DeviceBuilder<K, V> {
@@ -85,7 +85,7 @@ pub struct DeviceBuilder<K, V> {
 }
 
 impl<K: DeviceKey<V>, V: PairValue> DeviceBuilder<K, V> {
-    /// An empty dictionary. Checks every setting.
+    /// Checks every setting and makes an empty dictionary.
     ///
     /// # Errors
     /// [`Error::InvalidBatchSize`]; no memory.
@@ -93,10 +93,10 @@ impl<K: DeviceKey<V>, V: PairValue> DeviceBuilder<K, V> {
         gpu::Lsm::empty(&self.device, checked(self.settings.batch_size)?)
     }
 
-    /// [`Builder::build_from`] in device memory.
+    /// Builds like [`Builder::build_from`], in device memory.
     ///
     /// # Errors
-    /// As for [`Builder::build_from`], and [`Error::Gpu`].
+    /// The errors of [`Builder::build_from`], and [`Error::Gpu`].
     pub fn build_from(&self, keys: &[K], values: &[V]) -> Result<gpu::Lsm<K, V>, Error> {
         gpu::Lsm::build_from_slices(&self.device, checked(self.settings.batch_size)?, keys, values)
     }

@@ -38,7 +38,7 @@ pub struct Lsm<K: PackedKey, V: PairValue> {
     pub(crate) tree: Tree<K, V, Host>,
 }
 
-/// At most a batch.
+/// Refuses more keys than a batch.
 pub(crate) fn check_batch(counter: Counter, keys: usize) -> Result<(), Error> {
     if keys > counter.batch {
         return Err(Error::BatchTooLong { keys, batch_size: counter.batch as u64 });
@@ -76,7 +76,7 @@ impl<K: PackedKey, V: PairValue> Lsm<K, V> {
         unsafe { self.tree.insert(&Host, &Batch { keys, does }, true) }
     }
 
-    /// Inserts keys with their values, of which there are as many, in one batch. Of equal keys the last one counts.
+    /// Inserts one value per key, in one batch. Of equal keys the last one counts.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::BatchTooLong`], [`Error::KeyTooLarge`], [`Error::OutOfMemory`].
@@ -85,10 +85,10 @@ impl<K: PackedKey, V: PairValue> Lsm<K, V> {
         self.update(keys, Does::Insert(values))
     }
 
-    /// Removes keys, whether they have values or not, in one batch.
+    /// Removes keys, with values or without, in one batch.
     ///
     /// # Errors
-    /// As for [`Lsm::insert_bulk`].
+    /// The errors of [`Lsm::insert_bulk`].
     pub fn remove_bulk(&mut self, keys: &[K]) -> Result<(), Error> {
         self.update(keys, Does::Remove)
     }
@@ -97,19 +97,19 @@ impl<K: PackedKey, V: PairValue> Lsm<K, V> {
     /// removed and inserted, it is removed.
     ///
     /// # Errors
-    /// As for [`Lsm::insert_bulk`].
+    /// The errors of [`Lsm::insert_bulk`].
     pub fn update_bulk(&mut self, keys: &[K], values: &[V], removed: &[bool]) -> Result<(), Error> {
         one_per_key(keys.len(), "values", values.len())?;
         one_per_key(keys.len(), "flags", removed.len())?;
         self.update(keys, Does::Both(values, cast_slice(removed)))
     }
 
-    /// The value of a key, by the individual approach.
+    /// Returns the value of a key, by the individual approach.
     pub fn get(&self, key: K) -> Option<V> {
         host::find(&self.tree.levels(), key)
     }
 
-    /// The values of keys, by the individual approach.
+    /// Returns the values of keys, by the individual approach.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -117,7 +117,7 @@ impl<K: PackedKey, V: PairValue> Lsm<K, V> {
         self.get_bulk_with(keys, LookupMethod::Individual)
     }
 
-    /// The values of keys.
+    /// Returns the values of keys.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; the bulk approach takes at most 2^32 keys.
@@ -138,7 +138,7 @@ impl<K: PackedKey, V: PairValue> Lsm<K, V> {
         Ok(self.get_bulk(keys)?.iter().map(Option::is_some).collect())
     }
 
-    /// How many keys of each range have a value.
+    /// Counts the keys of each range that have a value.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -150,7 +150,7 @@ impl<K: PackedKey, V: PairValue> Lsm<K, V> {
         Ok(counts)
     }
 
-    /// The keys of each range that have a value, with their values.
+    /// Returns the keys of each range that have a value, with their values.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -178,7 +178,7 @@ impl<K: PackedKey, V: PairValue> Lsm<K, V> {
         Ok(())
     }
 
-    /// How many keys have a value. Each call goes through the first three steps of a cleanup.
+    /// Counts the keys that have a value. Each call runs the first three steps of a cleanup.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -189,27 +189,28 @@ impl<K: PackedKey, V: PairValue> Lsm<K, V> {
     /// Whether no key has a value.
     ///
     /// # Errors
-    /// As for [`Lsm::len`].
+    /// The errors of [`Lsm::len`].
     pub fn is_empty(&self) -> Result<bool, Error> {
         Ok(self.len()? == 0)
     }
 
-    /// Elements of a batch.
+    /// Returns the elements of a batch.
     pub fn batch_size(&self) -> u64 {
         self.tree.counter.batch as u64
     }
 
-    /// Resident batches; the set bits are the full levels.
+    /// Returns the number of resident batches; its set bits are the full levels.
     pub fn batches(&self) -> u64 {
         self.tree.counter.batches
     }
 
-    /// Elements of all levels, with tombstones, stale elements, copies that pad a batch, and placebos.
+    /// Returns the number of elements of all levels, with tombstones, stale elements, copies that pad a batch, and
+    /// placebos.
     pub fn resident_len(&self) -> u64 {
         self.tree.counter.resident() as u64
     }
 
-    /// Bytes of the array of all levels, empty ones included.
+    /// Returns the bytes of the array of all levels, empty ones included.
     pub fn memory_bytes(&self) -> u64 {
         self.tree.memory_bytes()
     }
@@ -223,7 +224,7 @@ impl<K: PackedKey, V: PairValue> Clone for Lsm<K, V> {
     }
 }
 
-/// Same batch size, same levels, same elements in them.
+/// Dictionaries are equal if batch size, levels and elements are.
 impl<K: PackedKey, V: PairValue> PartialEq for Lsm<K, V> {
     fn eq(&self, other: &Self) -> bool {
         let counter = self.tree.counter;

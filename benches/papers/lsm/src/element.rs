@@ -6,7 +6,7 @@ use warpset_primitives::sort::{Payload, SortKey};
 
 use warpset_lsm::gpu::{DeviceKey, DeviceValue};
 
-/// Keys with room for a status bit: `u32`, of 31 bits, and `u64`, of 63.
+/// Key with an unused bit for the status: `u32`, of 31 bits, and `u64`, of 63.
 pub trait PackedKey: DeviceKey<Stored = Self> + SortKey + KeyVariable + Item {}
 impl PackedKey for u32 {}
 impl PackedKey for u64 {}

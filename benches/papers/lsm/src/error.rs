@@ -1,4 +1,4 @@
-//! Everything that can go wrong, with the numbers.
+//! Errors, with the numbers.
 
 use warpset_base::filter::LengthMismatch;
 use warpset_base::words::OutOfMemory;
@@ -24,7 +24,7 @@ pub enum Error {
         /// Elements of a batch.
         batch_size: u64,
     },
-    /// A key with a set highest bit; the status bit takes that one.
+    /// A key with its highest bit set; the status bit takes that one.
     #[error("key {key} has more than {bits} bits: the status takes the other one")]
     KeyTooLarge {
         /// The largest key of the batch.
@@ -55,7 +55,7 @@ pub enum Error {
 
 warpset_primitives::from_primitives!(Error);
 
-/// Refuses values or flags that are not as many as the keys.
+/// Refuses values or flags if there is not one per key.
 pub(crate) fn one_per_key(keys: usize, what: &'static str, found: usize) -> Result<(), Error> {
     Ok(LengthMismatch::unless_equal(what, keys, found)?)
 }

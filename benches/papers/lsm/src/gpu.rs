@@ -1,4 +1,4 @@
-//! The GPU LSM exactly as it was published, in device memory: see the [crate's documentation](crate).
+//! The GPU LSM exactly as published, in device memory; see the [crate's documentation](crate).
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ mod steps;
 
 use steps::OnDevice;
 
-/// Keys that there are kernels for, with these values: `u32` and `u64`.
+/// Key with kernels for these values: `u32` and `u64`.
 pub trait DeviceKey<V>:
     PackedKey
     + EntryOf<published_pack<Self, V>>
@@ -68,7 +68,7 @@ impl DeviceKey<u64> for u64 {}
 pub struct Lsm<K: PackedKey, V: PairValue> {
     tree: Tree<K, V, OnDevice>,
     device: Device,
-    /// All work goes through it, so that the arrays come and go in its order.
+    /// Stream of all work, so that arrays are allocated and freed in its order.
     stream: Stream,
 }
 
@@ -90,7 +90,7 @@ impl<K: DeviceKey<V>, V: PairValue> Lsm<K, V> {
         Ok(Lsm { tree, device: device.clone(), stream })
     }
 
-    /// A copy of a dictionary in host memory.
+    /// Copies a dictionary from host memory.
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -103,7 +103,7 @@ impl<K: DeviceKey<V>, V: PairValue> Lsm<K, V> {
         Ok(Lsm { tree: Tree::from_levels(counter, elements), device: device.clone(), stream })
     }
 
-    /// A copy in host memory.
+    /// Copies the dictionary to host memory.
     ///
     /// # Errors
     /// [`Error::Gpu`], [`Error::OutOfMemory`].
@@ -116,33 +116,34 @@ impl<K: DeviceKey<V>, V: PairValue> Lsm<K, V> {
         })
     }
 
-    /// The device that it is on.
+    /// Returns the device.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// The stream that all work of this dictionary goes through. Work that is queued on another one by `_async` waits
-    /// for this one, and the other one for it.
+    /// Returns the stream of all work of this dictionary. Work queued on another stream by `_async` waits for this one,
+    /// and the other stream waits for it.
     pub fn stream(&self) -> &Stream {
         &self.stream
     }
 
-    /// Elements of a batch.
+    /// Returns the elements of a batch.
     pub fn batch_size(&self) -> u64 {
         self.tree.counter.batch as u64
     }
 
-    /// Resident batches; the set bits are the full levels.
+    /// Returns the number of resident batches; its set bits are the full levels.
     pub fn batches(&self) -> u64 {
         self.tree.counter.batches
     }
 
-    /// Elements of all levels, with tombstones, stale elements, copies that pad a batch, and placebos.
+    /// Returns the number of elements of all levels, with tombstones, stale elements, copies that pad a batch, and
+    /// placebos.
     pub fn resident_len(&self) -> u64 {
         self.tree.counter.resident() as u64
     }
 
-    /// Bytes of the array of all levels, empty ones included.
+    /// Returns the bytes of the array of all levels, empty ones included.
     pub fn memory_bytes(&self) -> u64 {
         self.tree.memory_bytes()
     }
@@ -156,11 +157,11 @@ impl<K: DeviceKey<V>, V: PairValue> Lsm<K, V> {
     }
 }
 
-/// Runs steps after everything that was queued on the device, and waits.
+/// Runs steps after everything queued on the device, and waits.
 fn waiting<R>(device: &Device, stream: &Stream, queue: impl FnOnce(&OnDevice) -> Result<R, Error>) -> Result<R, Error> {
     device.synchronize()?;
-    // SAFETY: what `queue` borrows or allocates lives, untouched by others, until the steps have been waited for, or is
-    // freed in the order of the stream.
+    // SAFETY: everything that `queue` borrows or allocates stays allocated and is not touched by others until the steps
+    // have been waited for, or is freed in the order of the stream.
     let queued = queue(&unsafe { OnDevice::new(stream) });
     stream.synchronize()?;
     queued
@@ -168,7 +169,7 @@ fn waiting<R>(device: &Device, stream: &Stream, queue: impl FnOnce(&OnDevice) ->
 
 /// Updates.
 impl<K: DeviceKey<V>, V: PairValue> Lsm<K, V> {
-    /// Inserts keys with their values, of which there are as many, in one batch. Of equal keys the last one counts.
+    /// Inserts one value per key, in one batch. Of equal keys the last one counts.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::BatchTooLong`], [`Error::KeyTooLarge`], [`Error::Gpu`].
@@ -179,10 +180,10 @@ impl<K: DeviceKey<V>, V: PairValue> Lsm<K, V> {
         self.update(keys.as_slice(), Does::Insert(values.as_slice()))
     }
 
-    /// Removes keys, whether they have values or not, in one batch.
+    /// Removes keys, with values or without, in one batch.
     ///
     /// # Errors
-    /// As for [`Lsm::insert_bulk`].
+    /// The errors of [`Lsm::insert_bulk`].
     pub fn remove_bulk(&mut self, keys: &[K]) -> Result<(), Error> {
         check_batch(self.tree.counter, keys.len())?;
         let keys = self.stream.from_slice(keys)?;
@@ -193,7 +194,7 @@ impl<K: DeviceKey<V>, V: PairValue> Lsm<K, V> {
     /// removed and inserted, it is removed.
     ///
     /// # Errors
-    /// As for [`Lsm::insert_bulk`].
+    /// The errors of [`Lsm::insert_bulk`].
     pub fn update_bulk(&mut self, keys: &[K], values: &[V], removed: &[bool]) -> Result<(), Error> {
         one_per_key(keys.len(), "values", values.len())?;
         one_per_key(keys.len(), "flags", removed.len())?;
@@ -203,29 +204,29 @@ impl<K: DeviceKey<V>, V: PairValue> Lsm<K, V> {
         self.update(keys.as_slice(), Does::Both(values.as_slice(), removed.as_slice()))
     }
 
-    /// [`Lsm::insert_bulk`] of keys and values on the device.
+    /// Inserts keys and values on the device, like [`Lsm::insert_bulk`].
     ///
     /// # Errors
-    /// As for [`Lsm::insert_bulk`]; memory of another device is refused.
+    /// The errors of [`Lsm::insert_bulk`]; memory of another device is refused.
     pub fn insert_device(&mut self, keys: DeviceSlice<'_, K>, values: DeviceSlice<'_, V>) -> Result<(), Error> {
         one_per_key(keys.len(), "values", values.len())?;
         self.expect_here([keys.device(), values.device()], "an insertion into a dictionary")?;
         self.update(keys, Does::Insert(values))
     }
 
-    /// [`Lsm::remove_bulk`] of keys on the device.
+    /// Removes keys on the device, like [`Lsm::remove_bulk`].
     ///
     /// # Errors
-    /// As for [`Lsm::remove_bulk`]; memory of another device is refused.
+    /// The errors of [`Lsm::remove_bulk`]; memory of another device is refused.
     pub fn remove_device(&mut self, keys: DeviceSlice<'_, K>) -> Result<(), Error> {
         self.expect_here([keys.device()], "a removal from a dictionary")?;
         self.update(keys, Does::Remove)
     }
 
-    /// [`Lsm::update_bulk`] of keys, values and flags on the device; a flag is set if it is not zero.
+    /// Updates by keys, values and flags on the device, like [`Lsm::update_bulk`]; a flag is set if it is not zero.
     ///
     /// # Errors
-    /// As for [`Lsm::update_bulk`]; memory of another device is refused.
+    /// The errors of [`Lsm::update_bulk`]; memory of another device is refused.
     pub fn update_device(
         &mut self,
         keys: DeviceSlice<'_, K>,
@@ -248,15 +249,15 @@ impl<K: DeviceKey<V>, V: PairValue> Lsm<K, V> {
         waiting(device, stream, |on| unsafe { tree.insert(on, &Batch { keys, does }, true) })
     }
 
-    /// Queues the insertion of at most a batch, and waits for nothing. Keys are not checked: a highest bit is dropped.
+    /// Queues the insertion of at most a batch, without waiting. Keys are not checked: the highest bit is dropped.
     ///
     /// # Safety
     /// Until `stream` has passed this work:
     /// - keys and values stay allocated, and nothing writes them;
-    /// - the dictionary is neither dropped nor asked, but by work that comes after it on the stream.
+    /// - the dictionary is neither dropped nor accessed, except by work that comes after it on the stream.
     ///
     /// # Errors
-    /// As for [`Lsm::insert_device`].
+    /// The errors of [`Lsm::insert_device`].
     pub unsafe fn insert_async(
         &mut self,
         stream: &Stream,
@@ -296,11 +297,11 @@ impl<K: DeviceKey<V>, V: PairValue> Lsm<K, V> {
     }
 }
 
-/// Queues steps on a dictionary's own stream, after what another one holds now; what is queued there later comes after
+/// Queues steps on a dictionary's own stream, after the present work of another stream; later work there comes after
 /// them.
 ///
 /// # Safety
-/// As for [`OnDevice::new`], of both streams.
+/// The contract of [`OnDevice::new`], for both streams.
 unsafe fn ordered(
     stream: &Stream,
     own: &Stream,
@@ -309,7 +310,7 @@ unsafe fn ordered(
     if stream != own {
         own.wait_for(stream)?;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the contract is the same.
     let queued = queue(&unsafe { OnDevice::new(own) });
     if stream != own {
         stream.wait_for(own)?;

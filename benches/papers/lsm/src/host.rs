@@ -1,4 +1,4 @@
-//! The steps on host slices, on the threads of the current rayon pool: primitives of the same names, and loops.
+//! Steps on host slices, on the threads of the current rayon pool: primitives of the same names, and loops.
 
 use std::ops::Range;
 
@@ -11,9 +11,9 @@ use super::primitives;
 use super::steps::{Batch, Does, Levels, Memory, Pair, PairMut, Sorted, Steps};
 use crate::Error;
 
-/// Queries of a task: as many as a warp has.
+/// Queries per task, as many as per warp.
 const QUERIES: usize = 32;
-/// Elements of a task that only copies.
+/// Elements per task that only copies.
 const ITEMS: usize = 1 << 14;
 
 /// Host memory.
@@ -63,7 +63,7 @@ impl Memory for Host {
     }
 }
 
-/// An element of the levels by its key, the first one from the newest level on.
+/// Finds an element of the levels by its key, from the newest level on.
 pub(super) fn find<K: PackedKey, V: PairValue>(levels: &Levels<'_, K, V, Host>, query: K) -> Option<V> {
     let (keys, values) = levels.elements;
     for level in levels.counter.full() {
@@ -82,7 +82,7 @@ fn is_valid<K: PackedKey>(keys: &[K], i: usize) -> bool {
     keys[i].is_regular() && (i == 0 || keys[i - 1].original() != keys[i].original())
 }
 
-/// Cuts a slice where segments, or queries' results, end.
+/// Cuts a slice at the ends of segments or of queries' results.
 fn cut<T>(mut items: &mut [T], ends: impl Iterator<Item = u64>) -> Vec<&mut [T]> {
     let mut at = 0;
     ends.map(|end| {
@@ -93,7 +93,7 @@ fn cut<T>(mut items: &mut [T], ends: impl Iterator<Item = u64>) -> Vec<&mut [T]>
     .collect()
 }
 
-/// Where a query's candidates are in the one array, level by level.
+/// Returns the places of a query's candidates in the one array, level by level.
 fn pieces<K: PackedKey, V: PairValue>(
     levels: &Levels<'_, K, V, Host>,
     (lower, offsets): (&[u64], &[u64]),
@@ -116,7 +116,7 @@ fn copy_pieces<T: Pod>(from: &[T], pieces: impl Iterator<Item = Range<usize>>, m
     }
 }
 
-/// Where each query's candidates begin, and where the last ones end.
+/// Writes the start of each query's candidates, and the end of the last ones.
 fn write_segments(full: usize, offsets: &[u64], segments: &mut [u64]) {
     segments.iter_mut().enumerate().for_each(|(query, segment)| *segment = offsets[query * full]);
 }
@@ -213,7 +213,7 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
         for (i, decided) in decided.iter_mut().enumerate().filter(|(_, decided)| **decided == 0) {
             let (bound, place) = (bounds[i] as usize, places[i] as usize);
             let is_here = keys.get(bound).is_some_and(|variable| variable.original() == needles[i].original());
-            // A query with a bit too many has the needle of another key.
+            // A query with a set highest bit has the needle of another key.
             if !is_here || queries[place] > K::MAX_KEY {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! The building invariants (section III-D), as far as the elements show them: tests check them after every operation.
+//! Building invariants (section III-D), as far as elements show them. Tests check them after every operation.
 //!
 //! 1. Within a level elements ascend by original keys.
 //! 2. Of equal keys the newest is first: that is the order of merging, and shows only in answers and in values that
@@ -14,7 +14,7 @@ use super::element::{PackedKey, PairValue};
 use crate::Error;
 
 impl<K: PackedKey, V: PairValue> Lsm<K, V> {
-    /// Checks that the levels keep the invariants of the structure. They always do; this is for tests.
+    /// Checks that the levels keep the invariants of the structure; for tests.
     ///
     /// # Errors
     /// [`Error::Invalid`].

@@ -1,8 +1,7 @@
-//! The GPU LSM exactly as it was published: the yardstick of `warpset_lsm::Lsm`, which programs use.
+//! The GPU LSM exactly as published: the yardstick of `warpset_lsm::Lsm`, which programs use.
 //!
 //! Source: Ashkiani, Li, Farach-Colton, Amenta, Owens, "GPU LSM: A Dynamic Dictionary Data Structure for the GPU",
-//! IPDPS 2018: section III for the structure, IV for how it is done. The sections and steps are named where they are
-//! implemented.
+//! IPDPS 2018, section III for the structure and IV for its operations. Implementations name their sections and steps.
 //!
 //! - A *key variable* is the original key, shifted by one, and the *status bit*: one word, so original keys have 31 or
 //!   63 bits.
@@ -10,26 +9,26 @@
 //!   b` elements or none: the full levels are the set bits of the number of batches. All are in one array.
 //! - A batch is sorted by key variables, so that tombstones (status 0) come first, and merged with one full level after
 //!   the other by original keys.
-//! - Lookups by the individual approach or by the bulk approach ([`LookupMethod`]); count and range in five steps; a
-//!   cleanup that pads with *placebos* and cuts what is left into levels again.
+//! - Lookups go by the individual approach or by the bulk approach ([`LookupMethod`]); count and range have five steps;
+//!   a cleanup pads with *placebos* and cuts the rest into levels again.
 //!
-//! The algorithms are written once, over steps that the host and devices take each in their way: sorts, merges, scans,
-//! searches and compactions are those of `warpset-primitives` on devices, and of `primitives` on the host.
+//! The algorithms are written once, over steps of the host and of devices: sorts, merges, scans, searches and
+//! compactions are those of `warpset-primitives` on devices, and of `primitives` on the host.
 //!
-//! Where it departs from the text:
+//! Departures from the text:
 //! - The array grows by a level when all are full; the paper allocates it once. That copies nothing, because all levels
 //!   are merged then.
-//! - The paper lets any of several insertions of a key in one batch count. Here it is the last one, because batches are
-//!   packed from their end; so answers are those of `warpset_lsm::Lsm`.
+//! - The paper lets any of several insertions of a key in one batch count. Here the last one counts, because batches
+//!   are packed from their end; so answers are those of `warpset_lsm::Lsm`.
 //! - Figure 3 empties a level as soon as it is merged, and names the level before the buffer as operands of the merge.
 //!   Here levels are emptied once the new one is written, so that a failure changes nothing; and newer elements come
 //!   first, as section IV-A says.
 //! - Figure 2 counts `u - l + 1` candidates; `u`, the first index with `k > k2`, makes that `u - l`.
 //! - Marks of valid elements are not written over the status bits that the marking of neighbours reads, but to another
-//!   array: of a range to the one that was sorted from, of a cleanup to a bitmap.
+//!   array: for a range to the input of the sort, for a cleanup to a bitmap.
 //!
-//! A cleanup's placebos are tombstones of the largest key, which can be used all the same: its element stands before
-//! them in the same level.
+//! A cleanup's placebos are tombstones of the largest key. That key can be used nevertheless: its element precedes them
+//! in the same level.
 
 mod builder;
 mod cpu;

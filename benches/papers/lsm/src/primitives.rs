@@ -1,4 +1,4 @@
-//! Primitives on host slices, on the threads of the current rayon pool. Lengths are as the steps' contracts require.
+//! Primitives on host slices, on the threads of the current rayon pool. Lengths satisfy the contracts of the steps.
 
 use bytemuck::Pod;
 use warpset_base::parallel;

@@ -5,23 +5,23 @@ use super::steps::{Memory, Pairs, Sorted, Steps};
 use super::tree::Tree;
 use crate::Error;
 
-/// How lookups are done (section IV-B).
+/// Approach of lookups (section IV-B).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LookupMethod {
-    /// Each query searches the full levels by itself, from the smallest on, until one has its key. What the paper
-    /// measures.
+    /// Each query searches the full levels by itself, from the smallest on, until one has its key. The paper measures
+    /// this approach.
     #[default]
     Individual,
     /// All queries are sorted, and searched in step with each full level.
     Bulk,
 }
 
-/// The most queries that the bulk approach takes at once: their places are sorted as 32 bits.
+/// Most queries of the bulk approach at once: their places are sorted as 32 bits.
 const MOST_SORTED: usize = 1 << 32;
 
 impl<K: PackedKey, V: PairValue, M: Steps<K, V>> Tree<K, V, M> {
-    /// Section IV-B: the value of each query, zero where there is none, and a bit for each that has one, in whole
-    /// words.
+    /// Looks up queries (section IV-B): the value of each, zero if there is none, and a bit for each with a value, in
+    /// whole words.
     ///
     /// # Safety
     /// Slices that go together have one length, and outputs a place per query.
@@ -40,7 +40,7 @@ impl<K: PackedKey, V: PairValue, M: Steps<K, V>> Tree<K, V, M> {
         }
     }
 
-    /// The bulk approach: the queries are sorted, and searched in step with each full level.
+    /// Looks up by the bulk approach: the queries are sorted, and searched in step with each full level.
     fn look_up_sorted(
         &self,
         on: &M,
@@ -77,8 +77,8 @@ impl<K: PackedKey, V: PairValue, M: Steps<K, V>> Tree<K, V, M> {
         Ok(())
     }
 
-    /// Section IV-C, in its five steps: how many keys from each of `lows` to that of `highs` have a value. Waits after
-    /// the second.
+    /// Counts the keys from each of `lows` to that of `highs` that have a value, in the five steps of section IV-C.
+    /// Waits after the second.
     ///
     /// # Safety
     /// Slices that go together have one length, and outputs a place per query.
@@ -103,12 +103,12 @@ impl<K: PackedKey, V: PairValue, M: Steps<K, V>> Tree<K, V, M> {
         let segments = M::part(&segments, 0..n + 1);
         // SAFETY: both arrays have `total` places, which the segments cover.
         unsafe { on.segmented_sort_keys(M::part(&keys, 0..total), segments, M::part_mut(&mut sorted, 0..total))? };
-        // SAFETY: `sorted` is what the segments cover, `counts` has a place per query.
+        // SAFETY: the segments cover `sorted`; `counts` has a place per query.
         unsafe { on.final_counting(M::part(&sorted, 0..total), segments, counts) }
     }
 
-    /// Section IV-D: the elements from each of `lows` to that of `highs`. Waits after the second step and in the last
-    /// one.
+    /// Lists the elements from each of `lows` to that of `highs` (section IV-D). Waits after the second step and in the
+    /// last one.
     ///
     /// # Safety
     /// Slices that go together have one length.
@@ -134,7 +134,7 @@ impl<K: PackedKey, V: PairValue, M: Steps<K, V>> Tree<K, V, M> {
         // SAFETY: both have `total` places, which the segments cover.
         unsafe { on.segmented_sort_pairs(pairs.part(0..total), segments, sorted.part_mut(0..total))? };
 
-        // What was sorted is of no more use, and takes the marked variables.
+        // The input of the sort is used up, and takes the marked variables.
         let marked = M::part_mut(&mut pairs.keys, 0..total);
         // SAFETY: `sorted` and `marked` have `total` places, `offsets` one per query.
         unsafe { on.mark_valid(M::part(&sorted.keys, 0..total), segments, M::part_mut(&mut offsets, 0..n), marked)? };
@@ -143,13 +143,13 @@ impl<K: PackedKey, V: PairValue, M: Steps<K, V>> Tree<K, V, M> {
         let valid = on.word(&offsets, n)? as usize;
         let mut listed = Pairs::uninit(on, valid)?;
         let marked = (M::part(&pairs.keys, 0..total), M::part(&sorted.values, 0..total));
-        // SAFETY: the offsets are the scanned counts of what is marked, and `valid` is their sum.
+        // SAFETY: the offsets are the scanned counts of marked elements, and `valid` is their sum.
         unsafe { on.segmented_compaction(marked, segments, M::part(&offsets, 0..n), listed.part_mut(0..valid))? };
         Ok(Listed { offsets, pairs: listed })
     }
 
-    /// Steps 1 and 2: where the candidates of each query are in each full level, and where they go; and how many they
-    /// are. Waits.
+    /// Runs steps 1 and 2: for each query the places of its candidates in each full level and in the output, and their
+    /// number. Waits.
     fn estimate(&self, on: &M, ranges: (M::Slice<'_, K>, M::Slice<'_, K>)) -> Result<(Estimate<M>, usize), Error> {
         let words = M::len(ranges.0) * self.counter.full_count();
         let mut estimate = Estimate { lower: on.uninit(words)?, offsets: on.zeroed(words + 1)?, words };
@@ -165,18 +165,18 @@ impl<K: PackedKey, V: PairValue, M: Steps<K, V>> Tree<K, V, M> {
     }
 }
 
-/// What a range query finds.
+/// Result of a range query.
 pub(crate) struct Listed<K: PackedKey, V: PairValue, M: Memory> {
-    /// Where the elements of each query begin, with the end of the last.
+    /// Start of the elements of each query, and the end of the last.
     pub offsets: M::Array<u64>,
     /// Original keys and values.
     pub pairs: Pairs<K, V, M>,
 }
 
-/// What steps 1 and 2 find, a word for each query and full level.
+/// Results of steps 1 and 2, a word for each query and full level.
 struct Estimate<M: Memory> {
     lower: M::Array<u64>,
-    /// One more, the sum.
+    /// Offsets, with the sum as one more word.
     offsets: M::Array<u64>,
     words: usize,
 }

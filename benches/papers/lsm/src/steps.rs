@@ -1,5 +1,4 @@
-//! What the algorithms are made of, on the host or on a device: arrays, and the steps between which nothing but order
-//! counts.
+//! Parts of the algorithms, on the host or on a device: arrays, and steps in a fixed order.
 //!
 //! A device queues the steps on one stream; only [`Memory::word`] waits. Steps check nothing, so they are `unsafe`.
 
@@ -11,34 +10,34 @@ use papers_kernels::lsm::layout::Counter;
 use super::element::{PackedKey, PairValue};
 use crate::Error;
 
-/// Arrays.
+/// Memory with arrays.
 pub(crate) trait Memory {
-    /// An array in memory of its own.
+    /// Array that owns its memory.
     type Array<T: Pod>;
-    /// A part of an array that is read.
+    /// Part of an array for reading.
     type Slice<'a, T: Pod>: Copy;
-    /// A part of an array that is written.
+    /// Part of an array for writing.
     type SliceMut<'a, T: Pod>;
 
-    /// `len` items of any content.
+    /// Allocates `len` items of any content.
     fn uninit<T: Pod>(&self, len: usize) -> Result<Self::Array<T>, Error>;
-    /// `len` items that are zero.
+    /// Allocates `len` items that are zero.
     fn zeroed<T: Pod>(&self, len: usize) -> Result<Self::Array<T>, Error>;
     fn part<T: Pod>(array: &Self::Array<T>, places: Range<usize>) -> Self::Slice<'_, T>;
     fn part_mut<T: Pod>(array: &mut Self::Array<T>, places: Range<usize>) -> Self::SliceMut<'_, T>;
     fn reborrow<'a, T: Pod>(slice: &'a mut Self::SliceMut<'_, T>) -> Self::SliceMut<'a, T>;
     fn len<T: Pod>(slice: Self::Slice<'_, T>) -> usize;
-    /// Copies items, as many as there are places.
+    /// Copies one item per place.
     fn copy<T: Pod>(&self, from: Self::Slice<'_, T>, to: Self::SliceMut<'_, T>) -> Result<(), Error>;
     /// Sets all bytes to zero.
     fn clear<T: Pod>(&self, to: Self::SliceMut<'_, T>) -> Result<(), Error>;
-    /// The first word of an array. Waits for everything queued.
+    /// Reads a word of an array. Waits for everything queued.
     fn word(&self, array: &Self::Array<u64>, place: usize) -> Result<u64, Error>;
 }
 
-/// Keys and values to be read, as many of both.
+/// Keys and values for reading, one value per key.
 pub(crate) type Pair<'a, K, V, M> = (<M as Memory>::Slice<'a, K>, <M as Memory>::Slice<'a, V>);
-/// Keys and values to be written, as many of both.
+/// Keys and values for writing, one value per key.
 pub(crate) type PairMut<'a, K, V, M> = (<M as Memory>::SliceMut<'a, K>, <M as Memory>::SliceMut<'a, V>);
 
 /// Arrays of key variables and values.
@@ -65,45 +64,45 @@ impl<K: Pod, V: Pod, M: Memory> Pairs<K, V, M> {
     }
 }
 
-/// A batch as it comes: original keys, and what is done with them.
+/// Batch of original keys, with the change of each.
 pub(crate) struct Batch<'a, K: Pod, V: Pod, M: Memory + 'a> {
     pub keys: M::Slice<'a, K>,
     pub does: Does<'a, V, M>,
 }
 
-/// What a batch does with its keys.
+/// Change by the keys of a batch.
 pub(crate) enum Does<'a, V: Pod, M: Memory + 'a> {
-    /// Inserts them with these values.
+    /// Inserts the keys with these values.
     Insert(M::Slice<'a, V>),
-    /// Removes them.
+    /// Removes the keys.
     Remove,
-    /// Removes those whose flag is not zero, and inserts the others.
+    /// Removes the keys whose flag is not zero, and inserts the others.
     Both(M::Slice<'a, V>, M::Slice<'a, u8>),
 }
 
-/// The levels: one array, and the counter that says which are full.
+/// Levels: one array, and the counter of the full ones.
 pub(crate) struct Levels<'a, K: Pod, V: Pod, M: Memory + 'a> {
     pub elements: Pair<'a, K, V, M>,
     pub counter: Counter,
 }
 
-/// The steps. Slices that go together are of one length, `n` queries have `n` places; the arguments' names say what is
-/// in them:
+/// Steps of the algorithms. Slices that go together have one length, and `n` queries have `n` places. Names of
+/// arguments tell their contents:
 ///
 /// - `lower`: for each query and full level the place in that level of the first candidate;
-/// - `offsets`: where something goes that was counted, by an exclusive scan, the sum at the end;
+/// - `offsets`: output places of counted items, by an exclusive scan, with the sum at the end;
 /// - `segments`: the candidates of query `q` are `segments[q]..segments[q + 1]`.
 ///
 /// # Safety
-/// Of every method:
+/// For every method:
 /// - Slices that go together have one length, each output has a place for every item, and `n` queries have `n` places;
 ///   `segments` and scanned `offsets` have one more.
-/// - `lower`, `offsets` and `segments` hold what the step before wrote of the same levels and queries.
+/// - `lower`, `offsets` and `segments` are the output of the step before, for the same levels and queries.
 /// - Levels are sorted by original keys where they are merged or searched.
 /// - Until the device has done the step, nothing else writes its slices or frees them.
 pub(crate) trait Steps<K: PackedKey, V: PairValue>: Memory + Sized {
-    /// Makes a batch's key variables, the last element first, and pads it with copies of the last element; `largest`
-    /// becomes the largest key, if that has a bit too many.
+    /// Makes a batch's key variables, the last element first, and pads it with copies of the last element. `largest`
+    /// becomes the largest key with a set highest bit, if there is one.
     unsafe fn pack(
         &self,
         batch: &Batch<'_, K, V, Self>,
@@ -128,7 +127,7 @@ pub(crate) trait Steps<K: PackedKey, V: PairValue>: Memory + Sized {
         values: Self::SliceMut<'_, V>,
         found: Self::SliceMut<'_, u64>,
     ) -> Result<(), Error>;
-    /// The key variable to search for, and the place, of each query.
+    /// Writes the key variable to search, and the place, of each query.
     unsafe fn needles(
         &self,
         queries: Self::Slice<'_, K>,
@@ -138,14 +137,14 @@ pub(crate) trait Steps<K: PackedKey, V: PairValue>: Memory + Sized {
     /// Sorts needles with their places.
     unsafe fn sort_needles(&self, needles: Self::SliceMut<'_, K>, places: Self::SliceMut<'_, u32>)
     -> Result<(), Error>;
-    /// The lower bounds of sorted needles in a level.
+    /// Finds the lower bounds of sorted needles in a level.
     unsafe fn sorted_search(
         &self,
         level: Self::Slice<'_, K>,
         needles: Self::Slice<'_, K>,
         bounds: Self::SliceMut<'_, u64>,
     ) -> Result<(), Error>;
-    /// Decides the queries whose key a level has.
+    /// Decides the queries with a key in a level.
     unsafe fn resolve(
         &self,
         level: Pair<'_, K, V, Self>,
@@ -155,7 +154,7 @@ pub(crate) trait Steps<K: PackedKey, V: PairValue>: Memory + Sized {
         found: Self::SliceMut<'_, u64>,
     ) -> Result<(), Error>;
 
-    /// Stage 1 of count and range: bounds, for each query and full level.
+    /// Finds bounds for each query and full level: stage 1 of count and range.
     unsafe fn initial_count_estimate(
         &self,
         levels: &Levels<'_, K, V, Self>,
@@ -163,9 +162,9 @@ pub(crate) trait Steps<K: PackedKey, V: PairValue>: Memory + Sized {
         lower: Self::SliceMut<'_, u64>,
         counts: Self::SliceMut<'_, u64>,
     ) -> Result<(), Error>;
-    /// Stage 2: the exclusive scan of counts in their place.
+    /// Scans counts in place, exclusively: stage 2.
     unsafe fn scanning_stage(&self, counts: Self::SliceMut<'_, u64>) -> Result<(), Error>;
-    /// Stage 3 of a count: copies the candidates' key variables.
+    /// Copies the candidates' key variables: stage 3 of a count.
     unsafe fn initial_key_storage(
         &self,
         levels: &Levels<'_, K, V, Self>,
@@ -173,7 +172,7 @@ pub(crate) trait Steps<K: PackedKey, V: PairValue>: Memory + Sized {
         out: Self::SliceMut<'_, K>,
         segments: Self::SliceMut<'_, u64>,
     ) -> Result<(), Error>;
-    /// Stage 3 of a range: copies the values, too.
+    /// Copies the candidates' key variables and values: stage 3 of a range.
     unsafe fn initial_pair_storage(
         &self,
         levels: &Levels<'_, K, V, Self>,
@@ -181,28 +180,29 @@ pub(crate) trait Steps<K: PackedKey, V: PairValue>: Memory + Sized {
         out: PairMut<'_, K, V, Self>,
         segments: Self::SliceMut<'_, u64>,
     ) -> Result<(), Error>;
-    /// Stage 4 of a count: sorts each segment by original keys, stable.
+    /// Sorts each segment by original keys, stable: stage 4 of a count.
     unsafe fn segmented_sort_keys(
         &self,
         from: Self::Slice<'_, K>,
         segments: Self::Slice<'_, u64>,
         to: Self::SliceMut<'_, K>,
     ) -> Result<(), Error>;
-    /// Stage 4 of a range.
+    /// Sorts each segment with values: stage 4 of a range.
     unsafe fn segmented_sort_pairs(
         &self,
         from: Pair<'_, K, V, Self>,
         segments: Self::Slice<'_, u64>,
         to: PairMut<'_, K, V, Self>,
     ) -> Result<(), Error>;
-    /// Stage 5 of a count: counts the first elements of a key that are regular.
+    /// Counts the first elements of a key that are regular: stage 5 of a count.
     unsafe fn final_counting(
         &self,
         keys: Self::Slice<'_, K>,
         segments: Self::Slice<'_, u64>,
         counts: Self::SliceMut<'_, u64>,
     ) -> Result<(), Error>;
-    /// Stage 5 of a range: the same, and key variables whose status bit says whether the element is valid.
+    /// Counts as [`final_counting`](Self::final_counting) does, and writes key variables with a status bit that says
+    /// whether the element is valid: stage 5 of a range.
     unsafe fn mark_valid(
         &self,
         keys: Self::Slice<'_, K>,
@@ -210,7 +210,7 @@ pub(crate) trait Steps<K: PackedKey, V: PairValue>: Memory + Sized {
         counts: Self::SliceMut<'_, u64>,
         marked: Self::SliceMut<'_, K>,
     ) -> Result<(), Error>;
-    /// Stage 5 of a range: original keys and values of what is marked, of query `q` from `offsets[q]` on.
+    /// Writes original keys and values of marked elements, those of query `q` from `offsets[q]` on: stage 5 of a range.
     unsafe fn segmented_compaction(
         &self,
         marked: Pair<'_, K, V, Self>,
@@ -219,8 +219,8 @@ pub(crate) trait Steps<K: PackedKey, V: PairValue>: Memory + Sized {
         out: PairMut<'_, K, V, Self>,
     ) -> Result<(), Error>;
 
-    /// Marks what a cleanup keeps: regular elements that are the first of their key. A bit for each element, which is
-    /// zero before.
+    /// Marks the elements that a cleanup keeps: regular ones that are the first of their key. There is a bit per
+    /// element, zero before.
     unsafe fn mark_stale(&self, keys: Self::Slice<'_, K>, valid: Self::SliceMut<'_, u64>) -> Result<(), Error>;
     /// Moves marked elements to the start of `out`, and their number to the first word of `count`.
     unsafe fn compact(
@@ -234,13 +234,13 @@ pub(crate) trait Steps<K: PackedKey, V: PairValue>: Memory + Sized {
     unsafe fn placebos(&self, out: Self::SliceMut<'_, K>) -> Result<(), Error>;
 }
 
-/// Sorted queries of the bulk approach, as far as a level reads and writes them.
+/// Sorted queries of the bulk approach, for one level.
 pub(crate) struct Sorted<'a, K: Pod, M: Memory + 'a> {
     pub needles: M::Slice<'a, K>,
-    /// Which query each needle is.
+    /// Query of each needle.
     pub places: M::Slice<'a, u32>,
-    /// Its lower bound in the level.
+    /// Lower bound of each needle in the level.
     pub bounds: M::Slice<'a, u64>,
-    /// Not zero once a level had the key.
+    /// Flag per needle, not zero once a level had the key.
     pub decided: M::SliceMut<'a, u8>,
 }

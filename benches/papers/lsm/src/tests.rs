@@ -1,5 +1,5 @@
-//! The published structure on the host, on the emulator, and on a CUDA device where there is one: the same bodies
-//! against `BTreeMap`, and the same levels everywhere.
+//! The published structure on the host, on the emulator, and on a CUDA device where there is one: checks against
+//! `BTreeMap`, and equal levels everywhere.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -17,7 +17,7 @@ use warpset_lsm::Ranges;
 
 const BATCH: usize = 64;
 
-/// What both forms have.
+/// Common methods of both forms.
 trait Published<K: PackedKey, V: PairValue> {
     fn insert_bulk(&mut self, keys: &[K], values: &[V]) -> Result<(), Error>;
     fn remove_bulk(&mut self, keys: &[K]) -> Result<(), Error>;
@@ -69,7 +69,7 @@ macro_rules! published {
 published!(Lsm<K, V>, PackedKey, |host| host.clone());
 published!(gpu::Lsm<K, V>, DeviceKey<V>, |there| there.to_host().unwrap());
 
-/// What is done: at most a batch.
+/// Operation on at most a batch.
 #[derive(Clone, Debug)]
 enum Op {
     Insert(Vec<(u64, u64)>),
@@ -80,7 +80,7 @@ enum Op {
     Clear,
 }
 
-/// Numbers that stand for few keys, with both ends of their range.
+/// Maps numbers to few keys, with both ends of their range.
 fn key<K: PackedKey>(number: u64) -> K {
     match number % 50 {
         0 => K::MIN,
@@ -136,7 +136,7 @@ fn change<K: PackedKey, V: PairValue>(model: &mut BTreeMap<K, V>, op: &Op) {
     }
 }
 
-/// Every query, against the model.
+/// Checks every query against the model.
 fn answers_agree<K: PackedKey, V: PairValue>(of: &dyn Published<K, V>, model: &BTreeMap<K, V>) {
     let too_large = [K::MAX, K::from_u64(K::MAX_KEY.to_u64() + 1), K::from_u64(K::MAX_KEY.to_u64() + 3)];
     let asked: Vec<K> =
@@ -169,7 +169,7 @@ fn answers_agree<K: PackedKey, V: PairValue>(of: &dyn Published<K, V>, model: &B
     assert_eq!(of.is_empty().unwrap(), model.is_empty());
 }
 
-/// The binary counter, the invariants, and what a cleanup leaves.
+/// Checks the binary counter, the invariants, and the result of a cleanup.
 fn structure_is_right<K: PackedKey, V: PairValue>(of: &dyn Published<K, V>, live: usize, was_cleanup: bool) {
     let host = of.on_host();
     host.check_invariants().unwrap();
@@ -226,7 +226,7 @@ proptest! {
     }
 }
 
-/// A stream of operations of all kinds that repeats for the same seed.
+/// Returns operations of all kinds that repeat for the same seed.
 fn ops(seed: u64, count: u64) -> Vec<Op> {
     let numbers = |step: u64, len| (0..len).map(move |i| mix(i, seed << 32 | step));
     (0..count)
@@ -258,7 +258,7 @@ fn on_devices() {
     }
 }
 
-/// Full batches of numbers that tell their time: 1 to 15 of them are resident.
+/// Inserts full batches of numbers that tell their time: 1 to 15 batches are resident.
 #[test]
 fn segments_are_ordered_by_time() {
     let mut lsm = empty::<u32, u32>();
@@ -278,7 +278,7 @@ fn segments_are_ordered_by_time() {
             assert!(regular.windows(2).all(|two| two[0].0 < two[1].0 || two[0].1 >= two[1].1), "level {i}");
         }
     }
-    // 64 + 128 + ...: what came last is in the smallest level.
+    // The newest elements are in the smallest level.
     assert!(lsm.tree.level(0).1.iter().all(|&time| time == 0 || time / 1000 == 15));
 }
 
@@ -297,7 +297,7 @@ fn boundaries<K: PackedKey, V: PairValue>(lsm: &mut dyn Published<K, V>) {
     assert_eq!(lsm.on_host().tree.level(0).0[..2], [K::MAX, K::PLACEBO]);
     assert_eq!(lsm.get_with(&[K::MAX_KEY, K::MAX, K::MIN], LookupMethod::Bulk), [Some(one), None, None]);
     assert_eq!(lsm.count_range_bulk(&[K::MIN..=K::MAX]).unwrap(), [1]);
-    // Over placebos, below them, and over them again.
+    // The new element is over placebos, then below them, then over them again.
     lsm.insert_bulk(&[K::MAX_KEY], &[two]).unwrap();
     assert_eq!(lsm.get_with(&[K::MAX_KEY], LookupMethod::Individual), [Some(two)]);
     lsm.remove_bulk(&[K::MAX_KEY]).unwrap();
@@ -366,7 +366,7 @@ fn bulk_builds() {
     }
 }
 
-/// More elements than a part of a parallel loop, and ranges of all lengths.
+/// Inserts more elements than a part of a parallel loop, and asks for ranges of all lengths.
 #[test]
 fn large_batches() {
     let n = 7 << 14;
@@ -408,7 +408,8 @@ fn device_memory_and_streams_of_the_caller() {
         let other = device.new_stream().unwrap();
         for (i, keys) in on_device.iter().enumerate() {
             let stream = if i % 2 == 0 { there.stream().clone() } else { other.clone() };
-            // SAFETY: keys live until the device has been waited for, below; nothing else is done with the dictionary.
+            // SAFETY: keys stay allocated until the device has been waited for, below; there is no other access to the
+            // dictionary.
             unsafe { there.insert_async(&stream, keys.slice(i..), keys.slice(i..)).unwrap() };
             device.synchronize().unwrap();
             host.insert_bulk(&batches[i][i..], &batches[i][i..]).unwrap();

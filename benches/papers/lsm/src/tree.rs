@@ -1,6 +1,6 @@
 //! Insertion, deletion, bulk build and cleanup, for the host and for devices.
 //!
-//! A failed operation leaves the tree as it was: levels are emptied once the new one is written.
+//! A failed operation leaves the tree unchanged: levels are emptied once the new one is written.
 
 use papers_kernels::lsm::layout::Counter;
 
@@ -11,9 +11,9 @@ use crate::Error;
 /// All levels in one array, and the binary counter.
 pub(crate) struct Tree<K: PackedKey, V: PairValue, M: Memory> {
     pub counter: Counter,
-    /// Level `i` begins at `(2^i - 1) b`; what is in empty levels means nothing.
+    /// Elements; level `i` begins at `(2^i - 1) b`. The contents of empty levels are undefined.
     pub elements: Pairs<K, V, M>,
-    /// Levels that the array has room for.
+    /// Number of levels that fit in the array.
     room: u32,
 }
 
@@ -22,13 +22,13 @@ impl<K: PackedKey, V: PairValue, M: Steps<K, V>> Tree<K, V, M> {
         Self::with_levels(on, Counter { batch, batches: 0 })
     }
 
-    /// Room for the levels that are full by this counter.
+    /// Makes an array for the levels that are full by this counter.
     fn with_levels(on: &M, counter: Counter) -> Result<Self, Error> {
         let room = counter.levels();
         Ok(Tree { counter, elements: Pairs::zeroed(on, counter.offset(room))?, room })
     }
 
-    /// Levels in an array, which may have room for others.
+    /// Makes a tree of levels in an array, which may fit other levels too.
     pub fn from_levels(counter: Counter, elements: Pairs<K, V, M>) -> Self {
         Tree { counter, elements, room: counter.levels() }
     }
@@ -42,12 +42,12 @@ impl<K: PackedKey, V: PairValue, M: Steps<K, V>> Tree<K, V, M> {
         self.elements.part(first..first + self.counter.len(i))
     }
 
-    /// Bytes of the array.
+    /// Returns the bytes of the array.
     pub fn memory_bytes(&self) -> u64 {
         (self.counter.offset(self.room) * (size_of::<K>() + size_of::<V>())) as u64
     }
 
-    /// Writes level `i`, for which the array has room.
+    /// Writes level `i`, which fits in the array.
     fn fill_level(&mut self, on: &M, i: u32, (keys, values): Pair<'_, K, V, M>) -> Result<(), Error> {
         let first = self.counter.offset(i);
         let to = self.elements.part_mut(first..first + self.counter.len(i));
@@ -55,11 +55,11 @@ impl<K: PackedKey, V: PairValue, M: Steps<K, V>> Tree<K, V, M> {
         on.copy(values, to.1)
     }
 
-    /// Figures 2a and 3: the batch, sorted and padded, is merged with level after level until one is empty. There is at
-    /// least one element, and at most a batch of them. Reads the largest key, and waits for that, if asked to check it.
+    /// Inserts a batch (figures 2a and 3): sorted and padded, it is merged with level after level until one is empty.
+    /// It has at least one element. With `check`, reads the largest key, and waits for it.
     ///
     /// # Safety
-    /// The batch has as many values and flags as keys.
+    /// The batch has a value and a flag per key, and at most `b` keys.
     pub unsafe fn insert(&mut self, on: &M, batch: &Batch<'_, K, V, M>, check: bool) -> Result<(), Error> {
         let Counter { batch: b, batches } = self.counter;
         let empty = batches.trailing_ones();
@@ -77,7 +77,7 @@ impl<K: PackedKey, V: PairValue, M: Steps<K, V>> Tree<K, V, M> {
         }
         let counter = Counter { batch: b, batches: batches + 1 };
         if empty == self.room {
-            // All levels were full, so the array of one level more has nothing else.
+            // All levels were full, so the array of one more level has no other elements.
             let mut grown = Self::with_levels(on, counter)?;
             grown.fill_level(on, empty, buffer.part(0..total))?;
             *self = grown;
@@ -88,10 +88,10 @@ impl<K: PackedKey, V: PairValue, M: Steps<K, V>> Tree<K, V, M> {
         on.clear(M::part_mut(&mut self.elements.keys, 0..counter.offset(empty)))
     }
 
-    /// The bulk build of section V-B: one sort, and the sorted array cut into levels.
+    /// Builds in bulk (section V-B): one sort, and the sorted array cut into levels.
     ///
     /// # Safety
-    /// The batch has as many values and flags as keys.
+    /// The batch has a value and a flag per key.
     pub unsafe fn build(on: &M, b: usize, batch: &Batch<'_, K, V, M>) -> Result<Self, Error> {
         let batches = M::len(batch.keys).div_ceil(b);
         let mut sorted = Pairs::uninit(on, batches * b)?;
@@ -101,12 +101,12 @@ impl<K: PackedKey, V: PairValue, M: Steps<K, V>> Tree<K, V, M> {
         Self::redistributed(on, &sorted, Counter { batch: b, batches: batches as u64 })
     }
 
-    /// Section IV-E. Waits.
+    /// Cleans up (section IV-E). Waits.
     pub fn cleanup(&mut self, on: &M) -> Result<(), Error> {
         let b = self.counter.batch;
         let (mut valid, len) = self.valid_elements(on)?;
         let batches = len.div_ceil(b);
-        // There were at least as many elements, and a multiple of `b` of them: so there is room.
+        // There were at least as many elements, a multiple of `b`, so they fit.
         let (keys, values) = valid.part_mut(len..batches * b);
         // SAFETY: any places will do.
         unsafe { on.placebos(keys)? };
@@ -115,8 +115,8 @@ impl<K: PackedKey, V: PairValue, M: Steps<K, V>> Tree<K, V, M> {
         Ok(())
     }
 
-    /// Steps 1 to 3 of a cleanup: all levels merged, from the smallest to the largest, stale elements marked, the
-    /// others compacted. As long as all levels, with the number of valid elements at the start. Waits.
+    /// Runs steps 1 to 3 of a cleanup: all levels merged, from the smallest to the largest, stale elements marked, the
+    /// others compacted. Returns arrays as long as all levels, and the number of valid elements at their start. Waits.
     pub fn valid_elements(&self, on: &M) -> Result<(Pairs<K, V, M>, usize), Error> {
         let total = self.counter.resident();
         let mut merged = Pairs::uninit(on, total)?;
@@ -146,7 +146,7 @@ impl<K: PackedKey, V: PairValue, M: Steps<K, V>> Tree<K, V, M> {
         Ok((other, count))
     }
 
-    /// Sorted elements, cut into the full levels of a counter: smaller keys get to smaller levels.
+    /// Cuts sorted elements into the full levels of a counter: smaller keys go to smaller levels.
     fn redistributed(on: &M, sorted: &Pairs<K, V, M>, counter: Counter) -> Result<Self, Error> {
         let mut tree = Self::with_levels(on, counter)?;
         let mut first = 0;
@@ -159,8 +159,8 @@ impl<K: PackedKey, V: PairValue, M: Steps<K, V>> Tree<K, V, M> {
     }
 }
 
-/// A batch of at least one element, packed and padded to the length of `out`, and sorted by key variables: of equal
-/// keys tombstones come first, then the insertion that came last.
+/// Packs a batch of at least one element, pads it to the length of `out`, and sorts it by key variables: of equal keys
+/// tombstones come first, then the last insertion.
 fn sorted_batch<K: PackedKey, V: PairValue, M: Steps<K, V>>(
     on: &M,
     batch: &Batch<'_, K, V, M>,
@@ -168,7 +168,7 @@ fn sorted_batch<K: PackedKey, V: PairValue, M: Steps<K, V>>(
     check: bool,
 ) -> Result<(), Error> {
     let mut largest = on.zeroed::<u64>(1)?;
-    // SAFETY: values and flags are as many as keys, by the contracts of `insert` and `build`; `out` has a place per
+    // SAFETY: there is a value and a flag per key, by the contracts of `insert` and `build`; `out` has a place per
     // element, and more up to whole batches; `largest` is one word.
     unsafe { on.pack(batch, (M::reborrow(&mut out.0), M::reborrow(&mut out.1)), &mut largest)? };
     if check {

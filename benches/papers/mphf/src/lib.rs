@@ -1,4 +1,4 @@
-//! RecSplit on a GPU bucket by bucket, as its thesis goes: a yardstick of the library's search of all buckets at once.
+//! RecSplit on a GPU bucket by bucket, as in its thesis: a yardstick of the library's search of all buckets at once.
 //! Both build the same function.
 //!
 //! Source: D. Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022, section
@@ -33,7 +33,7 @@ use rayon::prelude::*;
 use warpset_gpu::{GpuError, Stream};
 use warpset_mphf::gpu::{BucketPlan, BucketSearch, Strategy};
 
-/// The thesis's order, for [`DeviceBuilder::strategy`](warpset_mphf::gpu::DeviceBuilder::strategy).
+/// Order of the thesis, for [`DeviceBuilder::strategy`](warpset_mphf::gpu::DeviceBuilder::strategy).
 pub const PER_BUCKET: Strategy = Strategy::By(solve);
 
 /// Buckets solved at the same time, each on its own stream.
@@ -45,7 +45,7 @@ const THREADS: usize = 8;
 /// Solves the trees of all buckets.
 fn solve(search: &BucketSearch<'_>) -> Result<(), GpuError> {
     let (stream, bounds) = (search.stream(), search.bounds());
-    // The plan of each number of keys, and the place of its lists in the table of all.
+    // A plan exists per number of keys, with the place of its lists in the table of all.
     let (mut firsts, mut most_items) = (Vec::new(), 0);
     let plans: Vec<Option<(BucketPlan<'_>, usize)>> = (0..)
         .zip(search.sizes())
@@ -71,7 +71,7 @@ fn solve(search: &BucketSearch<'_>) -> Result<(), GpuError> {
         let mut works = Vec::with_capacity(streams.len());
         for own in streams {
             own.wait_for(stream)?;
-            // SAFETY: `stream` waits for all of `streams` below, whatever became of the queueing; a bucket is in one
+            // SAFETY: `stream` waits for all of `streams` below, whether or not the queueing failed; a bucket is in one
             // thread's share once, and `plan_of` chose its plan.
             works.push(unsafe { search.work(own, most_items)? });
         }

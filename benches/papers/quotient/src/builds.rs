@@ -1,6 +1,6 @@
-//! The paper's own ways to lay out a filter: slots are found first, by one of them, and then written.
+//! The paper's layouts of a filter: slots are found by one of them, and then written.
 //!
-//! Source: section IV-C. Repetitions are removed before, as in the paper, if the filter drops them.
+//! Source: section IV-C. As in the paper, repetitions are removed first if the filter drops them.
 
 use papers_kernels::quotient::builds::{
     BLOCK, WRITE_ITEMS, quotient_layout, quotient_quotients, quotient_starts, quotient_write, segments,
@@ -17,7 +17,7 @@ use warpset_quotient::{Duplicates, Error, Layout};
 
 use crate::StandardBuild;
 
-/// A word that holds a fingerprint or its slot.
+/// Word for a fingerprint or its slot.
 trait Word:
     SortKey
     + EntryOf<quotient_quotients<Self>>
@@ -26,7 +26,7 @@ trait Word:
     + EntryOf<quotient_write<Self>>
     + Into<u64>
 {
-    /// The paper's scan, over slots of this width.
+    /// Scan of the paper, over slots of this width.
     type NextSlot: NonAssociativeKernels<Item = Self, Value = Self>;
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn build(
     Ok((words, items))
 }
 
-/// The words of a filter of these fingerprints, which are not too many.
+/// Writes the words of a filter of these fingerprints, which are not too many.
 fn write<F: Word>(
     method: StandardBuild,
     stream: &Stream,
@@ -97,8 +97,8 @@ fn write<F: Word>(
     Ok(words)
 }
 
-/// Algorithms 4 and 5: the quotients are the canonical slots, and a slot is the larger of one more than the slot before
-/// and the canonical one.
+/// Finds slots by algorithms 4 and 5: a quotient is the canonical slot, and a slot is the larger of one more than the
+/// slot before and the canonical one.
 fn scan_quotients<F: Word>(
     method: StandardBuild,
     stream: &Stream,
@@ -122,8 +122,8 @@ fn scan_quotients<F: Word>(
     Ok(slots)
 }
 
-/// Algorithm 6: a thread for each segment of `q` slots lays out the segment's items after what reached into it in the
-/// iteration before, until nothing changes.
+/// Finds slots by algorithm 6: one thread per segment of `q` slots lays out the segment's items after the items that
+/// reached into it in the iteration before, until nothing changes.
 fn segmented_layouts<F: Word>(stream: &Stream, layout: &Layout, sorted: &DeviceVec<F>) -> Result<DeviceVec<F>, Error> {
     let n = sorted.len();
     let segments = segments::count(layout.quotient_bits()) as usize;

@@ -1,4 +1,4 @@
-//! The paper's layouts step by step: the definitions that the kernels are held to.
+//! The paper's layouts step by step: the definitions for the kernels.
 //!
 //! Source: section IV-C, algorithms 4, 5 and 6. Loops over threads are loops here.
 
@@ -27,7 +27,7 @@ pub fn slots(method: StandardBuild, quotients: &[u64], quotient_bits: u32) -> Ve
     }
 }
 
-/// Where each run begins, and the slots of the items if nothing stood before their runs.
+/// Returns the start of each run, and the slots of the items if there were none before their runs.
 fn unshifted(quotients: &[u64]) -> (Vec<usize>, Vec<u64>) {
     let mut starts = Vec::new();
     let mut slots = Vec::with_capacity(quotients.len());
@@ -40,7 +40,7 @@ fn unshifted(quotients: &[u64]) -> (Vec<usize>, Vec<u64>) {
     (starts, slots)
 }
 
-/// Algorithm 4.
+/// Finds slots by algorithm 4.
 fn parallel_merging(quotients: &[u64]) -> Vec<u64> {
     let (starts, mut slots) = unshifted(quotients);
     let n = quotients.len();
@@ -60,7 +60,7 @@ fn parallel_merging(quotients: &[u64]) -> Vec<u64> {
                 carries[segment] = credits[i - 1];
             }
         }
-        // SHIFTITEMS: items of odd segments move, or keep what room is before them as credit.
+        // SHIFTITEMS: items of odd segments move, or keep the free slots before them as credit.
         for i in 0..n {
             let segment = labels[i];
             if segment % 2 == 1 {
@@ -79,7 +79,7 @@ fn parallel_merging(quotients: &[u64]) -> Vec<u64> {
     slots
 }
 
-/// Algorithm 5.
+/// Finds slots by algorithm 5.
 fn sequential_shifting(quotients: &[u64]) -> Vec<u64> {
     let (mut starts, mut slots) = unshifted(quotients);
     starts.push(quotients.len());
@@ -100,7 +100,7 @@ fn sequential_shifting(quotients: &[u64]) -> Vec<u64> {
     }
 }
 
-/// Algorithm 6; an empty segment passes on what reaches through it.
+/// Finds slots by algorithm 6; an empty segment passes on items that reach through it.
 fn segmented_layouts(quotients: &[u64], quotient_bits: u32) -> Vec<u64> {
     let count = segments::count(quotient_bits) as usize;
     let mut slots = vec![0; quotients.len()];

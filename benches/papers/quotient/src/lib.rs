@@ -89,9 +89,9 @@ pub enum RankSelectBuild {
 /// Words of a filter and the number of stored fingerprints.
 type Built = (DeviceVec<u64>, u64);
 
-/// Slots that the paper has methods for: [`Standard`] and [`RankSelect`].
+/// Slots with methods of the paper: [`Standard`] and [`RankSelect`].
 pub trait PaperSlots: DeviceSlotKind {
-    /// The layout methods.
+    /// Layout methods.
     type Build: Copy + Debug;
 
     /// Whether the paper's updates take an ascending batch.
@@ -191,10 +191,10 @@ pub fn build_from_device<S: PaperSlots, K: DeviceKeys>(
     builder.build_from_device_by(keys, &|stream, layout, sorted| S::lay_out(stream, layout, sorted, method))
 }
 
-/// Inserts keys on the device as the paper does: into a standard filter in rounds, each a pass over the filter that
-/// labels its superclusters, and one fingerprint into each (algorithm 3); into a rank-and-select filter by the sorted
-/// batch in queues, one per block, which one thread per region works off (algorithm 9). Returns the growth of the
-/// number of fingerprints. What `UpdateMethod::InPlace` cannot do is done by rewriting the filter.
+/// Inserts keys on the device as the paper does. For a standard filter there are rounds: a pass over the filter labels
+/// its superclusters, and one fingerprint is inserted into each (algorithm 3). For a rank-and-select filter the sorted
+/// batch is in queues, one per block, which one thread per region works off (algorithm 9). Returns the growth of the
+/// number of fingerprints. Cases that `UpdateMethod::InPlace` excludes are done by rewriting the filter.
 ///
 /// # Errors
 /// The errors of [`QuotientFilter::insert_device_with`].
@@ -217,7 +217,8 @@ fn by_insertions<S: PaperSlots>(stream: &Stream, layout: &Layout, sorted: &Finge
     if n > 0 && n < u32::MAX as usize && layout.slots() < S::MOST_SLOTS_IN_PLACE {
         let unique;
         let sorted = if n as u64 > layout.limit() {
-            // The filter is a set, or the builder would have refused them. What does not fit would take a round each.
+            // The filter is a set, or the builder would have refused them. Fingerprints that do not fit would take a
+            // round each.
             unique = sorted.unique(layout, stream)?;
             check_fit(layout, unique.len() as u64, 0)?;
             &unique
@@ -230,6 +231,6 @@ fn by_insertions<S: PaperSlots>(stream: &Stream, layout: &Layout, sorted: &Finge
             return Ok((words, done));
         }
     }
-    // It says why they do not fit.
+    // The scan reports why they do not fit.
     scan::<S>(stream, layout, sorted)
 }

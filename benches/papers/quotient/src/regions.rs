@@ -1,4 +1,4 @@
-//! Insertion by regions (section V-B, algorithm 9), and removal likewise.
+//! Insertion by regions (section V-B, algorithm 9), and removal.
 
 use papers_kernels::quotient::regions::{
     BLOCK, quotient_rank_select_insert_regions, quotient_rank_select_queues, quotient_rank_select_remove_regions,
@@ -11,8 +11,7 @@ use warpset_quotient::{Error, Layout};
 use crate::with_width;
 
 /// Changes words of this layout by an ascending batch: sixteen iterations per launch, and larger regions for the next,
-/// until all queues are empty. Returns how many fingerprints were stored or removed, and for how many there was no
-/// slot.
+/// until all queues are empty. Returns the number of fingerprints stored or removed, and the number without a slot.
 pub(crate) fn change(
     stream: &Stream,
     layout: &Layout,

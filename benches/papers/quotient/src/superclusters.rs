@@ -13,8 +13,8 @@ use warpset_quotient::{Error, Layout};
 use crate::with_width;
 
 /// Changes words of this layout in rounds: superclusters are flagged and labelled, the batch bids for them, one
-/// fingerprint is inserted or removed in each, and those that lost are kept for the next round. Returns how many
-/// fingerprints were stored or removed, and for how many there was no slot.
+/// fingerprint is inserted or removed in each, and the losers are kept for the next round. Returns the number of
+/// fingerprints stored or removed, and the number without a slot.
 pub(crate) fn change(
     stream: &Stream,
     layout: &Layout,
@@ -31,7 +31,7 @@ pub(crate) fn change(
     let mut changed = stream.alloc_zeroed::<u64>(3)?;
     let (words, parameters) = (words.global_mut(), parameters(layout));
     let removes = (change == Change::Remove) as u32;
-    // What is left of the batch after a round, and memory for what the next one leaves.
+    // `rest` is the batch after a round, and `spare` is memory for the rest after the next one.
     let (mut rest, mut spare): (Option<Fingerprints>, Option<Fingerprints>) = (None, None);
     loop {
         let now = rest.as_ref().unwrap_or(batch);

@@ -1,7 +1,8 @@
-//! The paper's methods give the bytes of the library's host filters, for any schedule; on CUDA too where there is a
+//! The paper's methods give the bytes of the library's host filters, for every schedule; on CUDA too where there is a
 //! device.
 
 use proptest::prelude::*;
+use warpset_base::filter::{Insert, Remove};
 use warpset_core::hash::mix;
 use warpset_gpu::Device;
 use warpset_gpu::testing::{devices, is_sanitized};
@@ -13,7 +14,7 @@ use warpset_quotient::{
 
 use super::*;
 
-/// Standard layouts of every container, with and without copies.
+/// Returns standard layouts of every container, with and without copies.
 fn layouts(q: u32, load: f64) -> Vec<Layout> {
     [
         (5, Container::Packed, Duplicates::Dropped),
@@ -33,7 +34,7 @@ fn keys(n: usize, seed: u64) -> Vec<u64> {
     (0..n as u64).map(|i| mix(i, seed)).collect()
 }
 
-/// The definition of each layout of the paper gives the slots that the fingerprints of a filter have.
+/// Checks that the definition of each layout of the paper gives the slots of a filter's fingerprints.
 fn definitions_agree(filter: &HostFilter<Standard>) {
     let layout = filter.layout();
     let quotients: Vec<u64> = filter.fingerprints().map(|f| f >> layout.remainder_bits()).collect();
@@ -70,14 +71,14 @@ fn methods_agree_on_long_clusters_and_on_what_does_not_fit() {
     for device in devices(7) {
         let builder = StandardBuilder::with_bits(9, 30).max_load(0.95).duplicates(Duplicates::Kept);
         let layout = builder.layout().unwrap();
-        // One run that spills over many segments without items of their own, then runs after it.
+        // One run spills over many segments without items of their own, then there are runs after it.
         let mut hashes = vec![Hashed(3 << 55); 300];
         hashes.extend((0..100u64).map(|i| Hashed((5 + i % 7) << 55 | i << 30)));
         hashes.extend((0..50u64).map(|i| Hashed((400 + i % 5) << 55 | i << 30)));
         let expected = StandardBuilder::with_layout(layout).build_from(&hashes).unwrap();
         definitions_agree(&expected);
         let too_many = keys(layout.limit() as usize + 1, 1);
-        // Beyond the overflow region, some 250 slots.
+        // The run ends beyond the overflow region of some 250 slots.
         let last = StandardBuilder::with_bits(10, 8).duplicates(Duplicates::Kept).layout().unwrap();
         for method in StandardBuild::ALL {
             let builder = StandardBuilder::with_layout(layout).on(&device);
@@ -99,7 +100,7 @@ fn layout(q: u32, r: u32, load: f64, keep: bool) -> Layout {
     RankSelectBuilder::with_bits(q, r).max_load(load).duplicates(duplicates).layout().unwrap()
 }
 
-/// Hashes of `n` fingerprints.
+/// Returns hashes of `n` fingerprints.
 fn some_hashes(layout: &Layout, n: usize, seed: u64) -> Vec<Hashed> {
     let unused = 64 - layout.fingerprint_bits();
     (0..n as u64).map(|i| Hashed(mix(i, seed) >> unused << unused)).collect()
@@ -124,7 +125,7 @@ fn builds_by_regions_are_the_hosts() {
                 assert!(filter.to_host().unwrap() == host, "{layout:?}");
             }
         }
-        // Too many: the error is that of the scan.
+        // For too many keys the error is that of the scan.
         let layout = layout(8, 20, 0.5, true);
         let keys = device.from_slice(&some_hashes(&layout, 129, 6)).unwrap();
         let builder = RankSelectBuilder::with_layout(layout).on(&device);
@@ -145,7 +146,7 @@ fn check<S: PaperSlots>(
     let on_device = device.from_slice(&keys).unwrap();
     let mut filter = QuotientFilter::from_host(device, host).unwrap();
     let (expected, found) = if removes {
-        (Ok(host.remove_bulk(&keys)), remove_device(&mut filter, on_device.as_slice()))
+        (host.remove_bulk(&keys), remove_device(&mut filter, on_device.as_slice()))
     } else {
         (host.insert_bulk(&keys), insert_device(&mut filter, on_device.as_slice()))
     };
@@ -159,17 +160,17 @@ fn check<S: PaperSlots>(
     Ok(())
 }
 
-/// Batches of fingerprints with their direction; half of the fingerprints crowd near the end.
+/// Draws batches of fingerprints with their direction; half of the fingerprints crowd near the end.
 fn batches(layout: Layout, most: usize) -> impl Strategy<Value = Vec<(Vec<u64>, bool)>> {
     let max = !0u64 >> (64 - layout.fingerprint_bits());
     let fingerprint = prop_oneof![0..=max, (0..=max / 8).prop_map(move |f| max - f)];
     prop::collection::vec((prop::collection::vec(fingerprint, 0..most), any::<bool>()), 1..6)
 }
 
-/// The parameters of a filter, batches for it, and a seed of the emulator.
+/// Parameters of a filter, batches for it, and a seed of the emulator.
 type Case = (Layout, Vec<(Vec<u64>, bool)>, u64);
 
-/// Cases of tiny filters, in which every shape of cluster occurs, and of remainders of any width.
+/// Draws tiny filters, in which every shape of cluster occurs, and filters with remainders of any width.
 fn cases<S: PaperSlots>() -> impl Strategy<Value = Case> {
     let tiny = (1..9u32, 1..5u32, 0.5..0.99);
     let wide = (3..9u32, 5..=61u32, Just(0.95));
@@ -222,7 +223,7 @@ fn fill_up<S: PaperSlots>(device: &Device, layout: Layout, before: usize, after:
     check(device, &mut host, &all[before..], false).unwrap();
     let gone: Vec<u64> = all[..after / 4].iter().chain(&all[..50]).copied().chain(some(300, 2)).collect();
     check(device, &mut host, &gone, true).unwrap();
-    // One fingerprint many times, and a batch for which there is no room.
+    // One fingerprint is inserted many times; then there is a batch that does not fit.
     check(device, &mut host, &[1234; 70], false).unwrap();
     check(device, &mut host, &[1234; 40], true).unwrap();
     check(device, &mut host, &all, false).unwrap();
@@ -235,7 +236,7 @@ fn full_filters_across_tiles() {
             let layout = layout(12, r, 0.95, keep);
             let (before, after) = (layout.limit() as usize * 9 / 10, layout.limit() as usize);
             fill_up::<RankSelect>(&device, layout, before, after);
-            // A long cluster takes superclusters as many rounds of launches.
+            // A long cluster takes many rounds.
             let after = if is_sanitized() { before + 100 } else { after };
             fill_up::<Standard>(&device, layout, before, after);
         }

@@ -4,7 +4,7 @@ use bench_frame::input::keys::KeySpace;
 use warpset::bloom::gpu::{Bloom, DeviceKeys, StringVec};
 use warpset::bloom::{Hashed, Insert, Key, RaoBloom, RaoLayout, SplitBlockBloom, SplitBlockLayout};
 use warpset::gpu::Device;
-use warpset::prelude::{DeviceFilter, Filter};
+use warpset::prelude::DeviceFilter;
 use warpset_core::hash::xxh64;
 
 use super::device::Queued;
@@ -109,7 +109,8 @@ fn build<F: Insert + Send, K: Key>(
     keys: &[K],
 ) -> anyhow::Result<()> {
     let clear = |filter: &mut F| Ok(filter.clear()?);
-    let seconds = session.time_after(Threads::One, filter, clear, |filter| Ok(filter.insert_bulk(keys)?))?;
+    let seconds =
+        session.time_after(Threads::One, filter, clear, |filter| Ok(filter.insert_bulk(keys).map(|_| ())?))?;
     let right = filter.count_contained_bulk(keys)? == keys.len();
     push(session, &Target::Cpu, variant, kind, keys.len(), seconds, right);
     Ok(())

@@ -2,7 +2,7 @@
 
 use bench_frame::input::keys::KeySpace;
 use warpset::bloom::{
-    BlockedBloom, Builder, Error, FirstLevel, Layout, RaoBloom, RaoLayout, SplitBlockBloom, StringHash,
+    BlockedBloom, Builder, Error, FirstLevel, Insert, Layout, RaoBloom, RaoLayout, SplitBlockBloom, StringHash,
 };
 use warpset_core::bloom::rao::BucketShape;
 

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use warpset::bloom::{BlockedBloom, Filter, Insert, RaoBloom, SplitBlockBloom, gpu};
+use warpset::bloom::{BlockedBloom, Filter, Insert, RaoBloom, SplitBlockBloom, TestAndInsert, gpu};
 
 /// Keys as the filters take them.
 #[derive(Clone, Copy)]

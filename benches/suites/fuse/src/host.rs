@@ -2,7 +2,7 @@
 //! batches; its row for them is its loop.
 
 use bench_frame::input::keys::KeySpace;
-use warpset::bloom::{Insert, SplitBlockBloom};
+use warpset::bloom::{Filter as _, Insert, SplitBlockBloom};
 use warpset::fuse::{Arity, BinaryFuse, Builder, Form, Width};
 use warpset::quotient::RankSelectQuotientFilter;
 use xorf::{BinaryFuse8, BinaryFuse16, BinaryFuse32, Filter as _};

@@ -2,8 +2,8 @@
 //! positives.
 
 use warpset::bloom::{BlockedBloom, RaoBloom, SplitBlockBloom};
-use warpset::prelude::{Filter, Insert, Remove};
-use warpset::quotient::{Builder, QuotientFilter, RankSelect, SlotKind, Standard};
+use warpset::prelude::{Insert, Remove};
+use warpset::quotient::{Builder, RankSelect, SlotKind, Standard};
 
 use super::{ABSENT, BATCH, INSERTED, Size, keys};
 use bench_frame::suite::{Session, Step, Target};

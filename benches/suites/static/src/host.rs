@@ -59,7 +59,7 @@ fn measure<K: StaticKey>(
     for &threads in session.threads(true) {
         let (seconds, set) = session.made(threads, || Ok(StaticSet::<K>::builder().build_from(keys)?))?;
         let bits = set.bits_per_key();
-        let right = set.len() == n as u64 && set.count_contained_bulk(keys) == n;
+        let right = set.len() == n as u64 && set.count_contained_bulk(keys)? == n;
         session.add(&Target::Cpu, threads, ours("build", n, seconds, bits), right);
         for (operation, asked, all) in [("contains hit", present, true), ("contains miss", absent, false)] {
             let mut answers = vec![false; asked.len()];

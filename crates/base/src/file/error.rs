@@ -39,7 +39,7 @@ pub enum FileError {
     /// The bytes do not start with Warpset's magic.
     #[error("not a Warpset file: pass what `save`, `write_to` or `to_bytes` wrote")]
     BadMagic,
-    /// The bytes are of the structure that was to be read, in a version of its format that this build does not read.
+    /// The bytes are of the expected structure, in a version of its format that this build does not read.
     #[error(
         "version {found} of the structure's format; this build reads version {supported}: read the file with the release that \
          wrote it"
@@ -74,7 +74,7 @@ pub enum FileError {
         /// Its value.
         value: u64,
     },
-    /// The structure refuses what a file with a right checksum holds.
+    /// The structure refuses the contents of a file with a right checksum.
     #[error("{0}")]
     Refused(Box<dyn Error + Send + Sync>),
     /// The bytes cannot be viewed in place because their address is not aligned.
@@ -83,7 +83,7 @@ pub enum FileError {
         /// The alignment needed.
         alignment: usize,
     },
-    /// There is no memory for what the file holds.
+    /// There is no memory for the contents of the file.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
     /// Reading or writing failed.
@@ -117,7 +117,7 @@ impl FileError {
     }
 }
 
-/// The errors of a structure that can be saved, one of which says why a file could not be read or written.
+/// Error of a structure that can be saved; one variant holds a [`FileError`].
 pub trait SavedError: From<FileError> + Error + Send + Sync + 'static {
     /// Converts the error into that of a file: [`FileError::Refused`], unless it is a `FileError` already.
     fn into_file(self) -> FileError;

@@ -1,4 +1,4 @@
-//! Files that are mapped into memory, and asked where they lie.
+//! Files that are mapped into memory, and queried in place.
 
 use std::fs::{self, File};
 use std::io;
@@ -18,15 +18,15 @@ pub struct MappedWords<T> {
 }
 
 impl<T: Pod> MappedWords<T> {
-    /// Maps a file, the first word of which is that of the file.
+    /// Maps a file; the first word is that of the file.
     ///
     /// # Errors
     /// [`FileError::Io`].
     ///
     /// # Safety
-    /// No process changes or cuts the file as long as the words live.
+    /// No process changes or truncates the file while the words are in use.
     pub unsafe fn open(path: &Path) -> Result<MappedWords<T>, FileError> {
-        // Asked before the file is opened, because opening a pipe waits for its other end.
+        // Checked before the file is opened, because opening a pipe waits for its other end.
         if !fs::metadata(path)?.is_file() {
             let why = "only regular files can be mapped: read it with `load` or `read_from`";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why).into());
@@ -61,10 +61,10 @@ pub type InMap<S> = (<S as Saved>::Layout, MappedWords<<S as Saved>::Word>);
 /// [`FileError::At`].
 ///
 /// # Safety
-/// No process changes or cuts the file as long as the words live.
+/// No process changes or truncates the file while the words are in use.
 pub unsafe fn map<S: Saved>(path: &Path, verified: bool) -> Result<InMap<S>, S::Error> {
     at_path(path, "map", || {
-        // SAFETY: the caller's promise.
+        // SAFETY: no process changes the file while the words are in use, by this function's contract.
         let map = unsafe { MappedWords::open(path)? };
         let (layout, _) = if verified { view::<S>(map.bytes())? } else { view_unverified::<S>(map.bytes())? };
         Ok((layout, MappedWords { begin: HEADER_BYTES, ..map }))
@@ -74,7 +74,7 @@ pub unsafe fn map<S: Saved>(path: &Path, verified: bool) -> Result<InMap<S>, S::
 /// Defines the type of a [`Saved`] structure in a memory-mapped file, with its `view` and `layout`, and gives the
 /// structure the functions that open it.
 ///
-/// The documentation of `fn map` precedes what it says of every structure.
+/// The documentation of `fn map` precedes the text for all structures.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! mapped {
@@ -92,7 +92,7 @@ macro_rules! mapped {
         }
 
         impl<$($generics)*> $mapped {
-            /// The parameters.
+            /// Returns the parameters.
             pub fn layout(&self) -> &$layout {
                 let $saved = &self.saved.0;
                 $borrowed
@@ -111,7 +111,7 @@ macro_rules! mapped {
             $(#[$map_doc])*
             ///
             /// # Errors
-            /// [`FileError::At`](crate::FileError::At) with the path and what is wrong.
+            /// [`FileError::At`](crate::FileError::At) with the path and the cause.
             ///
             /// # Safety
             /// - Until the returned value is dropped, no process changes or truncates the file. Replacing it, as `save`
@@ -125,7 +125,7 @@ macro_rules! mapped {
             /// checks of [`map`](Self::map). Damaged words give wrong answers, nothing worse.
             ///
             /// # Errors
-            /// [`FileError::At`](crate::FileError::At) with the path and what is wrong.
+            /// [`FileError::At`](crate::FileError::At) with the path and the cause.
             ///
             /// # Safety
             /// - The contract of [`map`](Self::map).

@@ -14,7 +14,7 @@ const LARGE: u64 = 1 << 20;
 
 /// Bytes after a header, in one piece or in several.
 pub trait Payload: Sync {
-    /// Bytes of all pieces.
+    /// Returns the bytes of all pieces.
     fn bytes(&self) -> u64;
 
     /// Calls `to` with each piece, in their order, up to the first error.

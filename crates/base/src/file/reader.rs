@@ -11,7 +11,7 @@ use crate::words::{AlignedWords, OutOfMemory, zeroed_vec};
 /// Chunk size for skipping.
 const SKIPPED: usize = 1 << 16;
 
-/// The payload of a saved structure, to be read part by part; whatever is read goes into the checksum.
+/// Payload of a saved structure, read part by part; all bytes read go into the checksum.
 pub struct PayloadReader<'r> {
     reader: &'r mut dyn Read,
     hasher: Xxh3,
@@ -31,7 +31,7 @@ impl<'r> PayloadReader<'r> {
         PayloadReader { reader, hasher, expected: header.checksum, read, needed, available }
     }
 
-    /// Bytes that have not been read.
+    /// Returns the bytes that have not been read.
     pub fn left(&self) -> u64 {
         self.needed - self.read
     }
@@ -80,7 +80,7 @@ impl<'r> PayloadReader<'r> {
         Ok(())
     }
 
-    /// Reads what is left, and compares the checksum.
+    /// Reads the remaining bytes, and compares the checksum.
     ///
     /// # Errors
     /// [`FileError::Corrupted`], [`FileError::Truncated`], [`FileError::Io`].

@@ -1,4 +1,4 @@
-//! Writing files that have names: at once, or through what is no regular file.
+//! Writes of files by name: atomic for regular files, direct for pipes and devices.
 //!
 //! Bytes of a regular file go to a *part* beside it, `NAME.PROCESS.NUMBER.part`, which is renamed at the end. The
 //! process holds a lock on its parts, so that another one can tell a part that is being written from an abandoned one.
@@ -11,7 +11,7 @@ use std::{mem, process};
 
 use super::{FileError, SavedError, at_path};
 
-/// Symbolic links that may follow one another; Linux follows as many.
+/// Longest chain of symbolic links that is followed, as in Linux.
 const MAX_LINKS: usize = 40;
 
 /// Lets `write` write a file, as [`Replacement`] does, and waits until it is on the disk.
@@ -45,10 +45,10 @@ pub fn abandon() {
     mem::forget(parts);
 }
 
-/// A file that is being written. What stands under its name as a regular file, or as a link to one, is replaced at
-/// once: the bytes go to a file next to it, which [`finish`](Replacement::finish) renames; unless it is called, that
-/// file is removed and the old one stays. The new file has the permissions and the owner of the old one. Anything else
-/// that stands there, such as a pipe, a device or `/dev/stdout`, gets the bytes as they come.
+/// A file that is being written. A regular file under this name, or a link to one, is replaced atomically: the bytes go
+/// to a file next to it, which [`finish`](Replacement::finish) renames. Without that call, the new file is removed and
+/// the old one stays. The new file has the permissions and the owner of the old one. Any other kind of file, such as a
+/// pipe, a device or `/dev/stdout`, receives the bytes as they are written.
 #[derive(Debug)]
 pub struct Replacement {
     file: File,
@@ -97,7 +97,7 @@ impl Replacement {
         &mut self.file
     }
 
-    /// Waits until what was written is on the disk; pipes and terminals have nothing to wait for.
+    /// Waits until the bytes are on the disk; pipes and terminals have nothing to wait for.
     ///
     /// # Errors
     /// What the system says.
@@ -115,7 +115,7 @@ impl Replacement {
     /// Gives the file its name.
     ///
     /// # Errors
-    /// What the system says; the old file stays then.
+    /// The system's error; the old file stays then.
     pub fn finish(self) -> io::Result<()> {
         Replacement::finish_all([self]).map_err(|(_, error)| error)
     }
@@ -123,7 +123,7 @@ impl Replacement {
     /// Gives all files their names; [`abandon`] comes before that or after it.
     ///
     /// # Errors
-    /// The first file that could not be renamed, and what the system says and which files had been renamed.
+    /// The first file that could not be renamed, with the system's error and the files that had been renamed.
     pub fn finish_all(replacements: impl IntoIterator<Item = Replacement>) -> Result<(), (PathBuf, io::Error)> {
         // Dropped after the lock, which the drop of a replacement takes.
         let mut replacements: Vec<Replacement> = replacements.into_iter().collect();
@@ -182,7 +182,7 @@ fn create_part(target: &Path) -> io::Result<(File, PathBuf)> {
     Err(ErrorKind::AlreadyExists.into())
 }
 
-/// Removes the parts of `path` that other processes have abandoned, but for the files that `keep` wants.
+/// Removes the parts of `path` that other processes have abandoned, except the files that `keep` selects.
 pub(super) fn remove_abandoned(path: &Path, keep: impl Fn(&Path) -> bool) -> io::Result<()> {
     let Some(target) = target(path)? else { return Ok(()) };
     let Some(name) = target.file_name() else { return Ok(()) };

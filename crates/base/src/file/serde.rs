@@ -18,7 +18,7 @@ pub fn serialize<T: Saved, S: Serializer>(structure: &T, serializer: S) -> Resul
 /// Deserializes a structure from its saved bytes.
 ///
 /// # Errors
-/// Bytes that are no saved form of this structure, and what the format says.
+/// Bytes that are no saved form of this structure, and the errors of the format.
 pub fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
     T: Saved<Error: Display>,
@@ -27,10 +27,10 @@ where
     deserialize_with(deserializer, T::NAME, from_bytes)
 }
 
-/// Deserializes saved bytes, of which `read` makes the structure; `name` is for messages.
+/// Deserializes saved bytes, from which `read` builds the structure; `name` is for messages.
 ///
 /// # Errors
-/// The errors of `read`, and what the format says.
+/// The errors of `read` and of the format.
 pub fn deserialize_with<'de, T, E, D>(
     deserializer: D,
     name: &'static str,

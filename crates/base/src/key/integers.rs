@@ -87,8 +87,8 @@ integer_keys! {
     isize: other;
 }
 
-/// An integer of 128 bits hashes as that of 64 bits of the same value, if there is one, else as its 16 little-endian
-/// bytes. `$word` is the 64-bit one, `$exact` the same as long as no two values of the type share it.
+/// An integer of 128 bits hashes like the 64-bit integer of its value, if there is one, else by its 16 little-endian
+/// bytes. `$word` is the 64-bit integer; `$exact` is too, if no two values of the type share it.
 macro_rules! wide_integer_keys {
     ($($key:ty: $word:expr, $exact:expr;)*) => {$(
         impl Key for $key {}

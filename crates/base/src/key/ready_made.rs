@@ -59,8 +59,8 @@ impl Sealed for Hashed {
     }
 }
 
-/// A structure with 128-bit hashes takes it as it is under seed 0. Other seeds, which are tried after a collision, mix
-/// its halves. A filter takes the low half.
+/// A structure with 128-bit hashes uses it unchanged under seed 0. Other seeds, which are tried after a collision, mix
+/// its halves. A filter uses the low half.
 impl Key for Hash128 {}
 impl Sealed for Hash128 {
     const CHEAP: bool = true;

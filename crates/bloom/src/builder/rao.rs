@@ -29,7 +29,7 @@ pub struct RaoBuilder {
 }
 
 impl RaoBuilder {
-    /// A builder of a filter for `keys` different keys.
+    /// Returns a builder of a filter for `keys` different keys.
     pub fn new(keys: u64) -> RaoBuilder {
         RaoBuilder {
             size: Size::new(keys),
@@ -58,8 +58,8 @@ impl RaoBuilder {
         self
     }
 
-    /// How full the buckets are meant to be, as a fraction of `m ln 2 / k`. Default: as full as makes an overflow
-    /// improbable, at most 0.95.
+    /// Sets the intended fill of the buckets, as a fraction of `m ln 2 / k`. Default: the largest fill at which an
+    /// overflow is improbable, at most 0.95.
     pub fn load_factor(mut self, load_factor: f64) -> Self {
         self.load_factor = Some(load_factor);
         self
@@ -71,13 +71,13 @@ impl RaoBuilder {
         self
     }
 
-    /// The hash that sends keys to buckets. Default: [`FirstLevel::Mixed`].
+    /// Sets the hash that sends keys to buckets. Default: [`FirstLevel::Mixed`].
     pub fn first_level(mut self, first_level: FirstLevel) -> Self {
         self.first_level = first_level;
         self
     }
 
-    /// The seed of the keys' hash. Default: 0.
+    /// Sets the seed of the keys' hash. Default: 0.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self

@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl<L: Layout> Builder<L> {
-    /// An empty filter.
+    /// Returns an empty filter.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -18,7 +18,7 @@ impl<L: Layout> Builder<L> {
         Bloom::with_layout(*self.layout())
     }
 
-    /// A filter of these words, such as another backend gave.
+    /// Returns a filter of these words, such as another backend gave.
     ///
     /// # Errors
     /// If there are not as many as the parameters say, or no memory for them.
@@ -32,7 +32,7 @@ impl<L: Layout> Builder<L> {
         Ok(Bloom::from_parts(layout, memory))
     }
 
-    /// A filter of these keys.
+    /// Returns a filter of these keys.
     ///
     /// # Errors
     /// The errors of [`Builder::build`]; and Rao's filter can overflow.
@@ -69,7 +69,7 @@ macro_rules! builds {
         }
 
         impl $filter {
-            /// A filter for `keys` different keys; 1% false positives unless told otherwise.
+            /// Returns a filter for `keys` different keys; 1% false positives unless told otherwise.
             pub fn builder(keys: u64) -> $builder {
                 <$builder>::new(keys)
             }
@@ -91,7 +91,7 @@ fn for_iterator<L: Layout>(built: Result<Bloom<L>, Error>) -> Bloom<L> {
     }
 }
 
-/// A filter from keys whose number is known only at the end: hashed first, under a layout of one block.
+/// Returns a filter from keys whose number is known only at the end: hashed first, under a layout of one block.
 fn collect<L: OneBlock, K: Key>(
     one_block: Result<L, Error>,
     keys: impl IntoIterator<Item = K>,

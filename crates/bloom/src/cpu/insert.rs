@@ -1,8 +1,8 @@
 //! Bulk insertion where a key has one block, serial and in parallel without atomics.
 //!
-//! In parallel the keys of a step are distributed to as many parts of the filter as keep all threads busy; then each
-//! part is one task, which alone writes its blocks. Distribution keeps the order of the keys within a part, which is
-//! what bulk `test_and_insert` needs: equal keys meet in one part, in their order.
+//! In parallel the keys of a step are distributed to stripes of the filter, several per thread. Each stripe is one
+//! task, and no other task writes its blocks. Distribution keeps the order of the keys within a stripe, as bulk
+//! `test_and_insert` requires: equal keys meet in one stripe, in their order.
 
 use warpset_base::parallel;
 
@@ -14,8 +14,8 @@ use crate::{Key, View};
 
 /// Keys distributed in one step of a parallel insertion; bounds the memory that this takes.
 const STEP: usize = 1 << 22;
-/// Parts per thread, so that unequal parts even out.
-const PARTS_PER_THREAD: usize = 4;
+/// Stripes per thread, so that unequal stripes even out.
+const STRIPES_PER_THREAD: usize = 4;
 
 /// Combines two equally long slices word by word, on all threads if they are long.
 pub(super) fn zip_words<W: Word>(to: &mut [u32], from: &[W], combine: impl Fn(&mut u32, u32) + Sync) {
@@ -30,16 +30,16 @@ pub(super) fn insert_bulk<L: OneBlock, K: Key>(layout: &L, words: &mut [u32], ke
     if is_serial(keys.len()) || layout.blocks() < 64 {
         return insert_serial(layout, words, keys);
     }
-    let parts = Parts::of(layout);
+    let stripes = Stripes::of(layout);
     for step in keys.chunks(STEP) {
         let shares = step.chunks(step.len().div_ceil(rayon::current_num_threads()));
         let distributed = parallel::map(shares, |keys| {
-            parts.distribute(layout, keys.iter().map(|key| layout.probe(key)), |probe| *probe)
+            stripes.distribute(layout, keys.iter().map(|key| layout.probe(key)), |probe| *probe)
         });
-        let of_parts = parts.split(layout, words).into_iter().enumerate();
-        parallel::for_each(of_parts, |(part, (first_block, words))| {
+        let of_stripes = stripes.split(layout, words).into_iter().enumerate();
+        parallel::for_each(of_stripes, |(stripe, (first_block, words))| {
             for share in &distributed {
-                insert_probes(layout, words, first_block, &share[part]);
+                insert_probes(layout, words, first_block, &share[stripe]);
             }
         });
     }
@@ -84,20 +84,20 @@ fn insert_probes<L: OneBlock>(layout: &L, words: &mut [u32], first_block: u64, p
     layout.insert_batch(words, first_block, before);
 }
 
-/// How a filter is divided for parallel work: block `b` is in part `b >> shift`.
-struct Parts {
+/// Division of a filter for parallel work: block `b` is in stripe `b >> shift`.
+struct Stripes {
     shift: u32,
     count: usize,
 }
 
-impl Parts {
-    fn of<L: OneBlock>(layout: &L) -> Parts {
-        let wanted = (PARTS_PER_THREAD * rayon::current_num_threads()) as u64;
+impl Stripes {
+    fn of<L: OneBlock>(layout: &L) -> Stripes {
+        let wanted = (STRIPES_PER_THREAD * rayon::current_num_threads()) as u64;
         let shift = (layout.blocks() / wanted).checked_ilog2().unwrap_or(0);
-        Parts { shift, count: (((layout.blocks() - 1) >> shift) + 1) as usize }
+        Stripes { shift, count: (((layout.blocks() - 1) >> shift) + 1) as usize }
     }
 
-    /// Sorts what belongs to probes by part, keeping the order.
+    /// Sorts what belongs to probes by stripe, keeping the order.
     fn distribute<L: OneBlock, T: Copy>(
         &self,
         layout: &L,
@@ -105,17 +105,17 @@ impl Parts {
         probe: impl Fn(&T) -> L::Probe,
     ) -> Vec<Vec<T>> {
         let share = items.len() / self.count;
-        let mut parts: Vec<Vec<T>> = (0..self.count).map(|_| Vec::with_capacity(share + share / 8 + 64)).collect();
+        let mut stripes: Vec<Vec<T>> = (0..self.count).map(|_| Vec::with_capacity(share + share / 8 + 64)).collect();
         for item in items {
-            parts[(layout.block_of(&probe(&item)) >> self.shift) as usize].push(item);
+            stripes[(layout.block_of(&probe(&item)) >> self.shift) as usize].push(item);
         }
-        parts
+        stripes
     }
 
-    /// The parts of the words, each with the number of its first block.
+    /// Returns the stripes of the words, each with the number of its first block.
     fn split<'a, L: OneBlock>(&self, layout: &L, words: &'a mut [u32]) -> Vec<(u64, &'a mut [u32])> {
-        let part_words = layout.words_per_block() << self.shift;
-        words.chunks_mut(part_words).enumerate().map(|(i, part)| ((i as u64) << self.shift, part)).collect()
+        let stripe_words = layout.words_per_block() << self.shift;
+        words.chunks_mut(stripe_words).enumerate().map(|(i, stripe)| ((i as u64) << self.shift, stripe)).collect()
     }
 }
 
@@ -126,49 +126,50 @@ struct Placed<P> {
     place: u32,
 }
 
-/// One step of bulk `test_and_insert`.
+/// Runs one step of bulk `test_and_insert`.
 pub(super) fn test_and_insert_step<L: OneBlock, K: Key>(layout: &L, words: &mut [u32], keys: &[K], new: &mut [bool]) {
     new.fill(false);
     let note = |places: &[u32], new: &mut [bool]| places.iter().for_each(|place| new[*place as usize] = true);
     if is_serial(keys.len()) || layout.blocks() < 64 {
-        let absent = absent_by_part(layout, words, keys, 0, &Parts { shift: 63, count: 1 });
+        let absent = absent_by_stripe(layout, words, keys, 0, &Stripes { shift: 63, count: 1 });
         return note(&insert_absent(layout, words, 0, &[&absent[0]]), new);
     }
-    let parts = Parts::of(layout);
+    let stripes = Stripes::of(layout);
     let share = keys.len().div_ceil(rayon::current_num_threads());
     let distributed = parallel::map(keys.chunks(share).enumerate(), |(i, keys)| {
-        absent_by_part(layout, words, keys, i * share, &parts)
+        absent_by_stripe(layout, words, keys, i * share, &stripes)
     });
-    let of_parts = parts.split(layout, words).into_iter().enumerate();
-    let places: Vec<Vec<u32>> = parallel::map(of_parts, |(part, (first_block, words))| {
-        let shares: Vec<&[Placed<L::Probe>]> = distributed.iter().map(|share| share[part].as_slice()).collect();
+    let of_stripes = stripes.split(layout, words).into_iter().enumerate();
+    let places: Vec<Vec<u32>> = parallel::map(of_stripes, |(stripe, (first_block, words))| {
+        let shares: Vec<&[Placed<L::Probe>]> = distributed.iter().map(|share| share[stripe].as_slice()).collect();
         insert_absent(layout, words, first_block, &shares)
     });
     places.iter().for_each(|places| note(places, new));
 }
 
-/// The keys that are not contained, by part, in their order; the first has the place `first`. Only they matter: the
-/// filter changes once all have been looked up.
-fn absent_by_part<L: OneBlock, K: Key>(
+/// Returns the keys that are not contained, by stripe, in their order; the first has the place `first`. Only they
+/// matter: the filter changes once all have been looked up.
+fn absent_by_stripe<L: OneBlock, K: Key>(
     layout: &L,
     words: &[u32],
     keys: &[K],
     first: usize,
-    parts: &Parts,
+    stripes: &Stripes,
 ) -> Vec<Vec<Placed<L::Probe>>> {
-    let share = keys.len() / parts.count / 2;
+    let share = keys.len() / stripes.count / 2;
     let mut distributed: Vec<Vec<_>> =
-        (0..parts.count).map(|_| Vec::with_capacity(share + share / 8 + BATCH)).collect();
+        (0..stripes.count).map(|_| Vec::with_capacity(share + share / 8 + BATCH)).collect();
     View::new(*layout, bytemuck::cast_slice(words)).answer(keys, |i, found, probes| {
         for_each_one(!found & u64::MAX >> (BATCH - probes.len()), |j| {
             let place = (first + i * BATCH + j) as u32;
-            distributed[(layout.block_of(&probes[j]) >> parts.shift) as usize].push(Placed { probe: probes[j], place });
+            distributed[(layout.block_of(&probes[j]) >> stripes.shift) as usize]
+                .push(Placed { probe: probes[j], place });
         });
     });
     distributed
 }
 
-/// Inserts what [`absent_by_part`] left for one part; the places of the new keys.
+/// Inserts what [`absent_by_stripe`] left for one stripe; the places of the new keys.
 ///
 /// A key that was not contained before and whose insertion changes a bit is new: an equal hash before it would have
 /// set all its bits. If it changes nothing, either an equal hash went before, or others happened to set its bits;

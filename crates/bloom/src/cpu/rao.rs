@@ -42,7 +42,7 @@ impl Insert for RaoBloom {
     /// Inserts all keys by the two-level build.
     ///
     /// If a bucket of a filter that was empty overflows, the build starts again with another first-level hash, at most
-    /// [`MAX_ATTEMPTS`] of them. The buckets of keys that are in the filter are fixed: there the overflow is an error at
+    /// [`MAX_ATTEMPTS`] times. In a filter with keys the buckets of these are fixed, and an overflow is an error at
     /// once.
     ///
     /// # Errors
@@ -61,7 +61,8 @@ impl Insert for RaoBloom {
 }
 
 impl TestAndInsert for RaoBloom {
-    /// On an error the filter is unchanged and `new` has unspecified values.
+    /// Inserts all keys and reports which were new. On an error the filter is unchanged and `new` has unspecified
+    /// values.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::BucketOverflow`], [`Error::OutOfMemory`].
@@ -125,7 +126,7 @@ impl RaoBloom {
         Ok(missing > 0)
     }
 
-    /// The number of set bits of each bucket.
+    /// Returns the number of set bits of each bucket.
     pub fn bucket_ones(&self) -> &[u32] {
         &self.bucket_ones
     }
@@ -143,8 +144,8 @@ impl RaoBloom {
         result
     }
 
-    /// [`Insert::insert_bulk`], but on an error a part of the keys may be inserted. `is_last` tells that the
-    /// operation has no more to insert.
+    /// Inserts keys; on an error a part of them may be inserted. `is_last` tells that the operation has no more to
+    /// insert. See [`Insert::insert_bulk`].
     fn insert_undoable<K: Key>(&mut self, keys: &[K], is_last: bool, undo: &mut Undo) -> Result<(), Error> {
         let layout = self.layout;
         let round = match layout.choices() {
@@ -181,8 +182,8 @@ impl RaoBloom {
         }
     }
 
-    /// One step of [`TestAndInsert::test_and_insert_bulk`]. With one choice it is a round, whose keys are told apart in
-    /// their buckets; with two the buckets are not known before the rounds of insertion.
+    /// Runs one step of [`TestAndInsert::test_and_insert_bulk`]. With one choice it is a round, which tells keys apart
+    /// in their buckets; with two the buckets are unknown before the rounds of insertion.
     fn test_and_insert_step<K: Key>(
         &mut self,
         keys: &[K],
@@ -358,8 +359,8 @@ mod tests {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(run)
     }
 
-    /// Few and many keys for small and large, few and many buckets: unsorted, by counting, by comparing; and on several
-    /// threads. One after the other is the model.
+    /// Compares every way to sort keys (unsorted, by counting, by comparing) with single insertions, for small and
+    /// large filters with few and many buckets, on one thread and on several.
     #[test]
     fn every_way_to_sort_keys_gives_the_same_filter_and_answers() {
         for (buckets, bucket_words) in [(1u64, 4096), (5, 64), (9, 16_384), (40, 8192), (3000, 128)] {

@@ -20,8 +20,8 @@ const MOST_WORDS: usize = 32;
 /// channel or `join`. Of equal keys that several threads insert at the same time, `test_and_insert` may call each new.
 ///
 /// Atomic operations take longer than plain ones: where all keys are there at once,
-/// [`insert_bulk`](crate::Insert::insert_bulk) of the filter itself is faster on any number of threads. M keys per processor
-/// second into split-block filters of 0.13 and 21 MB (`u64`, two cores of a busy machine):
+/// On any number of threads, [`insert_bulk`](crate::Insert::insert_bulk) of the filter itself is faster. M keys per
+/// processor second into split-block filters of 0.13 and 21 MB (`u64`, two cores of a busy machine):
 ///
 /// | | one thread | two threads, each |
 /// | --- | --- | --- |
@@ -50,7 +50,7 @@ pub struct SharedBloom<'a, L> {
 }
 
 impl<L: OneBlock> Bloom<L> {
-    /// The filter for several threads that insert at the same time.
+    /// Returns the filter for several threads that insert at the same time.
     pub fn shared(&mut self) -> SharedBloom<'_, L> {
         let words = std::ptr::from_mut(self.words.as_mut_slice());
         // SAFETY: `AtomicU32` has the size and alignment of `u32`, and the mutable borrow, which lasts as long as the
@@ -61,7 +61,7 @@ impl<L: OneBlock> Bloom<L> {
 }
 
 impl<L: OneBlock> SharedBloom<'_, L> {
-    /// The parameters.
+    /// Returns the parameters.
     pub fn layout(&self) -> &L {
         &self.layout
     }
@@ -101,7 +101,7 @@ impl<L: OneBlock> SharedBloom<'_, L> {
         words.iter().zip(pattern).all(|(word, bits)| word.load(Ordering::Relaxed) & bits == bits)
     }
 
-    /// Where the words of the probe's block begin, and how many they are.
+    /// Returns the start and the number of the words of the probe's block.
     #[inline]
     fn block(&self, probe: &L::Probe) -> (usize, usize) {
         let len = self.layout.words_per_block();

@@ -44,7 +44,8 @@ queries! {
 impl<L: OneBlock> Insert for Bloom<L> {
     type Inserted = ();
 
-    /// With several threads, the keys are distributed to ranges of blocks first, so that no two threads write one block.
+    /// Inserts all keys. With several threads, the keys are distributed to stripes of blocks first, so that no two
+    /// threads write one block.
     fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {
         insert::insert_bulk(&self.layout, self.words.as_mut_slice(), keys);
         Ok(())

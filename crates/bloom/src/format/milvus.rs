@@ -30,13 +30,13 @@ const MOST_BLOCKS: u64 = (128 << 20) / BLOCK_BYTES as u64;
 const INTEGERS: u8 = 1;
 const STRINGS: u8 = 2;
 
-/// What the header of a Milvus filter says beside its size.
+/// Header fields of a Milvus filter beside its size.
 ///
 /// Milvus asks a filter about a field only if the field's kind of keys is declared: a filter of which neither is
 /// matches nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MilvusHeader {
-    /// How many keys are in the filter; Milvus shows it, and does not rely on it.
+    /// Number of keys in the filter; Milvus shows it and does not rely on it.
     pub keys: u64,
     /// The rate of false positives that it was made for; Milvus shows it, and does not rely on it.
     pub fpr: f64,
@@ -60,8 +60,8 @@ fn check_blocks(blocks: u64) -> Result<(), Error> {
 }
 
 impl SplitBlockLayout {
-    /// The layout that Milvus' own clients choose for this many keys and this rate, 0.0001 to 0.05: a power of two of
-    /// blocks. With it, [`View::to_milvus`] gives their bytes; but Milvus takes every power of two.
+    /// Returns the layout that Milvus' own clients choose for this many keys and this rate, 0.0001 to 0.05: a power of
+    /// two of blocks. With it, [`View::to_milvus`] gives their bytes; but Milvus takes every power of two.
     ///
     /// ```
     /// use warpset_bloom::{Builder, Layout, MilvusHeader, SplitBlockLayout};
@@ -90,7 +90,7 @@ impl SplitBlockLayout {
 }
 
 impl<'a> View<'a, SplitBlockLayout> {
-    /// The filter in Milvus' envelope.
+    /// Returns the filter in Milvus' envelope.
     ///
     /// Build it with [`SplitBlockBuilder::power_of_two`](crate::SplitBlockBuilder::power_of_two) or
     /// [`SplitBlockLayout::for_milvus`]; integers must hash as eight bytes, which they do unless told otherwise.
@@ -113,7 +113,7 @@ impl<'a> View<'a, SplitBlockLayout> {
         Ok(bytes)
     }
 
-    /// A view of the blocks in Milvus' envelope, at any address and without a copy, and what the header says.
+    /// Returns a view of the blocks in Milvus' envelope, at any address and without a copy, and what the header says.
     ///
     /// # Errors
     /// [`Error::Milvus`] for bytes that Milvus would refuse.
@@ -146,7 +146,7 @@ impl<'a> View<'a, SplitBlockLayout> {
 }
 
 impl SplitBlockBloom {
-    /// A filter from Milvus' envelope, and what the header says. [`View::from_milvus`] reads it in place.
+    /// Returns a filter from Milvus' envelope, and what the header says. [`View::from_milvus`] reads it in place.
     ///
     /// # Errors
     /// [`Error::Milvus`] for bytes that Milvus would refuse, [`Error::OutOfMemory`].

@@ -49,7 +49,7 @@ pub enum PhysicalType {
 }
 
 impl fmt::Display for PhysicalType {
-    /// As Parquet's schemas write it.
+    /// Writes the type as Parquet's schemas do.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             PhysicalType::Int32 => "INT32",
@@ -130,7 +130,7 @@ impl<R: Read> Thrift<R> {
         Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
-    /// The next field of a struct: number and type; `None` at its end.
+    /// Returns the next field of a struct: number and type; `None` at its end.
     fn field(&mut self, before: &mut i64) -> Result<Option<(i64, u8)>, Error> {
         let byte = self.byte()?;
         if byte == 0 {
@@ -184,12 +184,13 @@ impl<R: Read> Thrift<R> {
         }
     }
 
-    /// Every element takes at least one byte, so that a false count cannot make the reader loop past the header.
+    /// Skips an element. Every element takes at least one byte, so a false count cannot make the reader loop past the
+    /// header.
     fn skip_element(&mut self, kind: u8, depth: u32) -> Result<(), Error> {
         self.skip(kind, false, depth + 1)
     }
 
-    /// A union whose one known member is number 1, a struct.
+    /// Returns a union whose one known member is number 1, a struct.
     fn union(&mut self, kind: u8, unknown: &'static str) -> Result<(), Error> {
         if kind != wire::STRUCT {
             return Err(wrong(unknown));
@@ -206,7 +207,7 @@ impl<R: Read> Thrift<R> {
         if known { Ok(()) } else { Err(wrong(unknown)) }
     }
 
-    /// A `BloomFilterHeader`: the bytes of the bitset.
+    /// Returns a `BloomFilterHeader`: the bytes of the bitset.
     fn header(&mut self) -> Result<u64, Error> {
         let mut before = 0;
         let mut num_bytes = None;
@@ -236,7 +237,7 @@ impl<R: Read> Thrift<R> {
     }
 }
 
-/// A layout for this many bytes of bitset.
+/// Returns a layout for this many bytes of bitset.
 fn layout_of(bytes: u64, column: PhysicalType) -> Result<SplitBlockLayout, Error> {
     if bytes == 0 || !bytes.is_multiple_of(BLOCK_BYTES as u64) {
         return Err(wrong("the bitset is empty or not a multiple of 32 bytes"));
@@ -246,7 +247,7 @@ fn layout_of(bytes: u64, column: PhysicalType) -> Result<SplitBlockLayout, Error
 
 /// Parquet's own form.
 impl SplitBlockBloom {
-    /// The header that Parquet puts before the bitset of such a column's filter. An error if this filter hashes
+    /// Returns the header that Parquet puts before the bitset of such a column's filter. An error if this filter hashes
     /// integers otherwise than the column does, or has 2 GiB or more: Parquet counts its bytes in an `i32`.
     ///
     /// # Errors
@@ -307,12 +308,12 @@ impl SplitBlockBloom {
         Ok(Bloom::from_parts(layout, words))
     }
 
-    /// The bitset alone: blocks of eight little-endian words.
+    /// Returns the bitset alone: blocks of eight little-endian words.
     pub fn bitset(&self) -> &[u8] {
         bytemuck::cast_slice(self.words())
     }
 
-    /// A filter from a column's bitset, whose length must be a multiple of 32 bytes.
+    /// Returns a filter from a column's bitset, whose length must be a multiple of 32 bytes.
     ///
     /// # Errors
     /// [`Error::Parquet`] for a length that no filter has.
@@ -324,7 +325,7 @@ impl SplitBlockBloom {
 }
 
 impl<'a> View<'a, SplitBlockLayout> {
-    /// A view of a column's bitset, at any address; [`View::from_parquet`] finds it after a header.
+    /// Returns a view of a column's bitset, at any address; [`View::from_parquet`] finds it after a header.
     ///
     /// # Errors
     /// [`Error::Parquet`] for a length that no filter has.
@@ -333,7 +334,8 @@ impl<'a> View<'a, SplitBlockLayout> {
         Ok(View::new(layout, bytemuck::cast_slice(bitset)))
     }
 
-    /// A view of header and bitset as they stand in a Parquet file, at any address; says how many bytes both take.
+    /// Returns a view of header and bitset as they stand in a Parquet file, at any address; says how many bytes both
+    /// take.
     ///
     /// The column's type, which the file's schema has, decides how integers hash.
     ///

@@ -23,7 +23,7 @@ const _: () = {
 };
 
 impl View<'_, SplitBlockLayout> {
-    /// The blocks in Velox's order of words, little-endian, without any header.
+    /// Returns the blocks in Velox's order of words, little-endian, without any header.
     ///
     /// ```
     /// use warpset_bloom::{PhysicalType, SplitBlockBloom};
@@ -40,8 +40,8 @@ impl View<'_, SplitBlockLayout> {
 }
 
 impl SplitBlockBloom {
-    /// A filter from blocks in Velox's order of words, whose length must be a multiple of 32 bytes. `column` says how
-    /// integers hash: Velox hashes none itself, so it is what the writer of the filter did.
+    /// Returns a filter from blocks in Velox's order of words, whose length must be a multiple of 32 bytes. `column`
+    /// says how integers hash: Velox hashes none itself, so it is what the writer of the filter did.
     ///
     /// # Errors
     /// [`Error::Parquet`] for a length that no filter has.
@@ -65,7 +65,7 @@ mod tests {
     const VELOX_SALTS: [u32; 8] =
         [0x2df1_424b, 0x4497_4d91, 0x47b6_137b, 0x5c6b_fb31, 0x7054_95c7, 0x8824_ad5b, 0x9efc_4947, 0xa2b7_289d];
 
-    /// `SplitBlockBloomFilter::insert`, from its definition.
+    /// Inserts a hash as the definition of `SplitBlockBloomFilter::insert` does.
     fn insert(blocks: &mut [[u32; 8]], hash: u64) {
         let block = ((hash >> 32) * blocks.len() as u64) >> 32;
         for (word, salt) in blocks[block as usize].iter_mut().zip(VELOX_SALTS) {

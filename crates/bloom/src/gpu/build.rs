@@ -9,13 +9,13 @@ use crate::{
     SplitBlockLayout,
 };
 
-/// A builder of filters in host memory, by the parameters that its settings come to. Sealed.
+/// Builder of filters in host memory, by the parameters that follow from its settings. Sealed.
 #[doc(hidden)]
 pub trait Settings: Clone {
     /// The parameters' type.
     type Layout: Layout;
 
-    /// The parameters.
+    /// Returns the parameters.
     ///
     /// # Errors
     /// The first setting that no filter has, or settings that no filter has together.
@@ -88,7 +88,7 @@ macro_rules! builds_on_devices {
         }
 
         impl<$($generics)*> $builder {
-            /// A builder with these settings of filters in device memory.
+            /// Returns a builder with these settings of filters in device memory.
             pub fn on(&self, device: &Device) -> DeviceBuilder<$builder> {
                 DeviceBuilder { settings: self.clone(), device: device.clone() }
             }

@@ -37,7 +37,8 @@ impl<L: DeviceOneBlock> Insert for Bloom<L> {
 }
 
 impl<L: DeviceOneBlock> TestAndInsert for Bloom<L> {
-    /// If memory runs out, the filter is unchanged; on any error `new` has unspecified values.
+    /// Inserts all keys and reports which were new. If memory runs out, the filter is unchanged; on any error `new` has
+    /// unspecified values.
     fn test_and_insert_bulk_into<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> Result<(), Error> {
         same_length(keys.len(), new.len())?;
         self.test_and_insert_host_keys(keys, new)

@@ -19,8 +19,8 @@ use crate::Error;
 /// the filter's size; `Bits` into `1 << bits` parts, 2^12 at most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Grouping {
-    /// Where measurement says that it pays: filters above the L2 cache, batches of at least one key per 128 bytes of
-    /// the filter. Inserts directly if there is no memory for the scratch.
+    /// Groups where measurement shows a gain: filters above the L2 cache, batches of at least one key per 128 bytes of
+    /// the filter. Inserts directly if the scratch does not fit in memory.
     #[default]
     Auto,
     /// Never.
@@ -36,7 +36,7 @@ const MOST_KEYS: usize = 1 << 29;
 const BYTES_PER_KEY: u64 = 128;
 
 impl Grouping {
-    /// By how many bits to group `n` keys for a filter of `bytes`; `None`: not at all.
+    /// Returns the number of bits by which to group `n` keys for a filter of `bytes`; `None`: not grouped.
     pub(super) fn bits(self, bytes: u64, n: usize, l2_bytes: usize) -> Option<u32> {
         match self {
             Grouping::Never => None,
@@ -93,11 +93,13 @@ impl<L: DeviceOneBlock> Bloom<L> {
             }
         }
         // SAFETY: the caller's promise; scratch is freed in the order of the stream.
-        unsafe { keys.for_each_part(&hashing, stream, |_, hashed, n| self.insert_direct(stream, hashed.keys, n)) }
+        unsafe { keys.for_each_chunk(&hashing, stream, |_, hashed, n| self.insert_direct(stream, hashed.keys, n)) }
     }
 
+    /// Inserts keys in their order, one per thread.
+    ///
     /// # Safety
-    /// That of [`Bloom::insert_async`]; `keys` are valid for `n` keys.
+    /// - The contract of [`Bloom::insert_async`]; `keys` are valid for `n` keys.
     pub(super) unsafe fn insert_direct(&self, stream: &Stream, keys: KeySlice, n: usize) -> Result<(), Error> {
         if n == 0 {
             return Ok(()); // the driver rejects a grid of zero blocks
@@ -107,8 +109,10 @@ impl<L: DeviceOneBlock> Bloom<L> {
         Ok(())
     }
 
+    /// Inserts keys that are grouped by `bits` bits of their hashes first.
+    ///
     /// # Safety
-    /// That of [`Bloom::insert_async`].
+    /// - The contract of [`Bloom::insert_async`].
     unsafe fn insert_grouped<K: DeviceKeys>(&self, stream: &Stream, keys: K, bits: u32) -> Result<(), Error> {
         let n = keys.count();
         // All scratch comes first: an insertion that runs out of memory has not begun.
@@ -133,7 +137,7 @@ impl<L: DeviceOneBlock> Bloom<L> {
         Ok(())
     }
 
-    /// The words for kernels that change them atomically, several at a time.
+    /// Returns the words for kernels that change them atomically, several at a time.
     pub(super) fn words_atomic(&self) -> GlobalMut<u32> {
         let words = self.words.global();
         GlobalMut::from_raw_parts(words.as_ptr().cast_mut(), words.len())

@@ -1,26 +1,26 @@
-//! Which kernels a layout runs, and with what.
+//! Choice of the kernels that a layout runs, and their arguments.
 
 use warpset_core::bloom::blocked::BlockShape;
 use warpset_core::bloom::split_block::BLOCK_BYTES;
 use warpset_gpu::batch::{Answers, Hashing};
 use warpset_gpu::{GpuError, LaunchConfig, Stream};
 use warpset_kernels::batch::keys::KeySlice;
-use warpset_kernels::bloom::parts::Parts;
+use warpset_kernels::bloom::batch_partition::Parts;
 use warpset_kernels::bloom::{blocked, sectors_narrow, sectors_wide, split_block};
 use warpset_simt::{Global, GlobalMut};
 
-use super::parts::{ClaimTable, PartitionedKeys, one_block_per_part};
+use super::batch_partition::{ClaimTable, PartitionedKeys, one_block_per_part};
 use crate::{BlockedLayout, Error, Layout, SplitBlockLayout};
 
 /// Threads of a thread block, in all kernels of Bloom filters.
 pub(super) const BLOCK: u32 = 256;
 
-/// One thread per key. Keys come in chunks of less than 2^39, so the grid fits.
+/// Launches one thread per key. A chunk has less than 2^39 keys, so the grid fits.
 pub(super) fn one_thread_each(n: usize) -> LaunchConfig {
     LaunchConfig::new(n.div_ceil(BLOCK as usize) as u32, BLOCK)
 }
 
-/// One thread per key, or, where few keys or none will claim, as many as run at a time.
+/// Launches one thread per key; if few keys or none will claim, only the threads that run at a time.
 fn claiming(Batch { stream, n, .. }: Batch<'_>, divided: PartitionedKeys) -> LaunchConfig {
     let each = one_thread_each(n);
     if divided.parts == Parts::UNDIVIDED {
@@ -35,19 +35,19 @@ fn claiming(Batch { stream, n, .. }: Batch<'_>, divided: PartitionedKeys) -> Lau
 pub struct Batch<'a> {
     pub stream: &'a Stream,
     pub keys: KeySlice,
-    /// As many as keys if [`DeviceLayout::hashing`] has a string hash, else `None`.
+    /// One string hash per key if [`DeviceLayout::hashing`] has a string hash, else `None`.
     pub string_hashes: Option<Global<u32>>,
     pub n: usize,
 }
 
-/// What finds equal keys of a batch: a table, and the parts that the batch is divided into.
+/// Data to find equal keys of a batch: a table, and the division of the batch.
 #[derive(Clone, Copy)]
 pub struct Claims {
     pub table: ClaimTable,
     pub divided: PartitionedKeys,
 }
 
-/// What the rate of a block or bucket follows from.
+/// Parameters from which the rate of a block or bucket follows.
 #[derive(Clone, Copy)]
 pub enum RateOf {
     /// The ones of a block's sectors.
@@ -58,15 +58,15 @@ pub enum RateOf {
 
 /// A layout that kernels know. Sealed, as [`Layout`] is.
 pub trait DeviceLayout: Layout {
-    /// How keys are hashed.
+    /// Returns the hashing of keys.
     #[doc(hidden)]
     fn hashing(&self) -> Hashing;
 
-    /// What the rate of a block follows from.
+    /// Returns the parameters from which the rate of a block follows.
     #[doc(hidden)]
     fn rate_of(&self) -> RateOf;
 
-    /// An error if kernels cannot address a filter of this size.
+    /// Returns an error if kernels cannot address a filter of this size.
     #[doc(hidden)]
     fn check_device_limits(&self) -> Result<(), Error> {
         Ok(())
@@ -126,14 +126,14 @@ pub trait DeviceOneBlock: DeviceLayout {
 }
 
 /// Launches the two halves of a test-and-insert, which take the same arguments.
-macro_rules! claim_and_settle {
+macro_rules! claim_and_resolve {
     (
-        $module:ident::$claim:ident, $settle:ident in $stream:ident, $config:ident, $words:ident, $table:ident;
+        $module:ident::$claim:ident, $resolve:ident in $stream:ident, $config:ident, $words:ident, $table:ident;
         $($argument:ident),*
     ) => {{
         let (table, table_bits) = ($table.words, $table.bits);
         $module::$claim { words: $words.into(), table, table_bits, $($argument),* }.launch($stream, $config)?;
-        $module::$settle { words: $words, table, table_bits, $($argument),* }.launch($stream, $config)
+        $module::$resolve { words: $words, table, table_bits, $($argument),* }.launch($stream, $config)
     }};
 }
 
@@ -178,7 +178,7 @@ impl DeviceOneBlock for SplitBlockLayout {
         let Batch { stream, keys: KeySlice { keys, kind, .. }, n, .. } = batch;
         // SAFETY: the caller's promise is the kernels' contract; they run one after the other.
         unsafe {
-            claim_and_settle!(split_block::split_block_claim, split_block_settle in stream, config, words, table;
+            claim_and_resolve!(split_block::split_block_dedup_claim, split_block_dedup_resolve in stream, config, words, table;
                 blocks, keys, kind, n, form, out, parts, counts)
         }
     }
@@ -369,7 +369,7 @@ impl DeviceOneBlock for BlockedLayout {
         let Answers { words: out, form } = answers;
         // SAFETY: the caller's promise is the kernels' contract; they run one after the other.
         unsafe {
-            claim_and_settle!(blocked::blocked_claim, blocked_settle in stream, config, words, table;
+            claim_and_resolve!(blocked::blocked_dedup_claim, blocked_dedup_resolve in stream, config, words, table;
                 blocks, shape, keys, kind, spread, n, form, out, parts, counts)
         }
     }

@@ -7,7 +7,7 @@ use warpset_kernels::bloom::words as kernels;
 use super::{Bloom, DeviceLayout};
 use crate::Error;
 
-/// What operations on two filters are called in errors.
+/// Name, in errors, of operations on two filters.
 const MERGING: &str = "merging Bloom filters";
 
 impl<L: DeviceLayout> Bloom<L> {
@@ -138,7 +138,7 @@ impl<L: DeviceLayout> Bloom<L> {
         Ok(())
     }
 
-    /// The folded filter, beside this one.
+    /// Returns the folded filter, beside this one.
     pub(super) fn folded(&self, factor: u64) -> Result<Bloom<L>, Error> {
         let stream = self.synchronised_stream()?;
         // SAFETY: this filter is borrowed, and the other not handed out, until the stream has been waited for.
@@ -184,7 +184,7 @@ impl<L: DeviceLayout> Bloom<L> {
         Ok(folded)
     }
 
-    /// How many bits are set. Waits for all work on the device.
+    /// Counts the set bits. Waits for all work on the device.
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -220,7 +220,7 @@ impl<L: DeviceLayout> Bloom<L> {
         Ok(())
     }
 
-    /// The fraction of bits that are set; about half when the filter is as full as it was meant to be.
+    /// Returns the fraction of bits that are set; about half when the filter is as full as it was meant to be.
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -228,7 +228,7 @@ impl<L: DeviceLayout> Bloom<L> {
         Ok(self.count_ones()? as f64 / self.layout.settable_bits() as f64)
     }
 
-    /// How many different keys the filter holds, estimated from the number of set bits.
+    /// Estimates the number of different keys in the filter from the number of set bits.
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -236,12 +236,12 @@ impl<L: DeviceLayout> Bloom<L> {
         Ok(self.layout.cardinality(self.count_ones()?))
     }
 
-    /// The rate of false positives in theory, were `keys` different keys in the filter.
+    /// Returns the rate of false positives in theory, were `keys` different keys in the filter.
     pub fn expected_fpr(&self, keys: u64) -> f64 {
         self.layout.expected_fpr(keys)
     }
 
-    /// The fraction of bits that theory expects to be set, were `keys` different keys in the filter.
+    /// Returns the fraction of bits that theory expects to be set, were `keys` different keys in the filter.
     pub fn predicted_fill(&self, keys: u64) -> f64 {
         self.layout.predicted_fill(keys)
     }

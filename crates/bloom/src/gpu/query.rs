@@ -48,7 +48,7 @@ impl<L: DeviceLayout, K: DeviceKeys> DeviceFilter<K> for Bloom<L> {
         // SAFETY: the words are this layout's; scratch is freed in the order of the stream; the rest is the caller's
         // promise.
         unsafe {
-            keys.for_each_part(&self.layout.hashing(), stream, |first, hashed, n| {
+            keys.for_each_chunk(&self.layout.hashing(), stream, |first, hashed, n| {
                 let batch = Batch { stream, keys: hashed.keys, string_hashes: hashed.string_hashes(), n };
                 self.layout.launch_contains(batch, self.words.global(), answers.from(first))?;
                 Ok(())

@@ -34,7 +34,7 @@ const KEYS_PER_THREAD: usize = 16;
 /// Buckets that kernels can number, one number being taken.
 const MAX_BUCKETS: u64 = u32::MAX as u64;
 
-/// What the kernels need to know of a layout.
+/// Returns the parameters of a layout that kernels take.
 fn parameters(layout: &RaoLayout) -> Parameters {
     let first_level = match layout.first_level() {
         FirstLevel::Mixed => kernels::MIXED,
@@ -51,7 +51,7 @@ fn parameters(layout: &RaoLayout) -> Parameters {
     }
 }
 
-/// An argument for kernels that do not read it.
+/// Returns an argument for kernels that do not read it.
 fn no_string_hashes() -> Global<u32> {
     Global::from_raw_parts(std::ptr::null(), 0)
 }
@@ -90,7 +90,7 @@ impl DeviceLayout for RaoLayout {
     }
 }
 
-/// Where the live keys of a batch are counted, if only the device knows their number.
+/// Number of live keys of a batch, if only the device has it.
 #[derive(Clone, Copy)]
 struct LiveKeys {
     /// One word.
@@ -119,7 +119,7 @@ impl RaoBloom {
         batch.min(n)
     }
 
-    /// Memory for insertions of `n` keys on `stream`.
+    /// Allocates memory for insertions of `n` keys on `stream`.
     fn scratch<'s>(&self, stream: &'s Stream, n: usize) -> Result<BatchScratch<'s>, Error> {
         let batch = self.batch_of(n);
         Ok(BatchScratch {
@@ -238,7 +238,7 @@ impl RaoBloom {
         Ok(())
     }
 
-    /// The number of set bits of each bucket, on the device.
+    /// Returns the number of set bits of each bucket, on the device.
     pub fn bucket_ones(&self) -> DeviceSlice<'_, u32> {
         self.bucket_ones.as_slice()
     }

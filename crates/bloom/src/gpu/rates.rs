@@ -16,8 +16,8 @@ const SAMPLES: usize = 1 << 22;
 const PART: usize = 1 << 10;
 
 impl<L: DeviceLayout> Bloom<L> {
-    /// The rate of false positives of the filter as it is now, from the number of ones in each block. Waits for all
-    /// work on the device.
+    /// Returns the rate of false positives of the filter as it is now, from the number of ones in each block. Waits for
+    /// all work on the device.
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -46,8 +46,9 @@ impl<L: DeviceLayout> Bloom<L> {
         Ok(self.layout.query_rate(sum / blocks as f64))
     }
 
-    /// The fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain: the number that
-    /// [`cpu::Bloom::measured_fpr`](crate::cpu::Bloom::measured_fpr) gives. Waits for all work on the device.
+    /// Returns the fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain: the
+    /// number that [`cpu::Bloom::measured_fpr`](crate::cpu::Bloom::measured_fpr) gives. Waits for all work on the
+    /// device.
     ///
     /// # Errors
     /// [`Error::Gpu`].

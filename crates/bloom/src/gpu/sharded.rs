@@ -49,7 +49,7 @@ pub struct ShardedBloom {
     shards: Vec<SplitBlockBloom>,
 }
 
-/// Which shard has which blocks.
+/// Assignment of blocks to shards.
 struct Router {
     layout: SplitBlockLayout,
     /// One range per shard.
@@ -85,14 +85,14 @@ impl ShardedBuilder {
 }
 
 impl Builder<SplitBlockLayout> {
-    /// A builder with these settings of a filter that is divided among `devices`.
+    /// Returns a builder with these settings of a filter that is divided among `devices`.
     pub fn sharded_on(&self, devices: &Devices) -> ShardedBuilder {
         ShardedBuilder { layout: Ok(*self.layout()), devices: devices.clone() }
     }
 }
 
 impl SplitBlockBuilder {
-    /// A builder with these settings of a filter that is divided among `devices`.
+    /// Returns a builder with these settings of a filter that is divided among `devices`.
     pub fn sharded_on(&self, devices: &Devices) -> ShardedBuilder {
         ShardedBuilder { layout: self.layout(), devices: devices.clone() }
     }
@@ -107,7 +107,7 @@ struct Piece {
 }
 
 impl ShardedBloom {
-    /// An empty filter with these parameters, on as many of the devices as there are blocks.
+    /// Returns an empty filter with these parameters, on as many of the devices as there are blocks.
     fn with_layout(devices: &Devices, layout: SplitBlockLayout) -> Result<ShardedBloom, Error> {
         let count = (devices.all().len() as u64).min(layout.blocks());
         let devices = devices.at_most(count as usize);
@@ -121,7 +121,7 @@ impl ShardedBloom {
         Ok(ShardedBloom { router: Router { layout, blocks }, devices, shards })
     }
 
-    /// A copy of a filter in host memory, which may have been loaded from a file.
+    /// Returns a copy of a filter in host memory, which may have been loaded from a file.
     ///
     /// # Errors
     /// [`Error::Gpu`]: too little device memory, say.
@@ -135,7 +135,7 @@ impl ShardedBloom {
         Ok(copy)
     }
 
-    /// A copy in host memory: one filter, to be saved or asked there. Waits for all work on the devices.
+    /// Returns a copy in host memory: one filter, to be saved or asked there. Waits for all work on the devices.
     ///
     /// # Errors
     /// [`Error::Gpu`]; too little host memory.
@@ -158,12 +158,12 @@ impl ShardedBloom {
         Ok(cpu::Bloom::from_parts(*self.layout(), words))
     }
 
-    /// The parameters of the whole filter.
+    /// Returns the parameters of the whole filter.
     pub fn layout(&self) -> &SplitBlockLayout {
         &self.router.layout
     }
 
-    /// The devices that have a part of it.
+    /// Returns the devices that have a part of it.
     pub fn devices(&self) -> &Devices {
         &self.devices
     }
@@ -178,17 +178,17 @@ impl ShardedBloom {
         8.0 * self.memory_bytes() as f64 / keys as f64
     }
 
-    /// The rate of false positives in theory, were `keys` different keys in the filter.
+    /// Returns the rate of false positives in theory, were `keys` different keys in the filter.
     pub fn expected_fpr(&self, keys: u64) -> f64 {
         self.layout().expected_fpr(keys)
     }
 
-    /// The fraction of bits that theory expects to be set, were `keys` different keys in the filter.
+    /// Returns the fraction of bits that theory expects to be set, were `keys` different keys in the filter.
     pub fn predicted_fill(&self, keys: u64) -> f64 {
         self.layout().predicted_fill(keys)
     }
 
-    /// The rate of false positives of the filter as it is now, from the number of ones in each block.
+    /// Returns the rate of false positives of the filter as it is now, from the number of ones in each block.
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -197,7 +197,7 @@ impl ShardedBloom {
         Ok(weighted.iter().sum::<f64>() / self.layout().blocks() as f64)
     }
 
-    /// How many bits are set.
+    /// Counts the set bits.
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -205,7 +205,7 @@ impl ShardedBloom {
         Ok(self.each(|_, shard| shard.count_ones())?.iter().sum())
     }
 
-    /// The fraction of bits that are set; about half when the filter is as full as it was meant to be.
+    /// Returns the fraction of bits that are set; about half when the filter is as full as it was meant to be.
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -213,7 +213,7 @@ impl ShardedBloom {
         Ok(self.count_ones()? as f64 / self.layout().settable_bits() as f64)
     }
 
-    /// How many different keys the filter holds, estimated from the number of set bits.
+    /// Estimates the number of different keys in the filter from the number of set bits.
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -221,7 +221,7 @@ impl ShardedBloom {
         Ok(self.layout().cardinality(self.count_ones()?))
     }
 
-    /// How many keys one chunk of a host slice carries to each device, see
+    /// Sets the number of keys that a chunk of a host slice carries to each device, see
     /// [`Bloom::set_chunk_keys`](super::Bloom::set_chunk_keys).
     pub fn set_chunk_keys(&mut self, keys: usize) {
         self.shards.iter_mut().for_each(|shard| shard.set_chunk_keys(keys));
@@ -268,7 +268,7 @@ impl ShardedBloom {
         self.devices.each(|place, _| work(place, &self.shards[place])).into_iter().collect()
     }
 
-    /// [`each`](Self::each) with mutable shards.
+    /// Runs `work` for each shard, mutable, and its place; see [`each`](Self::each).
     fn each_mut(
         &mut self,
         work: impl Fn(usize, &mut SplitBlockBloom) -> Result<(), Error> + Sync,
@@ -315,7 +315,7 @@ impl Router {
         Ok(())
     }
 
-    /// Which shard is asked for which hashes.
+    /// Sorts hashes by shard.
     fn route<K: Key>(&self, keys: &[K]) -> Vec<Piece> {
         parallel::map(keys.chunks(PIECE), |keys| {
             let (mut shards, mut hashes) = (Vec::with_capacity(keys.len()), vec![Vec::new(); self.blocks.len()]);
@@ -330,7 +330,7 @@ impl Router {
         })
     }
 
-    /// The shard that has the block of a hash, and the hash that it is asked for instead.
+    /// Returns the shard that has the block of a hash, and the hash that it is asked for instead.
     fn shard_of(&self, hash: u64) -> (usize, u64) {
         let block = block_of(hash, self.layout.blocks());
         // Shards are nearly equal, so this is the right one or a neighbour.
@@ -347,7 +347,7 @@ impl Router {
 }
 
 impl Piece {
-    /// The answers to its keys, from those of the shards; `next` is the place of its first answer in each.
+    /// Returns the answers to its keys, from those of the shards; `next` is the place of its first answer in each.
     fn gather(&self, mut next: Vec<usize>, answers: &[Bitmap]) -> Vec<u64> {
         let mut answer = |word: u64, &shard: &u32| {
             let (words, place) = (answers[shard as usize].as_words(), &mut next[shard as usize]);
@@ -360,19 +360,19 @@ impl Piece {
     }
 }
 
-/// All hashes that a shard is asked for.
+/// Gathers all hashes for a shard.
 fn asked(pieces: &[Piece], shard: usize) -> Vec<Hashed> {
     let mut all = Vec::with_capacity(pieces.iter().map(|piece| piece.hashes[shard].len()).sum());
     pieces.iter().for_each(|piece| all.extend_from_slice(crate::as_hashed(&piece.hashes[shard])));
     all
 }
 
-/// The words of these blocks.
+/// Returns the words of these blocks.
 fn words_of(blocks: &Range<u64>) -> Range<usize> {
     blocks.start as usize * WORDS_PER_BLOCK..blocks.end as usize * WORDS_PER_BLOCK
 }
 
-/// A hash with the low half of this one whose block, of `blocks`, is `block`.
+/// Returns a hash with the low half of this one whose block, of `blocks`, is `block`.
 fn hash_in_block(hash: u64, block: u64, blocks: u64) -> u64 {
     // The least `high` whose `high * blocks / 2^32` is not below `block`; it is below `block + 1`, because `blocks <=
     // 2^32`.

@@ -7,12 +7,12 @@ use warpset_gpu::{Device, DeviceSliceMut, DeviceVec, Stream};
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::bloom::claims;
 
+use super::batch_partition::{ClaimTable, Division, PartitionedKeys};
 use super::kernels::{Batch, Claims};
-use super::parts::{ClaimTable, Division, PartitionedKeys};
 use super::{Bloom, DeviceKeys, DeviceOneBlock, Grouping};
 use crate::{Error, Key};
 
-/// A claim table for batches of up to `n` keys: up to 32 bytes per key.
+/// Returns a claim table for batches of up to `n` keys: up to 32 bytes per key.
 pub(super) fn claim_words(stream: &Stream, n: usize) -> Result<DeviceVec<u64>, Error> {
     Ok(stream.alloc_uninit(1 << claims::table_bits(n.min(TEST_AND_INSERT_BATCH)))?)
 }
@@ -32,7 +32,7 @@ struct Scratch {
 }
 
 impl<L: DeviceOneBlock> Bloom<L> {
-    /// Scratch for batches of at most `n` keys.
+    /// Allocates scratch for batches of at most `n` keys.
     fn test_and_insert_scratch(&self, stream: &Stream, n: usize) -> Result<Scratch, Error> {
         let grouping = if self.layout.hashing().can_group() { self.grouping } else { Grouping::Never };
         let division = Division::new(stream, grouping, n.min(TEST_AND_INSERT_BATCH))?;
@@ -74,7 +74,8 @@ impl<L: DeviceOneBlock> Bloom<L> {
         unsafe { self.batches(stream, keys, there, answers) }
     }
 
-    /// [`Bloom::test_and_insert_device`] with one bit per key: answer `i` becomes bit `i % 64` of word `i / 64`.
+    /// Inserts keys and reports which were new as one bit per key: answer `i` becomes bit `i % 64` of word `i / 64`.
+    /// See [`Bloom::test_and_insert_device`].
     ///
     /// # Errors
     /// The errors of [`Bloom::test_and_insert_device`].
@@ -106,7 +107,7 @@ impl<L: DeviceOneBlock> Bloom<L> {
         unsafe { self.batches(stream, keys, there, answers) }
     }
 
-    /// All batches; `answers` are on the device `there`.
+    /// Runs all batches; `answers` are on the device `there`.
     ///
     /// # Safety
     /// As above; `answers` has room.
@@ -134,7 +135,7 @@ impl<L: DeviceOneBlock> Bloom<L> {
         Ok(())
     }
 
-    /// One batch.
+    /// Runs one batch.
     ///
     /// # Safety
     /// As above; `answers` has room, and the scratch was made for at least `n` keys.
@@ -172,7 +173,7 @@ impl<L: DeviceOneBlock> Bloom<L> {
         Ok(())
     }
 
-    /// `test_and_insert_bulk_into`, for slices of the same length.
+    /// Runs `test_and_insert_bulk_into`; the slices have the same length.
     pub(super) fn test_and_insert_host_keys<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> Result<(), Error> {
         if keys.is_empty() {
             return Ok(());

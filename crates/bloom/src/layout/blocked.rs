@@ -25,7 +25,7 @@ pub struct BlockedLayout {
 }
 
 impl BlockedLayout {
-    /// A filter of `blocks` blocks, 1 to 2^48.
+    /// Returns a filter of `blocks` blocks, 1 to 2^48.
     ///
     /// # Errors
     /// [`Error::TooLarge`], [`Error::ZeroCapacity`].
@@ -40,12 +40,12 @@ impl BlockedLayout {
         }
     }
 
-    /// Block size, word size and bits per key.
+    /// Returns block size, word size and bits per key.
     pub fn shape(&self) -> BlockShape {
         self.shape
     }
 
-    /// The seed of the keys' hash.
+    /// Returns the seed of the keys' hash.
     pub fn seed(&self) -> u64 {
         self.seed
     }
@@ -92,7 +92,7 @@ macro_rules! with_constant_hashes {
 
 const _: () = assert!(MAX_HASHES == 32);
 
-/// Where the bits of a key lie, for a shape with `K` bits per key.
+/// Places of a key's bits, for a shape with `K` bits per key.
 #[derive(Clone, Copy)]
 struct Places<const K: usize> {
     shift: u32,
@@ -110,13 +110,13 @@ impl<const K: usize> Places<K> {
         }
     }
 
-    /// [`Pattern::bit`].
+    /// Returns a bit's place; see [`Pattern::bit`].
     #[inline(always)]
     fn bit(&self, pattern: Pattern, i: usize) -> u32 {
         self.sector[i] + (pattern.a.wrapping_mul(blocked::SALT[i]).wrapping_add(pattern.b) >> self.shift)
     }
 
-    /// 1 if all bits are set, else 0, without a branch.
+    /// Returns 1 if all bits are set, else 0, without a branch.
     #[inline(always)]
     fn all_set(&self, block: &[u32], hash: u64) -> u32 {
         let pattern = Pattern::of(hash);
@@ -327,7 +327,7 @@ mod avx2 {
 
     use super::*;
 
-    /// One in the lanes of draw `g` that hold bits below `hashes`, else zero.
+    /// Returns ones in the lanes of draw `g` that hold bits below `hashes`, else zeros.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn lanes_in_use(hashes: u32, g: u32) -> __m256i {
@@ -390,7 +390,8 @@ mod avx2 {
         bits
     }
 
-    /// With `TELLS`, bit `i` tells whether hash `i` changed a bit; else the result is zero.
+    /// Inserts hashes. With `TELLS`, bit `i` of the result tells whether hash `i` changed a bit; else the result is
+    /// zero.
     #[target_feature(enable = "avx2")]
     fn insert<const R: usize, const WIDE: bool, const TELLS: bool>(
         layout: &BlockedLayout,

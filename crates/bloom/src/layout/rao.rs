@@ -49,7 +49,7 @@ pub struct RaoLayout {
 }
 
 impl RaoLayout {
-    /// `buckets` buckets of this shape; `choices` is 1 or 2.
+    /// Returns a layout of `buckets` buckets of this shape; `choices` is 1 or 2.
     ///
     /// # Errors
     /// [`Error::ZeroCapacity`], [`Error::TooLarge`], [`Error::InvalidBucket`].
@@ -89,7 +89,7 @@ impl RaoLayout {
         RaoLayout { attempt, attempt_spread: rao::spread_attempt(attempt), ..self }
     }
 
-    /// The parameters of one bucket: `m`, `k`, words.
+    /// Returns the parameters of one bucket: `m`, `k`, words.
     pub fn shape(&self) -> BucketShape {
         self.shape
     }
@@ -97,19 +97,19 @@ impl RaoLayout {
     pub fn choices(&self) -> u32 {
         self.choices
     }
-    /// The hash that sends keys to buckets.
+    /// Returns the hash that sends keys to buckets.
     pub fn first_level(&self) -> FirstLevel {
         self.first_level
     }
-    /// How often the first-level hash was changed.
+    /// Returns the number of changes of the first-level hash.
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
-    /// The seed of the keys' hash.
+    /// Returns the seed of the keys' hash.
     pub fn seed(&self) -> u64 {
         self.seed
     }
-    /// How many bits of a bucket may be set, [`BucketShape::most_ones`]; that takes a square root.
+    /// Returns the number of bits of a bucket that may be set, [`BucketShape::most_ones`], which takes a square root.
     #[inline(always)]
     pub(crate) fn most_ones(&self) -> u32 {
         self.most_ones
@@ -119,7 +119,7 @@ impl RaoLayout {
         self.bucket_capacity
     }
 
-    /// The two buckets of a key; with one choice only the first counts.
+    /// Returns the two buckets of a key; with one choice only the first counts.
     #[inline(always)]
     fn buckets_of(&self, hash: u64, string_hash: u32) -> [u32; 2] {
         let [a, b] = match self.first_level {
@@ -133,26 +133,26 @@ impl RaoLayout {
         [a as u32, if self.choices == 2 { b } else { a } as u32]
     }
 
-    /// Where a bucket's words start.
+    /// Returns the start of a bucket's words.
     #[inline(always)]
     pub(crate) fn bucket_start(&self, bucket: u32) -> usize {
         bucket as usize * self.shape.bucket_words as usize
     }
 
-    /// How many bits of `hash` are missing in `bucket`'s words.
+    /// Counts the bits of `hash` that are not set in `bucket`'s words.
     #[inline]
     pub(crate) fn bucket_missing(&self, bucket: &[u32], hash: u64) -> u32 {
         Positions::of(hash, self.shape).map(|p| !bucket[(p / 32) as usize] >> (p % 32) & 1).sum()
     }
 
-    /// A bucket's words.
+    /// Returns a bucket's words.
     #[inline(always)]
     pub(crate) fn bucket<'a>(&self, words: &'a [u32], bucket: u32) -> &'a [u32] {
         &words[self.bucket_start(bucket)..][..self.shape.bucket_words as usize]
     }
 }
 
-/// What the loops need to know of a key: its hash and its buckets.
+/// Probe of a key: its hash and its buckets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct RaoProbe {

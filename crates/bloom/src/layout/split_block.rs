@@ -21,7 +21,7 @@ pub struct SplitBlockLayout {
 }
 
 impl SplitBlockLayout {
-    /// A filter of `blocks` blocks of 32 bytes, 1 to 2^32 of them. Integers hash by their value in eight bytes.
+    /// Returns a filter of `blocks` blocks of 32 bytes, 1 to 2^32 of them. Integers hash by their value in eight bytes.
     ///
     /// # Errors
     /// [`Error::TooLarge`], [`Error::ZeroCapacity`].
@@ -52,9 +52,9 @@ impl SplitBlockLayout {
         self.int32
     }
 
-    /// The hash of a key as these filters take it. [`Hashed`] keys go in as they are, so that inserting this or asking
-    /// for it is the same as with the key: hash once, then serve many filters, or keep hashes until there are enough
-    /// for a filter.
+    /// Returns the hash of a key as these filters take it. [`Hashed`] keys go in as they are, so that inserting this or
+    /// asking for it is the same as with the key: hash once, then serve many filters, or keep hashes until there are
+    /// enough for a filter.
     ///
     /// ```
     /// use warpset_bloom::{SplitBlockBloom, SplitBlockLayout};
@@ -106,7 +106,7 @@ impl Layout for SplitBlockLayout {
 /// A word of a bitset, which in a Parquet file lies at any address.
 type Unaligned = [u8; 4];
 
-/// A block's words.
+/// Returns a block's words.
 #[inline(always)]
 fn block_at(words: &[Unaligned], block: usize) -> [u32; WORDS_PER_BLOCK] {
     words.as_chunks::<WORDS_PER_BLOCK>().0[block].map(Word::get)
@@ -210,7 +210,7 @@ impl SplitBlockLayout {
         if self.int32 { 4 } else { 8 }
     }
 
-    /// The hashes of keys, one after the other. Written out, so that it is compiled for its caller's instructions.
+    /// Hashes keys one after the other. Inlined, so that it is compiled for the instructions of its caller.
     #[inline(always)]
     fn probe_each<K: Key>(&self, keys: &[K], probes: &mut [u64]) {
         if self.int32 {
@@ -224,7 +224,7 @@ impl SplitBlockLayout {
         }
     }
 
-    /// What [`Engine::contains_batch`] does on machines without AVX2.
+    /// Looks probes up on machines without AVX2; see [`Engine::contains_batch`].
     fn contains_batch_portable(&self, words: &[Unaligned], probes: &[u64]) -> u64 {
         let mut bits = 0;
         for (i, probe) in probes.iter().enumerate() {
@@ -234,7 +234,7 @@ impl SplitBlockLayout {
         bits
     }
 
-    /// What [`OneBlock::insert_and_tell`] does on machines without AVX2.
+    /// Inserts probes on machines without AVX2; see [`OneBlock::insert_and_tell`].
     fn insert_and_tell_portable(&self, words: &mut [u32], first_block: u64, probes: &[u64]) -> u64 {
         let mut changed = 0;
         for (i, probe) in probes.iter().enumerate() {
@@ -243,7 +243,7 @@ impl SplitBlockLayout {
         changed
     }
 
-    /// What [`OneBlock::insert`] does on machines without AVX2.
+    /// Inserts a probe on machines without AVX2; see [`OneBlock::insert`].
     #[inline(always)]
     fn insert_portable(&self, words: &mut [u32], first_block: u64, probe: u64) -> bool {
         let index = (self.block_of(&probe) - first_block) as usize;
@@ -293,7 +293,7 @@ impl OneBlock for SplitBlockLayout {
     }
 }
 
-/// The block count after folding by `factor`.
+/// Returns the block count after folding by `factor`.
 pub(crate) fn fold_blocks(blocks: u64, factor: u64) -> Result<u64, Error> {
     if factor == 0 || !blocks.is_multiple_of(factor) {
         return Err(Error::CannotFold { blocks, factor });

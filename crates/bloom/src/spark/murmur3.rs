@@ -15,13 +15,13 @@ fn finish(hash: u32, bytes: u32) -> u32 {
     hash ^ hash >> 16
 }
 
-/// The hash of an integer's eight bytes.
+/// Returns the hash of an integer's eight bytes.
 pub(super) fn long(value: i64, seed: u32) -> u32 {
     let hash = mix_block(seed, value as u32);
     finish(mix_block(hash, (value >> 32) as u32), 8)
 }
 
-/// The hash of a byte string.
+/// Returns the hash of a byte string.
 pub(super) fn bytes(value: &[u8], seed: u32) -> u32 {
     let (words, rest) = value.as_chunks::<4>();
     let hash = words.iter().fold(seed, |hash, word| mix_block(hash, u32::from_le_bytes(*word)));

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What `create(version, 20, 256, seed)` becomes with [`LONGS`], then with [`STRINGS`]; the part after the header.
+/// Bytes of `create(version, 20, 256, seed)` after [`LONGS`], then after [`STRINGS`]; without the header.
 const SMALL: [(SparkVersion, &str, &str); 3] = [
     (
         SparkVersion::V1,
@@ -23,7 +23,7 @@ const SMALL: [(SparkVersion, &str, &str); 3] = [
 const LONGS: [i64; 8] = [i64::MIN, -1, 0, 1, 2, 42, 1_000_000_007, i64::MAX];
 const STRINGS: [&str; 9] = ["", "a", "ab", "abc", "abcd", "warpset", "日本語", "🚀🚀", "hello world, this is a string"];
 
-/// The bytes of an empty filter.
+/// Returns the bytes of an empty filter.
 fn empty(version: SparkVersion, hashes: u32, words: u32) -> SparkBloom {
     let mut bytes = match version {
         SparkVersion::V1 => [1, hashes, words].map(u32::to_be_bytes).concat(),
@@ -51,12 +51,13 @@ fn bytes_are_those_of_spark() {
     }
 }
 
-/// `java.util.Arrays.hashCode`.
+/// Computes `java.util.Arrays.hashCode`.
 fn java_hash(bytes: &[u8]) -> i32 {
     bytes.iter().fold(1i32, |hash, &byte| hash.wrapping_mul(31).wrapping_add((byte as i8).into()))
 }
 
-/// `create(version, 5000, 50000, seed)` with 10,000 keys, and how many of 10,000 others it claims.
+/// Compares `create(version, 5000, 50000, seed)` with 10,000 keys: its bytes, and the number of 10,000 other keys that
+/// it claims.
 #[test]
 fn larger_filters_are_those_of_spark() {
     let expected = [(-99_086_949, 1374), (2_137_184_307, 1451), (-994_470_263, 1304)];
@@ -75,7 +76,7 @@ fn larger_filters_are_those_of_spark() {
     }
 }
 
-/// The headers of `create(items, rate)`.
+/// Compares the headers of `create(items, rate)`.
 #[test]
 fn sizes_are_those_of_spark() {
     let expected = [

@@ -12,7 +12,7 @@
 
 use super::{ReadWords, WriteWords, lowest, word};
 
-/// The `width` bits from bit `at` on, `width` from 1 to 64. No word is read that holds none of them.
+/// Reads the `width` bits from bit `at` on, `width` from 1 to 64. Reads no word that contains none of them.
 #[inline]
 pub fn read_field<W: ReadWords + ?Sized>(words: &W, at: u64, width: u32) -> u64 {
     let (index, shift) = (at / 64, at as u32 % 64);
@@ -33,7 +33,7 @@ pub fn write_field<W: WriteWords + ?Sized>(words: &mut W, at: u64, width: u32, v
     }
 }
 
-/// The 64 bits from bit `at` on, zeros past the end.
+/// Returns the 64 bits from bit `at` on, zeros past the end.
 #[inline]
 pub fn window(words: &[u64], at: u64) -> u64 {
     let index = (at / 64) as usize;
@@ -43,7 +43,7 @@ pub fn window(words: &[u64], at: u64) -> u64 {
     low | ((word(words, index.wrapping_add(1)) << 1) << (63 - shift))
 }
 
-/// The `width` bits from bit `at` on, `width` up to 63, zeros past the end.
+/// Returns the `width` bits from bit `at` on, `width` up to 63, zeros past the end.
 #[inline]
 pub fn field(words: &[u64], at: u64, width: u32) -> u64 {
     window(words, at) & ((1 << width) - 1)
@@ -53,7 +53,7 @@ pub fn field(words: &[u64], at: u64, width: u32) -> u64 {
 mod tests {
     use super::*;
 
-    /// Bit by bit.
+    /// Reads bit by bit.
     fn slow(words: &[u64], at: u64, width: u32) -> u64 {
         (0..width as u64).fold(0, |value, i| {
             let place = at.saturating_add(i);

@@ -1,25 +1,25 @@
 //! Masks, and the ones below a bit.
 
-/// The lowest `width` bits, `width` up to 64.
+/// Returns a mask of the lowest `width` bits, `width` up to 64.
 #[inline(always)]
 pub const fn lowest(width: u32) -> u64 {
     if width >= 64 { !0 } else { (1 << width) - 1 }
 }
 
-/// The bits `from..to`, `to` up to 64; none if the range is empty.
+/// Returns a mask of the bits `from..to`, `to` up to 64; empty if the range is.
 #[inline(always)]
 pub const fn range(from: u32, to: u32) -> u64 {
     if from >= to { 0 } else { (!0 >> (64 - (to - from))) << from }
 }
 
-/// The bits above the highest one; all of them if there is none.
+/// Returns a mask of the bits above the highest set bit; of all bits if none is set.
 #[inline(always)]
 pub const fn above_last(word: u64) -> u64 {
     // A shift by 63 and another by one, as a shift by 64 has no meaning; without a one, neither must shift.
     if word == 0 { !0 } else { !0 << (63 - word.leading_zeros()) << 1 }
 }
 
-/// The number of ones of `word` below bit `at`, which is below 64.
+/// Counts the ones of `word` below bit `at`, which is below 64.
 #[inline(always)]
 pub const fn rank(word: u64, at: u32) -> u32 {
     (word & ((1 << at) - 1)).count_ones()

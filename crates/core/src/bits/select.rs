@@ -7,26 +7,27 @@
 //! | [`ByHalves`], [`select`], [`select_short`] | devices, constants | 11 / 11 on a host without `popcnt`, 5 / 6 with |
 //!
 //! Random words, one of two cores of a busy x86-64 machine, throughput per selection. A host chooses its form once per
-//! batch and passes it down by value, as a type: what is generic over [`Select`] is compiled for each form, and no
-//! selection asks the processor what it has. `pdep` takes an instruction that only `unsafe` code may assume, so its
-//! form stands outside this crate.
+//! batch and passes it down by value, as a type: code generic over [`Select`] is compiled for each form, and no
+//! selection queries the processor. Only `unsafe` code may assume the instruction `pdep`, so its form is outside this
+//! crate.
 //!
 //! Sources: Pandey, Bender, Johnson, "A Fast x86 Implementation of Select", arXiv 1706.00990, 2017 (`pdep`);
 //! Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022, section 2.1 (halves).
 
 /// A way to select ones.
 pub trait Select: Copy {
-    /// The one of `word` with `rank` ones below it, alone in its place; zero if there is none. A `rank` of 64 or more
-    /// gives some one of the word, or zero.
+    /// Returns the one of `word` with `rank` ones below it, alone in its place; zero if there is none. A `rank` of 64
+    /// or more gives any one of the word, or zero.
     fn one(self, word: u64, rank: u32) -> u64;
 
-    /// Its place; 64 if there is none.
+    /// Returns the place of the bit; 64 if there is none.
     #[inline(always)]
     fn select(self, word: u64, rank: u32) -> u32 {
         self.one(word, rank).trailing_zeros()
     }
 
-    /// The ones of `word` that have `rank` and `rank + 1` ones below them, those that there are; `rank` as for `one`.
+    /// Returns the ones of `word` with `rank` and `rank + 1` ones below them, as far as they exist; `rank` as for
+    /// `one`.
     #[inline(always)]
     fn pair(self, word: u64, rank: u32) -> u64 {
         let first = self.one(word, rank);
@@ -44,7 +45,7 @@ pub struct Portable;
 impl Select for Portable {
     #[inline(always)]
     fn one(self, mut word: u64, rank: u32) -> u64 {
-        // Which of the first four it is cannot be predicted: chosen without a branch.
+        // A branch on the number among the first four would be unpredictable, so the code below has none.
         if rank < 4 {
             let second = word & word.wrapping_sub(1);
             let third = second & second.wrapping_sub(1);
@@ -80,7 +81,7 @@ impl Select for ByHalves {
     }
 }
 
-/// The place of the one of `word` that has `rank` ones below it; 64 if there is none.
+/// Returns the place of the one of `word` with `rank` ones below it; 64 if there is none.
 #[inline]
 pub const fn select(mut word: u64, rank: u32) -> u32 {
     // Halve by popcounts: six steps without a table or a branch that depends on data order.
@@ -102,7 +103,7 @@ pub const fn select(mut word: u64, rank: u32) -> u32 {
     at
 }
 
-/// The position of the one of this rank in 32 bits that have it: one by one while ranks are small, else by halves.
+/// Returns the position of the one of this rank in 32 bits that contain it: one by one for small ranks, else by halves.
 #[inline(always)]
 pub const fn select_short(word: u32, rank: u32) -> u32 {
     let (mut rest, mut rank, mut at) = (word, rank, 0);
@@ -133,7 +134,7 @@ pub const fn select_short(word: u32, rank: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// All ranks of a word by every form of this crate.
+    /// Compares all ranks of a word by every form of this crate.
     fn agree(word: u64) {
         let mut rest = word;
         for rank in 0..64 {

@@ -1,11 +1,11 @@
 //! Walks over many words: ranks, selection, the next and the previous one.
 //!
-//! Words are asked for by number, so that those of a structure need not lie side by side, and may be the complement of
-//! what is stored: `|i| !words[i]` searches zeros. No word is asked for that holds no bit of the range.
+//! Words are requested by number, so that those of a structure need not be contiguous, and may be the complement of the
+//! stored ones: `|i| !words[i]` searches zeros. No word without a bit of the range is requested.
 
 use super::{Select, lowest};
 
-/// The number of ones among the bits `from..to`.
+/// Counts the ones among the bits `from..to`.
 #[inline]
 pub fn count(from: u64, to: u64, word: impl Fn(u64) -> u64) -> u64 {
     if from >= to {
@@ -22,7 +22,7 @@ pub fn count(from: u64, to: u64, word: impl Fn(u64) -> u64) -> u64 {
     ones + (bits & lowest((to - 1) as u32 % 64 + 1)).count_ones() as u64
 }
 
-/// The place of the one that has `rank` ones between bit `from` and itself; `to` if there is none before that bit.
+/// Returns the place of the one with `rank` ones between bit `from` and itself; `to` if there is none before that bit.
 #[inline]
 pub fn select_from(from: u64, to: u64, mut rank: u64, select: impl Select, word: impl Fn(u64) -> u64) -> u64 {
     if from >= to {
@@ -44,7 +44,7 @@ pub fn select_from(from: u64, to: u64, mut rank: u64, select: impl Select, word:
     }
 }
 
-/// The first one from bit `from` on; `to` if there is none before that bit.
+/// Returns the first one from bit `from` on; `to` if there is none before that bit.
 #[inline]
 pub fn next_one(from: u64, to: u64, word: impl Fn(u64) -> u64) -> u64 {
     if from >= to {
@@ -62,7 +62,7 @@ pub fn next_one(from: u64, to: u64, word: impl Fn(u64) -> u64) -> u64 {
     Ord::min(index * 64 + bits.trailing_zeros() as u64, to)
 }
 
-/// The last one before bit `to`.
+/// Returns the last one before bit `to`.
 #[inline]
 pub fn previous_one(to: u64, word: impl Fn(u64) -> u64) -> Option<u64> {
     if to == 0 {
@@ -94,7 +94,7 @@ mod tests {
         [0, 0, 1 << 63],
     ];
 
-    /// Every range of bits of some words, each answer as a walk bit by bit gives it.
+    /// Compares every range of bits of some words with a walk bit by bit.
     #[test]
     fn every_range_of_bits() {
         let step = if cfg!(miri) { 37 } else { 1 };
@@ -102,7 +102,7 @@ mod tests {
             let has = |at: usize| words[at / 64] >> (at % 64) & 1 == 1;
             for from in (0..=BITS).step_by(step) {
                 for to in (0..=BITS).step_by(step) {
-                    // Panics if a word is asked for that holds no bit of the range.
+                    // Panics if a word without a bit of the range is requested.
                     let word = |index: u64| {
                         assert!(index * 64 < to as u64 && (index + 1) * 64 > from as u64);
                         words[index as usize]

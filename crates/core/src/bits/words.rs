@@ -7,11 +7,11 @@ use super::{lowest, read_field, window};
 
 /// Words that can be read.
 pub trait ReadWords {
-    /// Word `index`.
+    /// Returns word `index`.
     fn word(&self, index: u64) -> u64;
 
-    /// The `width` bits from bit `at` on, `width` from 1 to 64. No word is read that holds none of them, unless that is
-    /// cheaper and can do no harm.
+    /// Returns the `width` bits from bit `at` on, `width` from 1 to 64. Reads no word that contains none of them,
+    /// unless that is cheaper and harmless.
     #[inline(always)]
     fn field(&self, at: u64, width: u32) -> u64 {
         read_field(self, at, width)
@@ -30,7 +30,7 @@ pub trait OrWords {
     fn or(&mut self, index: u64, bits: u64);
 }
 
-/// The word at `index`, zero past the end.
+/// Returns the word at `index`, zero past the end.
 #[inline]
 pub fn word(words: &[u64], index: usize) -> u64 {
     match words.get(index) {

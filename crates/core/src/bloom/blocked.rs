@@ -52,7 +52,7 @@ pub const SALT: [u32; MAX_HASHES as usize] = {
     salt
 };
 
-/// The block of `hash`, below `blocks`, from the high bits.
+/// Returns the block of `hash`, below `blocks`, from the high bits.
 #[inline]
 pub const fn block_of(hash: u64, blocks: u64) -> u64 {
     reduce64(hash, blocks)
@@ -80,7 +80,7 @@ impl BlockShape {
         if block_ok && word_ok && hashes_ok { Some(Self::derive(block_bits, word_bits, hashes)) } else { None }
     }
 
-    /// A shape known at compile time: the same values, and every shift of [`Pattern::word_mask32`] and
+    /// Returns a shape known at compile time: the same values, and every shift of [`Pattern::word_mask32`] and
     /// [`Pattern::word_mask64`] constant.
     ///
     /// Wrong parameters fail to compile.
@@ -130,14 +130,14 @@ impl BlockShape {
     pub const fn words(self) -> u32 {
         self.block_bits >> self.word_bits.trailing_zeros()
     }
-    /// How many bits of a key fall in sector `sector`.
+    /// Returns the number of a key's bits in sector `sector`.
     #[inline]
     pub const fn hashes_in_sector(self, sector: u32) -> u32 {
         (self.hashes + self.sectors - 1 - sector) >> self.sectors.trailing_zeros()
     }
 }
 
-/// What the bits of one key are made from.
+/// Source of a key's bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pattern {
     /// Multiplied by the salts.
@@ -147,19 +147,19 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// The pattern of `hash`.
+    /// Returns the pattern of `hash`.
     #[inline]
     pub const fn of(hash: u64) -> Pattern {
         Pattern { a: hash as u32, b: (hash.wrapping_mul(PATTERN) >> 32) as u32 }
     }
 
-    /// 32 mixed bits for bit `i` of the key, of which the high ones count.
+    /// Returns 32 mixed bits for bit `i` of the key; the high ones count.
     #[inline]
     const fn draw(self, i: u32) -> u32 {
         self.a.wrapping_mul(SALT[i as usize % SALT.len()]).wrapping_add(self.b)
     }
 
-    /// Where bit `i` of the key lies in its block, below `block_bits`.
+    /// Returns the place of bit `i` of the key in its block, below `block_bits`.
     #[inline]
     pub const fn bit(self, shape: BlockShape, i: u32) -> u32 {
         let sector_bits = shape.sector_bits();
@@ -167,13 +167,13 @@ impl Pattern {
         (i & (shape.sectors - 1)) * sector_bits + position
     }
 
-    /// The bits of the key in word `word` of its block, for words of 32 bits.
+    /// Returns the bits of the key in word `word` of its block, for words of 32 bits.
     #[inline]
     pub const fn word_mask32(self, shape: BlockShape, word: u32) -> u32 {
         self.word_mask(shape, word) as u32
     }
 
-    /// The bits of the key in word `word` of its block, for words of 64 bits.
+    /// Returns the bits of the key in word `word` of its block, for words of 64 bits.
     #[inline]
     pub const fn word_mask64(self, shape: BlockShape, word: u32) -> u64 {
         self.word_mask(shape, word)

@@ -55,7 +55,7 @@ pub struct BucketShape {
 const _: () = assert!(size_of::<BucketShape>() == 12);
 
 impl BucketShape {
-    /// A bucket of `bucket_words` words; `None` where a parameter is out of range.
+    /// Returns a bucket of `bucket_words` words; `None` where a parameter is out of range.
     pub const fn new(bucket_words: u32, hashes: u32) -> Option<BucketShape> {
         if bucket_words < MIN_BUCKET_WORDS || bucket_words > MAX_BUCKET_WORDS || hashes == 0 || hashes > MAX_HASHES {
             return None;
@@ -64,7 +64,7 @@ impl BucketShape {
         if hashes >= bits { None } else { Some(BucketShape { bits, hashes, bucket_words }) }
     }
 
-    /// How many bits of a bucket may be set; more are an overflow.
+    /// Returns the number of bits of a bucket that may be set; more are an overflow.
     ///
     /// Half of them, where `m ln 2 / k` keys bring it on average, and twice the square root of `m` for chance (seven
     /// standard deviations); three quarters of a bucket below 512 bits, where a single key can set half.
@@ -74,7 +74,7 @@ impl BucketShape {
     }
 }
 
-/// The largest prime not above `n`, for `n >= 2`.
+/// Returns the largest prime not above `n`, for `n >= 2`.
 pub const fn previous_prime(n: u32) -> u32 {
     let mut candidate = n;
     loop {
@@ -94,7 +94,7 @@ pub const fn previous_prime(n: u32) -> u32 {
     }
 }
 
-/// The two buckets that a hash may go to (they may be equal), for first-level attempt `attempt`.
+/// Returns the two buckets that a hash may go to (they may be equal), for first-level attempt `attempt`.
 ///
 /// With one choice only the first counts.
 #[inline]
@@ -102,21 +102,21 @@ pub const fn choices(hash: u64, attempt: u32, buckets: u64) -> [u64; 2] {
     choices_spread(hash, spread_attempt(attempt), buckets)
 }
 
-/// What [`choices`] makes of the attempt; a kernel can take this as a parameter and call [`choices_spread`].
+/// Spreads the attempt as [`choices`] does; a kernel takes the result as a parameter and calls [`choices_spread`].
 #[inline]
 pub const fn spread_attempt(attempt: u32) -> u64 {
     hash::spread_seed(FIRST_LEVEL_SEED.wrapping_add(attempt as u64))
 }
 
-/// [`choices`] with an attempt that went through [`spread_attempt`].
+/// Returns the [`choices`] for an attempt that went through [`spread_attempt`].
 #[inline]
 pub const fn choices_spread(hash: u64, spread: u64, buckets: u64) -> [u64; 2] {
     let mixed = hash::mix_spread(hash, spread);
     [reduce32((mixed >> 32) as u32, buckets), reduce32(mixed as u32, buckets)]
 }
 
-/// The two buckets from a string hash of Table 1: the paper's `hash mod buckets`, and for the second choice a mix of
-/// it.
+/// Returns the two buckets from a string hash of Table 1: the paper's `hash mod buckets`, and for the second choice a
+/// mix of it.
 ///
 /// The first-level functions of Table 1 give 32 bits; the second choice cannot use more than these.
 #[inline]
@@ -127,7 +127,7 @@ pub const fn choices_of_string_hash(string_hash: u32, buckets: u64) -> [u64; 2] 
     [string_hash as u64 % buckets, hash::finalise(string_hash as u64 ^ FIRST_LEVEL_SEED) % buckets]
 }
 
-/// How many keys one round of two-choice assignment takes: a sixty-fourth of what all buckets may hold, at least one.
+/// Returns the keys per round of two-choice assignment: a sixty-fourth of what all buckets may hold, at least one.
 ///
 /// `bucket_capacity` is `m ln 2 / k`. A bulk insertion cuts its keys, in order, in rounds of this many; the last one
 /// may be shorter, and the next bulk insertion begins a round of its own. A key of a round that the filter at the start
@@ -140,7 +140,7 @@ pub const fn round_keys(buckets: u64, bucket_capacity: u32) -> u64 {
     if keys == 0 { 1 } else { keys }
 }
 
-/// Which of two buckets with these numbers of set bits a key goes to: the second only if it is strictly emptier.
+/// Chooses between two buckets by their numbers of set bits: the second only if it is strictly emptier.
 #[inline]
 pub const fn emptier(ones: [u32; 2]) -> usize {
     (ones[1] < ones[0]) as usize

@@ -24,19 +24,19 @@ pub const MAX_BLOCKS: u64 = 1 << 32;
 pub const SALT: [u32; WORDS_PER_BLOCK] =
     [0x47b6_137b, 0x4497_4d91, 0x8824_ad5b, 0xa2b7_289d, 0x7054_95c7, 0x2df1_424b, 0x9efc_4947, 0x5c6b_fb31];
 
-/// The block of `hash`, below `blocks`; `blocks` is at most [`MAX_BLOCKS`].
+/// Returns the block of `hash`, below `blocks`; `blocks` is at most [`MAX_BLOCKS`].
 #[inline]
 pub const fn block_of(hash: u64, blocks: u64) -> u64 {
     ((hash >> 32) * blocks) >> 32
 }
 
-/// The one bit that `hash` sets in word `word` (below eight) of its block.
+/// Returns the one bit that `hash` sets in word `word` (below eight) of its block.
 #[inline]
 pub const fn word_mask(hash: u64, word: usize) -> u32 {
     1 << ((hash as u32).wrapping_mul(SALT[word % WORDS_PER_BLOCK]) >> 27)
 }
 
-/// All eight masks of `hash`.
+/// Returns all eight masks of `hash`.
 #[inline]
 pub const fn block_mask(hash: u64) -> [u32; WORDS_PER_BLOCK] {
     let x = hash as u32;

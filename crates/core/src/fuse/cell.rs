@@ -1,6 +1,5 @@
-//! What a slot says of its remaining keys while a device peels a graph: how many, and the sum of their numbers. One
-//! addition changes both, so that one atomic operation per slot does, and in a slot with one key the sum is its
-//! number.
+//! State of a slot's remaining keys while a device peels a graph: their number, and the sum of their indices. One
+//! addition changes both, so one atomic operation per slot suffices; in a slot with one key the sum is its index.
 //!
 //! ```text
 //! in a shard    bit 31 … 22  keys      21 … 0  sum of numbers below 2^14
@@ -16,25 +15,25 @@ pub const MOST_IN_GRAPH: u32 = (1 << 15) - 1;
 const SHARD_SHIFT: u32 = 22;
 const GRAPH_SHIFT: u32 = 48;
 
-/// One key with this number, below 2^14, of a shard.
+/// Returns the cell of one key with this index, below 2^14, of a shard.
 #[inline(always)]
 pub const fn in_shard(number: u32) -> u32 {
     1 << SHARD_SHIFT | number
 }
 
-/// The keys of a slot in a shard, and the sum of their numbers.
+/// Returns the keys of a slot in a shard, and the sum of their numbers.
 #[inline(always)]
 pub const fn split_in_shard(cell: u32) -> (u32, u32) {
     (cell >> SHARD_SHIFT, cell & ((1 << SHARD_SHIFT) - 1))
 }
 
-/// One key with this number of one graph.
+/// Returns the cell of one key with this index of one graph.
 #[inline(always)]
 pub const fn in_graph(number: u32) -> u64 {
     1 << GRAPH_SHIFT | number as u64
 }
 
-/// The keys of a slot in one graph, and the low half of the sum of their numbers.
+/// Returns the keys of a slot in one graph, and the low half of the sum of their numbers.
 #[inline(always)]
 pub const fn split_in_graph(cell: u64) -> (u32, u32) {
     ((cell >> GRAPH_SHIFT) as u32, cell as u32)

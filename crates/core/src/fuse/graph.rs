@@ -18,7 +18,7 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct Graph {
-    /// How many slots can be the first one of a key: a whole number of segments.
+    /// Number of slots that can be the first of a key: a whole number of segments.
     pub starts: u32,
     /// Base-2 logarithm of the slots of a segment, at most [`MAX_SEGMENT_BITS`].
     pub segment_bits: u32,
@@ -41,13 +41,13 @@ impl Graph {
         self.starts as u64 + ((arity as u64 - 1) << self.segment_bits)
     }
 
-    /// The first slot of a key with this hash.
+    /// Returns the first slot of a key with this hash.
     #[inline(always)]
     pub const fn first(self, hash: u64) -> u32 {
         ((hash as u128 * self.starts as u128) >> 64) as u32
     }
 
-    /// Slot `j` of a key with this hash, of `ARITY`, whose first one is `first`.
+    /// Returns slot `j` of a key with this hash, of `ARITY`, with first slot `first`.
     #[inline(always)]
     pub const fn position<const ARITY: usize>(self, first: u32, hash: u64, j: usize) -> u32 {
         if j == 0 {
@@ -61,7 +61,8 @@ impl Graph {
         first.wrapping_add((j as u32) << self.segment_bits) ^ (offset & (self.segment() - 1))
     }
 
-    /// The slots of a key with this hash, three or four, which ascend, below [`Graph::slots`], which is below 2^32.
+    /// Returns the slots of a key with this hash, three or four, which ascend, below [`Graph::slots`], which is below
+    /// 2^32.
     #[inline(always)]
     pub const fn positions<const ARITY: usize>(self, hash: u64) -> [u32; ARITY] {
         let first = self.first(hash);

@@ -11,7 +11,7 @@ const SECOND_INVERSE: u64 = inverse(SECOND);
 /// 2^64 divided by the golden ratio, odd.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The inverse of an odd number modulo 2^64, by Newton's method: each step doubles the correct bits.
+/// Returns the inverse of an odd number modulo 2^64, by Newton's method: each step doubles the correct bits.
 const fn inverse(odd: u64) -> u64 {
     let mut inverse = odd;
     let mut step = 0;
@@ -22,7 +22,7 @@ const fn inverse(odd: u64) -> u64 {
     inverse
 }
 
-/// The hash of a key's word under a seed: MurmurHash3's finaliser of their sum. For each seed a bijection.
+/// Returns the hash of a key's word under a seed: MurmurHash3's finaliser of their sum. For each seed a bijection.
 #[inline(always)]
 pub const fn mix(word: u64, seed: u64) -> u64 {
     let mut hash = word.wrapping_add(seed);
@@ -31,7 +31,7 @@ pub const fn mix(word: u64, seed: u64) -> u64 {
     hash ^ hash >> 33
 }
 
-/// The word that [`mix`] makes this hash of.
+/// Returns the word that [`mix`] makes this hash of.
 #[inline(always)]
 pub const fn unmix(hash: u64, seed: u64) -> u64 {
     // A shift by more than half of the bits undoes itself.
@@ -40,27 +40,27 @@ pub const fn unmix(hash: u64, seed: u64) -> u64 {
     (word ^ word >> 33).wrapping_sub(seed)
 }
 
-/// The fingerprint of a hash: as many of the low bits as the filter stores.
+/// Returns the fingerprint of a hash: as many of the low bits as the filter stores.
 #[inline(always)]
 pub const fn fingerprint(hash: u64) -> u32 {
     (hash ^ hash >> 32) as u32
 }
 
-/// The shard of a hash, below `shards`, of which there are at most 2^32: a multiplication that keeps the order of
-/// hashes. It looks at the high half alone, so that it is enough to sort by that.
+/// Returns the shard of a hash, below `shards <= 2^32`, by a multiplication that keeps the order of hashes. It reads
+/// the high half alone, so sorting by that half suffices.
 #[inline(always)]
 pub const fn shard_of(hash: u64, shards: u64) -> u64 {
     ((hash >> 32) * shards) >> 32
 }
 
-/// The least hash of a shard; of shard `shards`, which does not exist, `None`.
+/// Returns the least hash of a shard; of shard `shards`, which does not exist, `None`.
 #[inline]
 pub const fn least_of_shard(shard: u64, shards: u64) -> Option<u64> {
     let high = (shard << 32).div_ceil(shards);
     if high >> 32 == 0 { Some(high << 32) } else { None }
 }
 
-/// The hash of a key within its shard, of its hash and the shard's own seed.
+/// Returns the hash of a key within its shard, of its hash and the shard's own seed.
 #[inline(always)]
 pub const fn within_shard(hash: u64, shard_seed: u8) -> u64 {
     mix(hash, GOLDEN.wrapping_mul(shard_seed as u64 + 1))

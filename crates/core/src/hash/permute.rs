@@ -1,4 +1,4 @@
-//! Bijections of integers of any number of bits: what a fingerprint is made of when it has to tell its key.
+//! Bijections of integers of any number of bits: fingerprints from which the key can be recovered.
 
 use super::finalise;
 use crate::bits::lowest;
@@ -6,8 +6,8 @@ use crate::bits::lowest;
 /// Odd, so that multiplication has an inverse; those of [`finalise`].
 const FACTORS: [u64; 2] = [0x3c79_ac49_2ba7_b653, 0x1c69_b3f7_4ac4_ae35];
 
-/// The inverse of an odd number modulo 2^64: each step of Newton's method doubles the bits that are right, of which the
-/// number itself has three.
+/// Returns the inverse of an odd number modulo 2^64: each step of Newton's method doubles the number of correct bits,
+/// of which the number itself has three.
 const fn inverse(odd: u64) -> u64 {
     let mut inverse = odd;
     let mut step = 0;
@@ -20,8 +20,8 @@ const fn inverse(odd: u64) -> u64 {
 
 const INVERSES: [u64; 2] = [inverse(FACTORS[0]), inverse(FACTORS[1])];
 
-/// A bijection of the integers of `bits` bits, 2 to 64; `spread` is [`spread_of`] a seed. The steps
-/// are those of [`finalise`], with shifts by half of the bits, and modulo 2^bits.
+/// Permutes the integers of `bits` bits, 2 to 64; `spread` is [`spread_of`] a seed. The steps are those of
+/// [`finalise`], with shifts by half of the bits, and modulo 2^bits.
 #[inline(always)]
 pub const fn permute(value: u64, bits: u32, spread: u64) -> u64 {
     let (mask, half) = (lowest(bits), bits.div_ceil(2));
@@ -33,7 +33,7 @@ pub const fn permute(value: u64, bits: u32, spread: u64) -> u64 {
     x ^ x >> half
 }
 
-/// What [`permute`] made this of.
+/// Inverts [`permute`].
 #[inline(always)]
 pub const fn unpermute(permuted: u64, bits: u32, spread: u64) -> u64 {
     let (mask, half) = (lowest(bits), bits.div_ceil(2));
@@ -46,7 +46,7 @@ pub const fn unpermute(permuted: u64, bits: u32, spread: u64) -> u64 {
     (x ^ spread) & mask
 }
 
-/// A seed of other bijections.
+/// Prepares a seed that chooses another permutation.
 #[inline(always)]
 pub const fn spread_of(seed: u64) -> u64 {
     finalise(seed ^ FACTORS[1])
@@ -76,7 +76,7 @@ mod tests {
         }
     }
 
-    /// A dense range of keys fills all quotients alike, whatever the number of bits.
+    /// Checks that a dense range of keys fills all quotients alike, for any number of bits.
     #[test]
     fn dense_keys_spread() {
         for bits in [16, 20, 31, 32, 40, 62, 64] {

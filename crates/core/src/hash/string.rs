@@ -47,13 +47,13 @@ impl StringHash {
         StringHash::Ap,
     ];
 
-    /// The function with this number, as stored in files.
+    /// Returns the function with this number, as stored in files.
     #[inline]
     pub const fn from_index(index: u8) -> Option<StringHash> {
         if (index as usize) < Self::ALL.len() { Some(Self::ALL[index as usize]) } else { None }
     }
 
-    /// The name in Table 1.
+    /// Returns the name in Table 1.
     pub const fn name(self) -> &'static str {
         match self {
             StringHash::Rs => "RSHash",
@@ -70,7 +70,7 @@ impl StringHash {
         }
     }
 
-    /// The hash of a string of `len` bytes ([`StringHash::Dek`] starts from the length).
+    /// Hashes a string of `len` bytes ([`StringHash::Dek`] starts from the length).
     #[inline]
     pub fn hash(self, len: usize, bytes: impl Iterator<Item = u8>) -> u32 {
         match self {
@@ -88,14 +88,14 @@ impl StringHash {
         }
     }
 
-    /// [`StringHash::hash`] of a slice.
+    /// Hashes a slice like [`StringHash::hash`].
     #[inline]
     pub fn hash_bytes(self, bytes: &[u8]) -> u32 {
         self.hash(bytes.len(), bytes.iter().copied())
     }
 }
 
-/// [`StringHash::Rs`].
+/// Computes [`StringHash::Rs`].
 #[inline]
 pub fn rs(bytes: impl Iterator<Item = u8>) -> u32 {
     let mut factor = 63_689u32;
@@ -106,13 +106,13 @@ pub fn rs(bytes: impl Iterator<Item = u8>) -> u32 {
     })
 }
 
-/// [`StringHash::Js`].
+/// Computes [`StringHash::Js`].
 #[inline]
 pub fn js(bytes: impl Iterator<Item = u8>) -> u32 {
     bytes.fold(1_315_423_911, |hash: u32, c| hash ^ (hash << 5).wrapping_add(c as u32).wrapping_add(hash >> 2))
 }
 
-/// [`StringHash::Pjw`].
+/// Computes [`StringHash::Pjw`].
 #[inline]
 pub fn pjw(bytes: impl Iterator<Item = u8>) -> u32 {
     bytes.fold(0, |hash: u32, c| {
@@ -122,7 +122,7 @@ pub fn pjw(bytes: impl Iterator<Item = u8>) -> u32 {
     })
 }
 
-/// [`StringHash::Elf`]: the same values as [`pjw`], written differently in the collection too.
+/// Computes [`StringHash::Elf`]: the same values as [`pjw`], written differently in the collection too.
 #[inline]
 pub fn elf(bytes: impl Iterator<Item = u8>) -> u32 {
     bytes.fold(0, |hash: u32, c| {
@@ -132,43 +132,43 @@ pub fn elf(bytes: impl Iterator<Item = u8>) -> u32 {
     })
 }
 
-/// [`StringHash::Bkdr`].
+/// Computes [`StringHash::Bkdr`].
 #[inline]
 pub fn bkdr(bytes: impl Iterator<Item = u8>) -> u32 {
     bytes.fold(0, |hash: u32, c| hash.wrapping_mul(131).wrapping_add(c as u32))
 }
 
-/// [`StringHash::Sdbm`].
+/// Computes [`StringHash::Sdbm`].
 #[inline]
 pub fn sdbm(bytes: impl Iterator<Item = u8>) -> u32 {
     bytes.fold(0, |hash: u32, c| (c as u32).wrapping_add(hash << 6).wrapping_add(hash << 16).wrapping_sub(hash))
 }
 
-/// [`StringHash::Djb`].
+/// Computes [`StringHash::Djb`].
 #[inline]
 pub fn djb(bytes: impl Iterator<Item = u8>) -> u32 {
     bytes.fold(5381, |hash: u32, c| hash.wrapping_mul(33).wrapping_add(c as u32))
 }
 
-/// [`StringHash::Dek`].
+/// Computes [`StringHash::Dek`].
 #[inline]
 pub fn dek(len: usize, bytes: impl Iterator<Item = u8>) -> u32 {
     bytes.fold(len as u32, |hash, c| hash.rotate_left(5) ^ c as u32)
 }
 
-/// [`StringHash::Bp`].
+/// Computes [`StringHash::Bp`].
 #[inline]
 pub fn bp(bytes: impl Iterator<Item = u8>) -> u32 {
     bytes.fold(0, |hash: u32, c| (hash << 7) ^ c as u32)
 }
 
-/// [`StringHash::Fnv`].
+/// Computes [`StringHash::Fnv`].
 #[inline]
 pub fn fnv(bytes: impl Iterator<Item = u8>) -> u32 {
     bytes.fold(0, |hash: u32, c| hash.wrapping_mul(0x811c_9dc5) ^ c as u32)
 }
 
-/// [`StringHash::Ap`].
+/// Computes [`StringHash::Ap`].
 #[inline]
 pub fn ap(bytes: impl Iterator<Item = u8>) -> u32 {
     let mut odd = false;

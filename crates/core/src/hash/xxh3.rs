@@ -50,7 +50,7 @@ const STRIPE: usize = 64;
 /// Stripes between two scrambles.
 const STRIPES: usize = (SECRET_BYTES - STRIPE) / 8;
 
-/// Eight bytes from `offset` of the secret that belongs to a seed; the default one is that of seed 0.
+/// Returns eight bytes from `offset` of a seed's secret; the default secret is that of seed 0.
 #[inline(always)]
 fn secret(offset: usize, seed: u64) -> u64 {
     let word = |i: usize| {
@@ -59,7 +59,7 @@ fn secret(offset: usize, seed: u64) -> u64 {
     };
     let (index, shift) = (offset / 8, offset as u32 % 8 * 8);
     let low = word(index) >> shift;
-    // Where the offset is a multiple of 8 the next word may not exist.
+    // If the offset is a multiple of 8, the next word may not exist.
     if shift == 0 { low } else { low | word(index + 1) << (64 - shift) }
 }
 
@@ -96,7 +96,7 @@ const fn joined(low: u64, high: u64) -> u128 {
     (high as u128) << 64 | low as u128
 }
 
-/// XXH3-128 of `bytes`.
+/// Computes XXH3-128 of `bytes`.
 ///
 /// ```
 /// assert_eq!(warpset_core::hash::xxh3_128(&b""[..], 0), 0x99aa_06d3_0147_98d8_6001_c324_468d_497f);
@@ -155,7 +155,7 @@ fn up_to_16<B: ByteSource + ?Sized>(bytes: &B, seed: u64) -> u128 {
     joined(avalanche(result), avalanche(above.wrapping_add(high.wrapping_mul(P2))))
 }
 
-/// What lengths from 17 to 240 fold 32 bytes into: two sums.
+/// State for lengths from 17 to 240: two sums, into which 32 bytes are folded at a time.
 struct Sums {
     low: u64,
     high: u64,
@@ -179,7 +179,7 @@ fn up_to_240<B: ByteSource + ?Sized>(bytes: &B, seed: u64) -> u128 {
     let len = bytes.len();
     let mut sums = Sums { low: (len as u64).wrapping_mul(P1), high: 0 };
     // Up to 128 bytes: pairs of 16 bytes from the middle to the ends. Above: 32 bytes after 32 bytes, and the last 32.
-    // One loop for both, whose body is a large part of what a device has to compile.
+    // One loop for both, because its body is a large part of the code that a device has to compile.
     let (is_short, steps) = (len <= 128, if len <= 128 { (len - 1) / 32 + 1 } else { len / 32 + 1 });
     for step in 0..steps {
         if !is_short && step == 4 {
@@ -201,7 +201,7 @@ fn up_to_240<B: ByteSource + ?Sized>(bytes: &B, seed: u64) -> u128 {
     joined(avalanche(low.wrapping_add(high)), avalanche(mixed).wrapping_neg())
 }
 
-/// The sums of lanes `2 * pair` and `2 * pair + 1` over all stripes: other lanes have no part in them.
+/// Returns the sums of lanes `2 * pair` and `2 * pair + 1` over all stripes. They are independent of the other lanes.
 #[inline(always)]
 fn lanes<B: ByteSource + ?Sized>(bytes: &B, pair: usize, seed: u64) -> [u64; 2] {
     let len = bytes.len();

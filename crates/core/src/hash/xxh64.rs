@@ -10,16 +10,16 @@ const P5: u64 = 0x27d4_eb2f_1656_67c5;
 ///
 /// Offsets are any, aligned or not; the caller stays below `len`.
 pub trait ByteSource {
-    /// How many bytes there are.
+    /// Returns the number of bytes.
     fn len(&self) -> usize;
     /// Whether there are none.
     #[inline]
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// The byte at `offset`.
+    /// Returns the byte at `offset`.
     fn byte(&self, offset: usize) -> u8;
-    /// Four bytes from `offset`, little-endian.
+    /// Returns four bytes from `offset`, little-endian.
     #[inline]
     fn word32(&self, offset: usize) -> u32 {
         let mut value = 0;
@@ -30,7 +30,7 @@ pub trait ByteSource {
         }
         value
     }
-    /// Eight bytes from `offset`, little-endian.
+    /// Returns eight bytes from `offset`, little-endian.
     #[inline]
     fn word64(&self, offset: usize) -> u64 {
         self.word32(offset) as u64 | (self.word32(offset + 4) as u64) << 32
@@ -82,20 +82,20 @@ const fn avalanche(mut acc: u64) -> u64 {
     acc ^ (acc >> 32)
 }
 
-/// XXH64 of the four little-endian bytes of `value`.
+/// Computes XXH64 of the four little-endian bytes of `value`.
 #[inline]
 pub const fn xxh64_u32(value: u32, seed: u64) -> u64 {
     avalanche(four(seed.wrapping_add(P5).wrapping_add(4), value))
 }
 
-/// XXH64 of the eight little-endian bytes of `value`.
+/// Computes XXH64 of the eight little-endian bytes of `value`.
 #[inline]
 pub const fn xxh64_u64(value: u64, seed: u64) -> u64 {
     avalanche(eight(seed.wrapping_add(P5).wrapping_add(8), value))
 }
 
-/// The hash of an integer in the filter of a Parquet column of type INT32: XXH64 with seed 0 of the four little-endian
-/// bytes of its value. `word` is the value with its sign, or zeros, carried to 64 bits.
+/// Hashes an integer for the filter of a Parquet column of type INT32: XXH64 with seed 0 of the four little-endian
+/// bytes of its value. `word` is the value, extended to 64 bits with its sign or with zeros.
 ///
 /// No such column holds a value below -2^31 or from 2^32 on (unsigned ones are stored as their bits): it is hashed as
 /// [`xxh64_u64`], so that it meets the column's values only by chance.
@@ -104,7 +104,7 @@ pub const fn xxh64_int32(word: u64) -> u64 {
     if word.wrapping_add(1 << 31) < 3 << 31 { xxh64_u32(word as u32, 0) } else { xxh64_u64(word, 0) }
 }
 
-/// XXH64 of `bytes`.
+/// Computes XXH64 of `bytes`.
 ///
 /// ```
 /// assert_eq!(warpset_core::hash::xxh64(&b""[..], 0), 0xef46_db37_51d8_e999);

@@ -1,41 +1,41 @@
-//! What two ascending multisets of fingerprints make together: those of a filter and of a batch, without a list of
-//! either.
+//! Combination of two ascending multisets of fingerprints, of a filter and of a batch, without a list of either.
 //!
-//! Quotients are taken in blocks of 64. What comes of a block's fingerprints, the filter's and the batch's, depends on
-//! no other block, so that all blocks can be worked on at the same time, twice: once to find what the block does to the
-//! first free slot, and once more to write (section IV-C of Geil, Farach-Colton, Owens, IPDPS 2018, whose segments
-//! these are).
+//! Quotients are taken in blocks of 64. The combined fingerprints of a block depend on no other block. So all blocks
+//! are processed at once, twice: first for the effect of each block on the first free slot, then for writing (section
+//! IV-C of Geil, Farach-Colton, Owens, IPDPS 2018; these are its segments).
 
 use super::Split;
 use super::slots::{BLOCK_SLOTS, Slots};
 use super::standard::find_run_start;
 
-/// What two multisets of fingerprints make together.
+/// Combination of two multisets of fingerprints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Combination {
-    /// All of both, each one once.
+    /// All fingerprints of both, each once.
     Union,
-    /// All of both.
+    /// All fingerprints of both.
     Sum,
-    /// The first without the second: each fingerprint of the second cancels one that is equal.
+    /// Fingerprints of the first without those of the second; each cancels one equal copy.
     Difference,
     /// Fingerprints of the first that have an equal in the second, one for one.
     Intersection,
 }
 
-/// What one step does with the heads of two ascending lists.
+/// Step of a combination, by the heads of two ascending lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The head of the first list is taken.
+    /// Whether the head of the first list is taken.
     pub take_first: bool,
-    /// The head of the second list is taken.
+    /// Whether the head of the second list is taken.
     pub take_second: bool,
-    /// The smaller head goes into the result; in a [`Combination::Union`] only if it differs from the last that did.
+    /// Whether the smaller head goes into the result; in a [`Combination::Union`] only if it differs from the last one
+    /// there.
     pub keep: bool,
 }
 
 impl Combination {
-    /// The combination with this number, of those that change a filter by a batch: not [`Combination::Intersection`].
+    /// Returns the combination with this number. [`Combination::Intersection`] has none, because it does not change a
+    /// filter by a batch.
     #[inline]
     pub const fn from_index(index: u32) -> Combination {
         match index {
@@ -45,7 +45,7 @@ impl Combination {
         }
     }
 
-    /// What becomes of two heads.
+    /// Returns the step for two heads.
     #[inline(always)]
     pub fn step<T: Ord>(self, first: T, second: T) -> Step {
         let take_first = first <= second;
@@ -62,32 +62,32 @@ impl Combination {
         }
     }
 
-    /// Whether what is left of the first list, after the end of the second, goes into the result.
+    /// Whether the rest of the first list, after the end of the second, goes into the result.
     #[inline(always)]
     pub const fn keeps_first(self) -> bool {
         !matches!(self, Combination::Intersection)
     }
 
-    /// Whether what is left of the second list, after the end of the first, goes into the result.
+    /// Whether the rest of the second list, after the end of the first, goes into the result.
     #[inline(always)]
     pub const fn keeps_second(self) -> bool {
         matches!(self, Combination::Union | Combination::Sum)
     }
 }
 
-/// An item of the result, as it comes out in ascending order.
+/// Item of the result; items come in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// Its quotient.
+    /// Quotient of the fingerprint.
     pub quotient: u64,
-    /// Its remainder.
+    /// Remainder of the fingerprint.
     pub remainder: u64,
     /// Whether the item before has the same quotient.
     pub follows: bool,
 }
 
-/// Puts the result for the quotients of a block, in ascending order, given the batch's fingerprints with these
-/// quotients: `batch(first)` up to `batch(end - 1)`, ascending.
+/// Puts the result for the quotients of a block, in ascending order. The batch's fingerprints with these quotients are
+/// `batch(first)` up to `batch(end - 1)`, ascending.
 #[inline(always)]
 pub fn combine<S: Slots>(
     slots: &S,
@@ -133,7 +133,7 @@ pub fn combine<S: Slots>(
             slot += 1;
             if slot >= slots.len() || !slots.is_continuation(slot) {
                 occupied &= occupied - 1;
-                // The next run is where this one ended, unless it is in its canonical slot after a gap.
+                // The next run begins where this one ended, unless it is in its canonical slot after a gap.
                 if occupied != 0 {
                     slot = slot.max(base + occupied.trailing_zeros() as u64);
                 }
@@ -164,7 +164,7 @@ mod tests {
     const ALL: [Combination; 4] =
         [Combination::Union, Combination::Sum, Combination::Difference, Combination::Intersection];
 
-    /// What the rule says, of ascending lists.
+    /// Combines ascending lists by the rule's definition.
     fn expected(rule: Combination, mut ours: Vec<u64>, theirs: &[u64]) -> Vec<u64> {
         if matches!(rule, Combination::Difference | Combination::Intersection) {
             let mut common = Vec::new();

@@ -1,4 +1,4 @@
-//! The rank-and-select quotient filter: blocks of 64 slots with two bits of metadata per slot and an offset.
+//! Rank-and-select quotient filter: blocks of 64 slots with two bits of metadata per slot and an offset.
 //!
 //! ```text
 //!  block b, slots and quotients 64 b .. 64 b + 63: r + 3 words of 64 bits
@@ -9,12 +9,12 @@
 //!
 //! - *occupied*: some stored fingerprint has this quotient.
 //! - *runend*: the remainder in this slot is the last of its run.
-//! - *offset*: how many slots from the block's first one on are taken by runs of quotients before the block. A whole
-//!   word, so that it cannot overflow, whatever is stored.
+//! - *offset*: the number of slots, from the block's first one on, that runs of earlier quotients take. It has a whole
+//!   word, so it cannot overflow.
 //!
-//! The `k`-th occupied quotient of a block has the `k`-th run that ends at `64 b + offset` or later: a rank and a
-//! selection find it, at any load. Items lie in the slots in which they lie in a standard quotient filter, so that both
-//! are laid out by the same scan. Slots that are empty are zero.
+//! The `k`-th occupied quotient of a block has the `k`-th run that ends at `64 b + offset` or later, so a rank and a
+//! selection find it, at any load. Items lie in the slots of a standard quotient filter, so the same scan lays out
+//! both. Empty slots are zero.
 //!
 //! | remainder bits | words of a block | bytes | 32-byte sectors that the metadata touch (worst, mean) |
 //! | --- | --- | --- | --- |
@@ -24,9 +24,9 @@
 //! | even | odd | | 2, 1.5 |
 //! | 4 k + 3 | 4 k + 6 | | 2, 1.5 |
 //!
-//! Metadata stand at the head of the block, beside the remainders, and not in an array of their own: a lookup of a
-//! stored fingerprint reads both, and at r = 5 a block is one aligned chunk of 64 bytes. An H200 reads 64 aligned
-//! bytes as fast as 4.
+//! Metadata are at the head of the block, beside the remainders, and not in an array of their own: a lookup of a stored
+//! fingerprint reads both, and at r = 5 a block is one aligned chunk of 64 bytes. An H200 reads 64 aligned bytes as
+//! fast as 4.
 //!
 //! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018,
 //! sections III-B and V, algorithms 2 and 9; Pandey, Bender, Johnson, Patro, "A General-Purpose Counting Filter",
@@ -41,33 +41,33 @@ pub mod counters;
 
 pub use change::Changed;
 
-/// Place of a block's word with its offset.
+/// Index of a block's word with its offset.
 pub const OFFSET: u64 = 0;
-/// Place of a block's word with its occupieds.
+/// Index of a block's word with its occupieds.
 pub const OCCUPIEDS: u64 = 1;
-/// Place of a block's word with its runends.
+/// Index of a block's word with its runends.
 pub const RUNENDS: u64 = 2;
-/// Place of a block's word that marks the slots that hold digits of a counter; only filters with counters have it.
+/// Index of a block's word that marks the slots with digits of a counter; only filters with counters have it.
 pub const DIGITS: u64 = 3;
 
-/// The number of words of metadata, after which the remainders stand.
+/// Returns the number of words of metadata, which precede the remainders.
 #[inline(always)]
 pub const fn metadata_words(counted: bool) -> u64 {
     3 + counted as u64
 }
 
-/// The metadata of a block.
+/// Metadata of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metadata {
-    /// Slots taken by runs of quotients before the block, from its first slot on.
+    /// Slots taken by runs of earlier quotients, from the block's first slot on.
     pub offset: u64,
-    /// A bit per quotient: it has a run.
+    /// Bit per quotient: it has a run.
     pub occupieds: u64,
-    /// A bit per slot: a run ends here.
+    /// Bit per slot: a run ends here.
     pub runends: u64,
 }
 
-/// For each width, a word with a one in the lowest bit of each field of that width that fits whole.
+/// Word for each width, with a one in the lowest bit of each whole field.
 const FIELDS: [u64; 64] = {
     let mut words = [0; 64];
     let mut width = 1;
@@ -82,32 +82,31 @@ const FIELDS: [u64; 64] = {
     words
 };
 
-/// What [`Blocks`] compare remainders of this width with, up to 63 bits.
+/// Returns the constant by which [`Blocks`] compare remainders of this width, up to 63 bits.
 #[inline(always)]
 pub const fn fields(remainder_bits: u32) -> u64 {
     FIELDS[remainder_bits as usize % 64]
 }
 
-/// Whether one of the lowest `len` fields of `width` bits in a word, all within it, has this value; `fields` are
+/// Whether one of the lowest `len` fields of `width` bits in a word, which has them all, has this value; `fields` are
 /// [`fields`] of the width.
 #[inline(always)]
 pub const fn any_field_equals(word: u64, fields: u64, width: u32, len: u32, value: u64) -> bool {
-    // A field is zero where it is equal; the lowest of those, if any, is the first whose highest bit the subtraction
-    // sets.
+    // A field is zero where it is equal; the lowest such field is the first with a highest bit set by the subtraction.
     let differ = word ^ fields.wrapping_mul(value);
     differ.wrapping_sub(fields) & !differ & fields << (width - 1) & lowest(len * width) != 0
 }
 
-/// The last slot, which stays empty.
+/// Returns the last slot, which stays empty.
 #[inline(always)]
 const fn last_slot(blocks: u64) -> u64 {
     (blocks * 64).wrapping_sub(1)
 }
 
-/// The blocks of a filter, or whole blocks of one whose first slot is then the first quotient.
+/// Blocks of a filter, or whole blocks of one with their first slot as the first quotient.
 ///
-/// Walks expect the invariants of a filter; where memory is damaged, they end at the last slot. The last slot of a
-/// filter is always empty.
+/// Walks expect the invariants of a filter. In damaged memory they end at the last slot. The last slot of a filter is
+/// always empty.
 ///
 /// `COUNTED` blocks have counters: [`counters`].
 #[derive(Clone, Copy, Debug)]
@@ -117,25 +116,25 @@ pub struct Blocks<W, const COUNTED: bool = false> {
     remainder_bits: u32,
     /// [`fields`] of the remainders.
     fields: u64,
-    /// Changes are made between these slots: see [`Blocks::within`].
+    /// Changes are made between these slots; see [`Blocks::within`].
     begin: u64,
     end: u64,
 }
 
 impl<W: ReadWords> Blocks<W> {
-    /// The blocks in `words`.
+    /// Makes blocks of `words`.
     #[inline(always)]
     pub const fn new(words: W, blocks: u64, remainder_bits: u32) -> Blocks<W> {
         Blocks::with_fields(words, blocks, remainder_bits, fields(remainder_bits))
     }
 
-    /// The blocks in `words`, given [`fields`] of `remainder_bits`.
+    /// Makes blocks of `words`, given [`fields`] of `remainder_bits`.
     #[inline(always)]
     pub const fn with_fields(words: W, blocks: u64, remainder_bits: u32, fields: u64) -> Blocks<W> {
         Blocks { words, blocks, remainder_bits, fields, begin: 0, end: last_slot(blocks) }
     }
 
-    /// How often a fingerprint is stored.
+    /// Returns the number of copies of a fingerprint.
     #[inline(always)]
     pub fn count(&self, quotient: u64, remainder: u64, select: impl Select) -> u64 {
         if !self.is_occupied(quotient) {
@@ -154,7 +153,7 @@ impl<W: ReadWords> Blocks<W> {
 }
 
 impl<W: ReadWords> Blocks<W, true> {
-    /// The blocks in `words`, with counters.
+    /// Makes blocks of `words`, with counters.
     #[inline(always)]
     pub const fn counted(words: W, blocks: u64, remainder_bits: u32) -> Blocks<W, true> {
         let (fields, end) = (fields(remainder_bits), last_slot(blocks));
@@ -163,16 +162,16 @@ impl<W: ReadWords> Blocks<W, true> {
 }
 
 impl<W: ReadWords, const COUNTED: bool> Blocks<W, COUNTED> {
-    /// The first word of the remainders.
+    /// Index of the first word of the remainders.
     const REMAINDERS: u64 = metadata_words(COUNTED);
 
-    /// The number of slots.
+    /// Returns the number of slots.
     #[inline(always)]
     pub fn slots(&self) -> u64 {
         self.blocks * 64
     }
 
-    /// The number of blocks.
+    /// Returns the number of blocks.
     #[inline(always)]
     pub fn blocks(&self) -> u64 {
         self.blocks
@@ -183,7 +182,8 @@ impl<W: ReadWords, const COUNTED: bool> Blocks<W, COUNTED> {
         block * (self.remainder_bits as u64 + Self::REMAINDERS)
     }
 
-    /// The metadata of a block; of one in which changes begin ([`Blocks::within`]), as if nothing were stored before.
+    /// Returns the metadata of a block; of one in which changes begin ([`Blocks::within`]), as if nothing were stored
+    /// before.
     #[inline(always)]
     pub fn metadata(&self, block: u64) -> Metadata {
         let first = self.first_word(block);
@@ -193,14 +193,14 @@ impl<W: ReadWords, const COUNTED: bool> Blocks<W, COUNTED> {
             runends: self.words.word(first + RUNENDS),
         };
         if self.begin > block * 64 {
-            // What is asked of such a block is about slots after the offset, or quotients.
+            // Queries of such a block are for slots after the offset, or for quotients.
             of_block.offset = self.begin - block * 64;
             of_block.occupieds &= !0 << (self.begin % 64);
         }
         of_block
     }
 
-    /// Where runs end in a block.
+    /// Returns the run ends in a block.
     #[inline(always)]
     pub fn runends(&self, block: u64) -> u64 {
         self.words.word(self.first_word(block) + RUNENDS)
@@ -218,25 +218,26 @@ impl<W: ReadWords, const COUNTED: bool> Blocks<W, COUNTED> {
         self.runends(slot / 64) >> (slot % 64) & 1 != 0
     }
 
-    /// The bit of the first word at which the remainder in a slot begins.
+    /// Returns the place of the first bit of the remainder in a slot.
     #[inline(always)]
     fn remainder_at(&self, slot: u64) -> u64 {
         64 * (self.first_word(slot / 64) + Self::REMAINDERS) + slot % 64 * self.remainder_bits as u64
     }
 
-    /// The remainder in a slot; zero if it is empty.
+    /// Returns the remainder in a slot; zero if it is empty.
     #[inline(always)]
     pub fn remainder(&self, slot: u64) -> u64 {
         self.words.field(self.remainder_at(slot), self.remainder_bits)
     }
 
-    /// The first slot that is free after the first `runs` runs of a block's quotients, and all runs before the block;
+    /// Returns the first free slot after the first `runs` runs of a block's quotients and all runs before the block;
     /// the number of slots if there are fewer.
     #[inline(always)]
     fn after_runs(&self, block: u64, of_block: Metadata, runs: u32, select: impl Select) -> u64 {
         let Metadata { offset, runends, .. } = of_block;
         if offset < 64 {
-            // Slots that come after a run's end: after that of the block before, after the first of this block, ...
+            // These are the slots after run ends: after the last of the block before, after the first of this block,
+            // ...
             let begins = 1 << offset | (runends & !0 << offset) << 1;
             let place = select.select(begins, runs);
             if place < 64 {
@@ -246,7 +247,7 @@ impl<W: ReadWords, const COUNTED: bool> Blocks<W, COUNTED> {
         self.after_runs_far(block, of_block, runs, select)
     }
 
-    /// [`after_runs`](Self::after_runs) where that slot is in another block.
+    /// Returns the slot that [`after_runs`](Self::after_runs) does, in another block.
     #[inline(always)]
     fn after_runs_far(&self, block: u64, of_block: Metadata, runs: u32, select: impl Select) -> u64 {
         let Metadata { offset, runends, .. } = of_block;
@@ -277,7 +278,7 @@ impl<W: ReadWords, const COUNTED: bool> Blocks<W, COUNTED> {
         }
     }
 
-    /// The first slot that the runs of all quotients up to this one leave free: not after the quotient if none of them
+    /// Returns the first slot after the runs of all quotients up to this one: at most the quotient if none of them
     /// reaches its slot.
     #[inline(always)]
     pub fn free_after(&self, quotient: u64, select: impl Select) -> u64 {
@@ -285,27 +286,27 @@ impl<W: ReadWords, const COUNTED: bool> Blocks<W, COUNTED> {
         self.free_after_in(quotient, of_block, select)
     }
 
-    /// [`free_after`](Self::free_after), given the metadata of the quotient's block.
+    /// Returns the slot that [`free_after`](Self::free_after) does, given the metadata of the quotient's block.
     #[inline(always)]
     fn free_after_in(&self, quotient: u64, of_block: Metadata, select: impl Select) -> u64 {
         let runs = (of_block.occupieds & lowest(quotient as u32 % 64 + 1)).count_ones();
         self.after_runs(quotient / 64, of_block, runs, select)
     }
 
-    /// The first slot of the run of an occupied quotient, whose block has these metadata.
+    /// Returns the first slot of an occupied quotient's run, given the metadata of its block.
     #[inline(always)]
     fn run_start(&self, quotient: u64, of_block: Metadata, select: impl Select) -> u64 {
         let runs = rank(of_block.occupieds, quotient as u32 % 64);
         Ord::max(self.after_runs(quotient / 64, of_block, runs, select), quotient)
     }
 
-    /// The first slot of the run of an occupied quotient.
+    /// Returns the first slot of an occupied quotient's run.
     #[inline(always)]
     pub fn find_run_start(&self, quotient: u64, select: impl Select) -> u64 {
         self.run_start(quotient, self.metadata(quotient / 64), select)
     }
 
-    /// The last slot of the run that has this slot; the last of all if memory is damaged.
+    /// Returns the last slot of the run that has this slot; the last of all if memory is damaged.
     #[inline(always)]
     pub fn run_end(&self, slot: u64) -> u64 {
         let mut block = slot / 64;
@@ -320,7 +321,7 @@ impl<W: ReadWords, const COUNTED: bool> Blocks<W, COUNTED> {
         block * 64 + ends.trailing_zeros() as u64
     }
 
-    /// The first slot from `slot` on that holds no digit.
+    /// Returns the first slot from `slot` on without a digit.
     #[inline(always)]
     fn after_digits(&self, slot: u64) -> u64 {
         let mut block = slot / 64;
@@ -338,8 +339,8 @@ impl<W: ReadWords, const COUNTED: bool> Blocks<W, COUNTED> {
         block * 64 + others.trailing_zeros() as u64
     }
 
-    /// Where a remainder is or belongs in the run that begins there: the first slot with one that is not smaller, or
-    /// the slot after the run; and whether it is there.
+    /// Finds a remainder in the run that begins there: the first slot with one that is not smaller, or the slot after
+    /// the run; and whether it is equal.
     #[inline(always)]
     fn find_in_run(&self, start: u64, remainder: u64) -> (u64, bool) {
         let mut slot = start;
@@ -372,7 +373,7 @@ impl<W: ReadWords, const COUNTED: bool> Blocks<W, COUNTED> {
         if COUNTED || runends == 0 || len * width > 64 {
             return self.find_in_run(start, remainder).1;
         }
-        // All of them at once.
+        // All remainders are compared at once.
         let stored = self.words.field(self.remainder_at(start), len * width);
         any_field_equals(stored, self.fields, width, len, remainder)
     }

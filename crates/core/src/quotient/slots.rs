@@ -1,4 +1,4 @@
-//! Slots of r + 3 bits: where remainder and metadata bits of each lie.
+//! Slots of r + 3 bits: places of their remainder and metadata bits.
 //!
 //! ```text
 //!  bytes: slot i is bytes c i .. c (i + 1), c = ceil((r + 3) / 8)       (the paper's section VI: `char` containers)
@@ -13,11 +13,11 @@
 //!  +------------+----------------+-----------+--------------------------------+
 //! ```
 //!
-//! A slot is empty if its three metadata bits are zero; its remainder then is zero too. In both forms 64 slots take a
-//! whole number of words, so that the blocks of a filter can be built independently of each other.
+//! A slot is empty if its three metadata bits are zero; its remainder is zero then, too. In both forms 64 slots take a
+//! whole number of words, so the blocks of a filter can be built independently.
 //!
-//! Departure from the paper: the packed form. It has no unused bits whatever the remainder's width, and walks of any
-//! length go by whole words of metadata instead of slot by slot.
+//! Departure from the paper: the packed form. It has no unused bits for any width of remainders, and walks go by whole
+//! words of metadata instead of slot by slot.
 
 mod append;
 
@@ -25,7 +25,7 @@ pub use append::Appender;
 
 use crate::bits::{ReadWords, WriteWords, lowest, read_field, select, write_field};
 
-/// Slots that share words with no others.
+/// Least number of slots that share words with no others.
 pub const BLOCK_SLOTS: u64 = 64;
 
 /// Metadata bit: some stored fingerprint has this slot's index as its quotient.
@@ -35,7 +35,7 @@ pub const CONTINUATION: u64 = 2;
 /// Metadata bit: the remainder is not in its canonical slot.
 pub const SHIFTED: u64 = 4;
 
-/// How slots lie in memory.
+/// Memory layout of slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Container {
@@ -46,7 +46,7 @@ pub enum Container {
 }
 
 impl Container {
-    /// The container with this number, as stored in files.
+    /// Returns the container with this number, as stored in files.
     pub const fn from_index(index: u64) -> Option<Container> {
         match index {
             0 => Some(Container::Bytes),
@@ -55,7 +55,7 @@ impl Container {
         }
     }
 
-    /// Words of a block of [`BLOCK_SLOTS`] slots with remainders of this width.
+    /// Returns the words of a block of [`BLOCK_SLOTS`] slots with remainders of this width.
     #[inline]
     pub const fn block_words(self, remainder_bits: u32) -> u64 {
         match self {
@@ -65,33 +65,33 @@ impl Container {
     }
 }
 
-/// Bytes of a slot in [`Container::Bytes`].
+/// Returns the bytes of a slot in [`Container::Bytes`].
 #[inline]
 pub const fn bytes_of_slot(remainder_bits: u32) -> u32 {
     (remainder_bits + 3).div_ceil(8)
 }
 
-/// The lowest bits of the eight bytes of a word, side by side.
+/// Gathers the lowest bits of the eight bytes of a word.
 #[inline]
 const fn low_bits_of_bytes(word: u64) -> u64 {
-    // Byte `i`, whose bit stands at `8 i`, is moved to bit `56 + i`; no two products meet, so nothing carries.
+    // The bit of byte `i`, at `8 i`, moves to bit `56 + i`; no two products meet, so nothing carries.
     (word & 0x0101_0101_0101_0101).wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
 
-/// Slots that can be read, and walks through them.
+/// Slots for reading, and walks through them.
 ///
-/// All walks expect the invariants of a filter; where memory is damaged, they end at the first or the last slot. The
-/// last slot of a filter is always empty, so that no walk through a sound filter goes past it.
+/// Walks expect the invariants of a filter. In damaged memory they end at the first or the last slot. The last slot of
+/// a filter is always empty, so no walk through a sound filter goes past it.
 pub trait Slots {
-    /// The number of slots, the overflow region included; a multiple of [`BLOCK_SLOTS`].
+    /// Returns the number of slots, the overflow region included; a multiple of [`BLOCK_SLOTS`].
     fn len(&self) -> u64;
-    /// The metadata bits of a slot.
+    /// Returns the metadata bits of a slot.
     fn metadata(&self, slot: u64) -> u64;
-    /// The remainder in a slot; zero if it is empty.
+    /// Returns the remainder in a slot; zero if it is empty.
     fn remainder(&self, slot: u64) -> u64;
 
-    /// The metadata bits of a block of [`BLOCK_SLOTS`] slots, one bit per slot: `is_occupied`, `is_continuation`,
-    /// `is_shifted`.
+    /// Returns the metadata bits of a block of [`BLOCK_SLOTS`] slots, one bit per slot: `is_occupied`,
+    /// `is_continuation`, `is_shifted`.
     fn metadata_words(&self, block: u64) -> [u64; 3];
 
     /// Whether there are no slots.
@@ -112,7 +112,7 @@ pub trait Slots {
         self.metadata(slot) & CONTINUATION != 0
     }
 
-    /// The start of the cluster that a slot belongs to: the nearest unshifted slot, at `slot` or before.
+    /// Returns the start of the cluster of a slot: the nearest unshifted slot, at `slot` or before.
     #[inline]
     fn cluster_start(&self, mut slot: u64) -> u64 {
         while slot > 0 && self.metadata(slot) & SHIFTED != 0 {
@@ -121,7 +121,7 @@ pub trait Slots {
         slot
     }
 
-    /// The start of the supercluster that a slot belongs to: the slot after the nearest empty one before `slot`, or the
+    /// Returns the start of the supercluster of a slot: the slot after the nearest empty one before `slot`, or the
     /// first of all. An empty slot belongs to the supercluster that it ends.
     #[inline]
     fn supercluster_start(&self, mut slot: u64) -> u64 {
@@ -131,7 +131,7 @@ pub trait Slots {
         slot
     }
 
-    /// How many quotients in `from..=to` have a run, that of `from` not counted.
+    /// Counts the quotients in `from..=to` with a run, without `from`.
     #[inline]
     fn runs_between(&self, from: u64, to: u64) -> u64 {
         let mut runs = 0;
@@ -143,8 +143,8 @@ pub trait Slots {
         runs
     }
 
-    /// The first slot of the run that comes `runs` runs after the one that starts at `slot`; the slot after the cluster
-    /// if that has exactly that many.
+    /// Returns the first slot of the run that comes `runs` runs after the one that starts at `slot`; the slot after the
+    /// cluster if that has exactly that many.
     #[inline]
     fn skip_runs(&self, mut slot: u64, runs: u64) -> u64 {
         for _ in 0..runs {
@@ -153,7 +153,7 @@ pub trait Slots {
         slot
     }
 
-    /// The first slot after `slot` that does not continue its run.
+    /// Returns the first slot after `slot` that does not continue its run.
     #[inline]
     fn run_end(&self, slot: u64) -> u64 {
         let mut end = slot + 1;
@@ -163,7 +163,7 @@ pub trait Slots {
         end
     }
 
-    /// The first empty slot from `slot` on; the number of slots if there is none.
+    /// Returns the first empty slot from `slot` on; the number of slots if there is none.
     #[inline]
     fn empty_from(&self, mut slot: u64) -> u64 {
         while slot < self.len() && self.metadata(slot) != 0 {
@@ -172,7 +172,7 @@ pub trait Slots {
         slot
     }
 
-    /// The first slot from `slot` on that is not empty; the number of slots if there is none.
+    /// Returns the first slot from `slot` on that is not empty; the number of slots if there is none.
     #[inline]
     fn used_from(&self, mut slot: u64) -> u64 {
         while slot < self.len() && self.metadata(slot) == 0 {
@@ -181,7 +181,7 @@ pub trait Slots {
         slot
     }
 
-    /// The first quotient from `quotient` on that has a run; the number of slots if there is none.
+    /// Returns the first quotient from `quotient` on that has a run; the number of slots if there is none.
     #[inline]
     fn occupied_from(&self, mut quotient: u64) -> u64 {
         while quotient < self.len() && self.metadata(quotient) & OCCUPIED == 0 {
@@ -191,10 +191,10 @@ pub trait Slots {
     }
 }
 
-/// Slots that can be written.
+/// Slots for writing.
 pub trait SlotsMut: Slots {
-    /// Sets what travels with an item, its remainder and [`CONTINUATION`] and [`SHIFTED`]; `is_occupied` belongs to the
-    /// slot and stays.
+    /// Sets the bits that travel with an item, its remainder and [`CONTINUATION`] and [`SHIFTED`]; `is_occupied`
+    /// belongs to the slot and stays.
     fn set_item(&mut self, slot: u64, metadata: u64, remainder: u64);
     /// Sets whether a quotient has a run.
     fn set_occupied(&mut self, quotient: u64, occupied: bool);
@@ -210,7 +210,7 @@ pub struct ByteSlots<W> {
 }
 
 impl<W: ReadWords> ByteSlots<W> {
-    /// The slots in `words`, whole blocks of them.
+    /// Makes slots of `words`, whole blocks.
     #[inline]
     pub const fn new(words: W, len: u64, remainder_bits: u32) -> ByteSlots<W> {
         ByteSlots { words, len, bits: 8 * bytes_of_slot(remainder_bits) }
@@ -246,7 +246,8 @@ impl<W: ReadWords> Slots for ByteSlots<W> {
                 shifted |= low_bits_of_bytes(slots >> 2) << (8 * i);
             }
         } else {
-            // From the last slot on; bounded so that no compiler makes 64 loads of it that all want a register.
+            // The loop goes from the last slot on. It is bounded so that no compiler makes 64 loads with 64 registers
+            // of it.
             let first = block * BLOCK_SLOTS * self.bits as u64;
             let mut at = first + BLOCK_SLOTS * self.bits as u64;
             while at > first {
@@ -283,13 +284,13 @@ pub struct PackedSlots<W> {
     remainder_bits: u32,
 }
 
-/// The metadata words of a block, by their place in it.
+/// Metadata words of a block, by their index in it.
 const OCCUPIEDS: u64 = 0;
 const CONTINUATIONS: u64 = 1;
 const SHIFTEDS: u64 = 2;
 
 impl<W: ReadWords> PackedSlots<W> {
-    /// The slots in `words`, whole blocks of them.
+    /// Makes slots of `words`, whole blocks.
     #[inline]
     pub const fn new(words: W, len: u64, remainder_bits: u32) -> PackedSlots<W> {
         PackedSlots { words, len, remainder_bits }
@@ -311,7 +312,7 @@ impl<W: ReadWords> PackedSlots<W> {
         64 * block + slot % 64 * self.remainder_bits as u64
     }
 
-    /// The first slot from `slot` on whose bit in `word(block)` is set; the number of slots if there is none.
+    /// Returns the first slot from `slot` on with a bit in `word(block)`; the number of slots if there is none.
     #[inline]
     fn first_from(&self, slot: u64, word: impl Fn(u64) -> u64) -> u64 {
         let mut block = slot / 64;

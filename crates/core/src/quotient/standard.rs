@@ -1,25 +1,25 @@
-//! The standard quotient filter on slots: lookup, insertion, removal, iteration over all fingerprints.
+//! Standard quotient filter on slots: lookup, insertion, removal, iteration over all fingerprints.
 //!
 //! Source: section III-A and the serial parts of algorithms 1, 3, 7 and 8. A *run* is the remainders of one quotient,
 //! in ascending order; a *cluster* is an unshifted slot and the shifted ones after it; a *supercluster* reaches from
-//! one empty slot to the next. There is no wrap-around: slots after those of the quotients take what spills over the
-//! end.
+//! one empty slot to the next. There is no wrap-around: slots after those of the quotients take items that spill over
+//! the end.
 //!
-//! Departures from the paper: the number of runs to skip is counted before they are skipped, where algorithm 1 goes
-//! back and forth; runs are left at the first larger remainder.
+//! Departures from the paper: the runs to skip are counted before they are skipped, where algorithm 1 goes back and
+//! forth; the search of a run ends at the first larger remainder.
 
 use super::Split;
 use super::slots::{CONTINUATION, SHIFTED, Slots, SlotsMut};
 
-/// The first slot of the run of an occupied quotient (algorithm 1, `FINDRUNSTART`).
+/// Returns the first slot of an occupied quotient's run (algorithm 1, `FINDRUNSTART`).
 #[inline]
 pub fn find_run_start<S: Slots>(slots: &S, quotient: u64) -> u64 {
     let start = slots.cluster_start(quotient);
     slots.skip_runs(start, slots.runs_between(start, quotient))
 }
 
-/// Where a remainder is or belongs in a run that starts at `start`: the first slot with one that is not smaller, or the
-/// end of the run; and whether it is there.
+/// Finds a remainder in a run that starts at `start`: the first slot with one that is not smaller, or the end of the
+/// run; and whether it is equal.
 #[inline]
 fn find_in_run<S: Slots>(slots: &S, start: u64, remainder: u64) -> (u64, bool) {
     let mut slot = start;
@@ -41,7 +41,7 @@ pub fn contains<S: Slots>(slots: &S, quotient: u64, remainder: u64) -> bool {
     slots.is_occupied(quotient) && find_in_run(slots, find_run_start(slots, quotient), remainder).1
 }
 
-/// How often a fingerprint is stored.
+/// Returns the number of copies of a fingerprint.
 #[inline]
 pub fn count<S: Slots>(slots: &S, quotient: u64, remainder: u64) -> u64 {
     if !slots.is_occupied(quotient) {
@@ -58,20 +58,20 @@ pub fn count<S: Slots>(slots: &S, quotient: u64, remainder: u64) -> u64 {
     slot - first
 }
 
-/// What became of an insertion.
+/// Outcome of an insertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inserted {
     /// The fingerprint takes one more slot.
     Stored,
-    /// It was there already, and is kept once.
+    /// The fingerprint was there, and is stored once.
     Present,
-    /// There is no empty slot for it after its quotient; nothing was written.
+    /// No slot after its quotient is empty; nothing was written.
     NoSlot,
 }
 
-/// Stores a fingerprint (algorithm 3, `INSERTITEMS`); one that is there already is stored again only with `duplicates`.
+/// Stores a fingerprint (algorithm 3, `INSERTITEMS`); one that is there is stored again only with `duplicates`.
 ///
-/// Writes from the fingerprint's place up to the first empty slot, the end of its supercluster.
+/// It writes from the fingerprint's place up to the first empty slot, the end of its supercluster.
 #[inline]
 pub fn insert<S: SlotsMut>(slots: &mut S, quotient: u64, remainder: u64, duplicates: bool) -> Inserted {
     if slots.metadata(quotient) == 0 {
@@ -95,7 +95,7 @@ pub fn insert<S: SlotsMut>(slots: &mut S, quotient: u64, remainder: u64, duplica
     if empty + 1 >= slots.len() {
         return Inserted::NoSlot;
     }
-    // Items move right by one slot, `is_occupied` stays.
+    // Items move right by one slot; `is_occupied` stays.
     let mut to = empty;
     while to > place {
         let (item, remainder) = (slots.metadata(to - 1), slots.remainder(to - 1));
@@ -109,17 +109,17 @@ pub fn insert<S: SlotsMut>(slots: &mut S, quotient: u64, remainder: u64, duplica
     Inserted::Stored
 }
 
-/// Whether insertion and removal of this quotient touch no slot outside of these, which are a part of a filter: its
-/// cluster begins here, and a slot after it is empty.
+/// Whether insertion and removal of this quotient touch only these slots, a part of a filter: its cluster begins here,
+/// and a later slot is empty.
 #[inline]
 pub fn is_inside<S: Slots>(slots: &S, quotient: u64) -> bool {
     let start = slots.cluster_start(quotient);
     (start > 0 || slots.metadata(0) & SHIFTED == 0) && slots.empty_from(quotient) + 1 < slots.len()
 }
 
-/// Removes a fingerprint once (algorithm 7, `DELETEITEMS`); `false` if it is not there, and nothing is written.
+/// Removes a fingerprint once (algorithm 7, `DELETEITEMS`). Returns `false`, and writes nothing, if it is not there.
 ///
-/// Items after it in its cluster move left by one slot; those of later clusters stay.
+/// Later items of its cluster move left by one slot; those of later clusters stay.
 #[inline]
 pub fn remove<S: SlotsMut>(slots: &mut S, quotient: u64, remainder: u64) -> bool {
     if !slots.is_occupied(quotient) {
@@ -154,12 +154,12 @@ pub fn remove<S: SlotsMut>(slots: &mut S, quotient: u64, remainder: u64) -> bool
         slots.set_item(to, item_metadata(to, current, continuation != 0), remainder);
         to += 1;
     }
-    // Its `is_occupied` is clear: the run of a quotient `to` would begin here, unshifted, and not have moved.
+    // Its `is_occupied` is clear: the run of a quotient `to` would begin here, unshifted, and would not have moved.
     slots.set_item(to, 0, 0);
     true
 }
 
-/// The fingerprints of a filter in ascending order, from a given quotient on.
+/// Fingerprints of a filter in ascending order, from a quotient on.
 #[derive(Clone, Debug)]
 pub struct Fingerprints<S> {
     slots: S,
@@ -169,7 +169,7 @@ pub struct Fingerprints<S> {
 }
 
 impl<S: Slots> Fingerprints<S> {
-    /// From the first fingerprint on whose quotient is at least `from`.
+    /// Starts at the first fingerprint with a quotient of at least `from`.
     #[inline]
     pub fn from_quotient(slots: S, split: Split, from: u64) -> Fingerprints<S> {
         let quotient = slots.occupied_from(from);
@@ -183,7 +183,7 @@ impl<S: Slots> Iterator for Fingerprints<S> {
 
     #[inline]
     fn next(&mut self) -> Option<u64> {
-        // A quotient past the end can come from damaged memory only.
+        // Only damaged memory has a quotient past the end.
         if self.slot >= self.slots.len() || self.quotient >= self.split.quotients() {
             return None;
         }
@@ -191,21 +191,22 @@ impl<S: Slots> Iterator for Fingerprints<S> {
         self.slot += 1;
         if self.slot >= self.slots.len() || !self.slots.is_continuation(self.slot) {
             self.quotient = self.slots.occupied_from(self.quotient + 1);
-            // The next run is where this one ended, unless it is in its canonical slot after a gap.
+            // The next run begins where this one ended, unless it is in its canonical slot after a gap.
             self.slot = self.slot.max(self.quotient);
         }
         Some(fingerprint)
     }
 }
 
-/// Where a fingerprint lies that comes after others, and what its slot holds: the slot is the first that is free, or
-/// its canonical one (section IV-C: `max(slot(i - 1) + 1, quotient)`).
+/// Returns the slot of a fingerprint after others: the first free one, or its canonical one (section IV-C: `max(slot(i
+/// - 1) + 1, quotient)`).
 #[inline]
 pub const fn place(free: u64, quotient: u64) -> u64 {
     if free > quotient { free } else { quotient }
 }
 
-/// Metadata of an item in `slot`, `is_occupied` aside; `follows` if the item before has the same quotient.
+/// Returns the metadata of an item in `slot`, without `is_occupied`; `follows` if the item before has the same
+/// quotient.
 #[inline]
 pub const fn item_metadata(slot: u64, quotient: u64, follows: bool) -> u64 {
     (if follows { CONTINUATION } else { 0 }) | (if slot != quotient { SHIFTED } else { 0 })

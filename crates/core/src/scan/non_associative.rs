@@ -1,47 +1,47 @@
-//! Scans by an operator that is not associative, but whose chain of dependencies breaks.
+//! Scans by an operator that is not associative, but with a chain of dependencies that breaks.
 //!
-//! `y[i] = step(y[i - 1], x[i])`, and where a step [breaks](Recurrence::breaks) the chain, nothing before matters.
-//! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018,
-//! section IV-C, whose operator is [`NextSlot`].
+//! `y[i] = step(y[i - 1], x[i])`, and if a step [breaks](Recurrence::breaks) the chain, all items before are
+//! irrelevant. Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS
+//! 2018, section IV-C, whose operator is [`NextSlot`].
 
 use super::Lift;
 
 /// A recurrence `y[i] = step(y[i - 1], x[i])`, `y[0] = start(x[0])`.
 ///
 /// The methods of this workspace rely on three laws:
-/// - a larger `y[i - 1]` never makes a smaller `y[i]`, and `start(x)` is the least that `step(_, x)` gives;
-/// - `breaks(y, x)` says that `step(y, x) == start(x)`; then it holds for every smaller `y` too;
+/// - a larger `y[i - 1]` never makes a smaller `y[i]`, and `start(x)` is the least result of `step(_, x)`;
+/// - `breaks(y, x)` implies `step(y, x) == start(x)`, and `breaks` for every smaller `y`;
 /// - values are not negative.
 pub trait Recurrence: 'static {
-    /// What the input holds.
+    /// Type of the input.
     type Item: Copy + Send + Sync + 'static;
-    /// What the output holds.
+    /// Type of the output.
     type Value: Copy + PartialEq + Send + Sync + 'static;
-    /// The value of an item with nothing before it.
+    /// Returns the value of an item with nothing before it.
     fn start(item: Self::Item) -> Self::Value;
-    /// The value of an item after the value `before`.
+    /// Returns the value of an item after the value `before`.
     fn step(before: Self::Value, item: Self::Item) -> Self::Value;
     /// Whether `item` is the same after `before` as with nothing before it.
     fn breaks(before: Self::Value, item: Self::Item) -> bool;
 
-    /// Whether a segment begins at `item`: after any value that `previous` can have, the least one included, `item`
-    /// might break the chain. Where this is false it never does.
+    /// Whether a segment begins at `item`: whether `item` breaks the chain after the least value of `previous`. If not,
+    /// it never does.
     #[inline(always)]
     fn may_break(previous: Self::Item, item: Self::Item) -> bool {
         Self::breaks(Self::start(previous), item)
     }
 }
 
-/// A [`Recurrence`] whose steps add, an associative operation, wherever they do not break the chain.
+/// A [`Recurrence`] with steps that add, an associative operation, unless they break the chain.
 ///
 /// `step(before, item) == before + added(item)` unless `breaks(before, item)`. Distances are `i64`: every value, every
 /// sum of additions over a part of the input, and their differences must stay within it.
 pub trait Additive: Recurrence {
-    /// What a step adds.
+    /// Returns the addend of a step.
     fn added(item: Self::Item) -> i64;
-    /// A value as a number.
+    /// Converts a value to a number.
     fn number(value: Self::Value) -> i64;
-    /// A number as the value it stands for.
+    /// Converts a number to the value it denotes.
     fn value(number: i64) -> Self::Value;
 }
 
@@ -50,9 +50,9 @@ pub trait Additive: Recurrence {
 pub trait Lifted: Recurrence<Value = Self::Number> {
     /// Floors and additions; sums of additions over any part of the input must stay within it.
     type Number: super::Number + PartialEq;
-    /// The step of `item` as a function.
+    /// Returns the step of `item` as a function.
     fn lift(item: Self::Item) -> Lift<Self::Number>;
-    /// The last value, given the composition of all steps.
+    /// Returns the last value, given the composition of all steps.
     fn finish(all: Lift<Self::Number>) -> Self::Number;
 }
 
@@ -97,8 +97,7 @@ macro_rules! next_slot {
 
         impl Lifted for NextSlot<$number> {
             type Number = $number;
-            /// Lifts to the number of slots up to the value: one more than the value, not negative where nothing is
-            /// before.
+    
             #[inline(always)]
             fn lift(item: $number) -> Lift<$number> {
                 Lift { floor: item.wrapping_add(1), add: 1 }
@@ -116,9 +115,9 @@ next_slot! { u32 u64 }
 /// shifts.
 pub struct SaturatingSum;
 
-/// `w[i] = max(0, w[i - 1] + service[i] - gap[i])`: how long customers wait in a queue with one server (Lindley, "The
-/// theory of queues with a single server", 1952). An item is `[service, gap]`: how long the customer before is served,
-/// and how long after that one this customer arrives.
+/// `w[i] = max(0, w[i - 1] + service[i] - gap[i])`: waiting times of customers in a queue with one server (Lindley,
+/// "The theory of queues with a single server", 1952). An item is `[service, gap]`: the service time of the customer
+/// before, and the time between the arrivals of both.
 pub struct Lindley;
 
 macro_rules! sums {

@@ -52,15 +52,15 @@ impl<F: Width> External<F> {
         External { builder: builder.form(Form::Sharded), memory: 1 << 30, folder: std::env::temp_dir() }
     }
 
-    /// Memory to use, in bytes, beside the filter itself. At least 4 MiB are taken. Default: 1 GiB.
+    /// Sets the memory to use, in bytes, beside the filter itself; at least 4 MiB. Default: 1 GiB.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory = bytes;
         self
     }
 
-    /// Where the temporary file goes, which takes 8 bytes per key, and twice that for a time if a seed fails or keys
-    /// are equal. It has no name in the folder where the system allows that, and disappears with the build, however
-    /// that ends. Default: [`std::env::temp_dir`].
+    /// Sets the folder of the temporary file, which takes 8 bytes per key, and twice that for a time if a seed fails or
+    /// keys are equal. The file has no name in the folder where the system allows that, and disappears at the end of
+    /// the build, on every exit. Default: [`std::env::temp_dir`].
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = folder.into();
         self
@@ -84,7 +84,7 @@ impl<F: Width> External<F> {
     }
 }
 
-/// The filter of all keys whose hashes are in a file.
+/// Returns the filter of all keys whose hashes are in a file.
 fn build<F: Width>(settings: &Settings, work: &Work<'_>, spill: Spill) -> Result<BinaryFuse<F>, Error> {
     let keys = spill.len();
     let spill = std::cell::RefCell::new(spill);
@@ -106,7 +106,7 @@ fn build<F: Width>(settings: &Settings, work: &Work<'_>, spill: Spill) -> Result
     )
 }
 
-/// What may be used.
+/// Resources of a build.
 struct Work<'a> {
     folder: &'a Path,
     memory: u64,
@@ -122,7 +122,7 @@ impl Work<'_> {
         (self.memory * 3 / 4 / BYTES_PER_KEY) as usize
     }
 
-    /// The hashes of the keys under another seed.
+    /// Returns the hashes of the keys under another seed.
     fn with_seed(&self, from: &mut Spill, seed: u64) -> Result<Spill, Error> {
         let mut to = self.spill(seed)?;
         let old = from.seed;
@@ -134,7 +134,7 @@ impl Work<'_> {
         Ok(to)
     }
 
-    /// Each hash once.
+    /// Writes each hash once.
     fn without_repetitions(&self, from: &mut Spill) -> Result<Spill, Error> {
         let mut to = self.spill(from.seed)?;
         // Ranges of hashes that are still to come, the last one first.
@@ -152,7 +152,7 @@ impl Work<'_> {
         Ok(to)
     }
 
-    /// The different hashes of a range, unless they are too many.
+    /// Returns the different hashes of a range, unless they are too many.
     fn distinct(&self, from: &mut Spill, first: u64, last: u64) -> Result<Option<Vec<u64>>, Error> {
         let capacity = self.capacity();
         let mut some: Vec<u64> = Vec::new();
@@ -171,7 +171,7 @@ impl Work<'_> {
         Ok(fits.then_some(some))
     }
 
-    /// The words of a filter, some shards after the others.
+    /// Returns the words of a filter, some shards after the others.
     fn shards<F: Width>(
         &self,
         layout: &Layout,
@@ -201,7 +201,7 @@ impl Work<'_> {
         Ok(words)
     }
 
-    /// The hashes of some shards.
+    /// Returns the hashes of some shards.
     fn hashes_of(
         &self,
         layout: &Layout,

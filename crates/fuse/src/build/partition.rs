@@ -69,12 +69,12 @@ impl Partitioned {
         first..self.ends[part]
     }
 
-    /// The hashes of a part.
+    /// Returns the hashes of a part.
     pub(crate) fn part(&self, part: usize) -> &[u64] {
         &self.hashes[self.range(part)]
     }
 
-    /// All hashes, part by part.
+    /// Returns all hashes, part by part.
     pub(crate) fn all(&self) -> &[u64] {
         &self.hashes
     }

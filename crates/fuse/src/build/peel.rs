@@ -10,7 +10,7 @@ use warpset_core::fuse::hash::fingerprint;
 
 use crate::width::Width;
 
-/// What is known of the slots of a graph, and the order in which they took their keys.
+/// State of the slots of a graph, and the order in which they took their keys.
 #[derive(Default)]
 pub(crate) struct Peeler {
     /// Remaining keys of each slot.
@@ -119,7 +119,7 @@ impl Peeler {
         self.overflown |= overflown;
     }
 
-    /// The slots from `first` on, in parts of `len`, to which several threads add keys at the same time.
+    /// Returns the slots from `first` on, in parts of `len`, to which several threads add keys at the same time.
     pub(crate) fn parts(&mut self, first: usize, len: usize) -> impl Iterator<Item = Part<'_>> {
         let first = first.min(self.counts.len());
         let parts = self.counts[first..].chunks_mut(len).zip(self.hashes[first..].chunks_mut(len));

@@ -16,7 +16,7 @@ fn keys(n: u64, seed: u64) -> Vec<u64> {
     (0..n).map(|i| mix(i, seed)).collect()
 }
 
-/// Every combination of arity and form.
+/// Runs `body` for every combination of arity and form.
 fn each_form(mut body: impl FnMut(Arity, Form)) {
     for arity in ARITIES {
         for form in FORMS {

@@ -28,7 +28,7 @@ pub(super) struct HostSource<'k, K>(pub &'k [K]);
 /// Keys in device memory.
 pub(super) struct DeviceSource<K>(pub K);
 
-/// One thread per item.
+/// Launches one thread per item.
 pub(super) fn grid(n: usize) -> LaunchConfig {
     LaunchConfig::new(n.div_ceil(BLOCK as usize) as u32, BLOCK)
 }
@@ -71,7 +71,7 @@ impl<K: DeviceKeys> Source for DeviceSource<K> {
         // SAFETY: there is a place for each key; the keys are borrowed until `build` has waited for the stream; scratch
         // is freed in its order.
         unsafe {
-            self.0.for_each_part(&HASHING, stream, |first, hashed, n| hash(stream, hashed.keys, n, seed, to.at(first)))
+            self.0.for_each_chunk(&HASHING, stream, |first, hashed, n| hash(stream, hashed.keys, n, seed, to.at(first)))
         }
     }
 }
@@ -82,7 +82,7 @@ struct Distinct {
     count: usize,
 }
 
-/// A filter of the keys of a source.
+/// Returns a filter of the keys of a source.
 pub(super) fn build<F: DeviceWidth>(
     device: &Device,
     settings: &Settings,
@@ -104,7 +104,7 @@ pub(super) fn build<F: DeviceWidth>(
     built
 }
 
-/// The words of a filter under this layout; if keys are equal, `distinct` gets the different ones.
+/// Returns the words of a filter under this layout; if keys are equal, `distinct` gets the different ones.
 fn attempt<F: DeviceWidth>(
     stream: &Stream,
     layout: &Layout,
@@ -147,7 +147,7 @@ pub(super) fn sort(stream: &Stream, hashes: &mut DeviceVec<u64>, by: By) -> Resu
     unsafe { Ok(sort_keys_in_place_async(stream, hashes, by)?) }
 }
 
-/// The words of the different keys among these.
+/// Returns the words of the different keys among these.
 fn without_repetitions(stream: &Stream, layout: &Layout, mut hashes: DeviceVec<u64>) -> Result<Distinct, Error> {
     sort(stream, &mut hashes, By::ascending())?;
     let mut words = stream.alloc_uninit::<u64>(hashes.len())?;

@@ -18,14 +18,14 @@ pub struct DeviceBuilder<F> {
 }
 
 impl<F: DeviceWidth> Builder<F> {
-    /// A builder with these settings of a filter in device memory.
+    /// Returns a builder with these settings of a filter in device memory.
     pub fn on(&self, device: &Device) -> DeviceBuilder<F> {
         DeviceBuilder { settings: *self, device: device.clone() }
     }
 }
 
 impl<F: DeviceWidth> DeviceBuilder<F> {
-    /// The parameters for `keys` different keys.
+    /// Returns the parameters for `keys` different keys.
     ///
     /// # Errors
     /// The errors of [`Builder::layout`].
@@ -33,8 +33,8 @@ impl<F: DeviceWidth> DeviceBuilder<F> {
         self.settings.layout(keys)
     }
 
-    /// A filter of these keys, with the same bytes as on the host; equal keys count once. Integers and hashes cross the
-    /// bus as they are, of other keys the hashes, once per attempt.
+    /// Returns a filter of these keys, with the same bytes as on the host; equal keys count once. Integers and hashes
+    /// cross the bus as they are, of other keys the hashes, once per attempt.
     ///
     /// Memory of the device for a time: 16 bytes per key sharded, 22 for one graph.
     ///
@@ -44,7 +44,7 @@ impl<F: DeviceWidth> DeviceBuilder<F> {
         build(&self.device, &self.settings.settings()?, &HostSource(keys))
     }
 
-    /// [`DeviceBuilder::build_from`] for keys on the device.
+    /// Builds a filter of keys on the device; see [`DeviceBuilder::build_from`].
     ///
     /// # Errors
     /// The errors of [`DeviceBuilder::build_from`]; [`Error::Gpu`] for memory of another device.

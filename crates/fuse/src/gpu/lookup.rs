@@ -67,7 +67,7 @@ impl<F: DeviceWidth, K: DeviceKeys> DeviceFilter<K> for BinaryFuse<F> {
         self.device.expect_all_here(lent, "a lookup in a binary fuse filter")?;
         // SAFETY: the caller's promise; scratch is freed in the order of the stream.
         unsafe {
-            keys.for_each_part(&HASHING, stream, |first, hashed, n| {
+            keys.for_each_chunk(&HASHING, stream, |first, hashed, n| {
                 self.queue(stream, hashed.keys, n, answers.from(first))
             })
         }

@@ -21,7 +21,7 @@ fn each_form(mut body: impl FnMut(Arity, Form)) {
     }
 }
 
-/// Built on the device and on the host, from keys on either side.
+/// Compares filters built on the device and on the host, from keys on either side.
 fn bytes_are_those_of_the_host<F: DeviceWidth>(device: &Device, keys: &[u64], arity: Arity, form: Form) {
     let builder = crate::BinaryFuse::<F>::builder().arity(arity).form(form).seed(3);
     let host = builder.build_from(keys).unwrap();
@@ -209,7 +209,7 @@ fn memory_runs_out_at_each_allocation() {
     }
 }
 
-/// On a card of 80 GB and more: 16 GB of keys, and 4 times that for a time.
+/// Builds a filter of 16 GB of keys on a card of 80 GB or more; takes 4 times that for a time.
 #[test]
 #[ignore = "takes a GPU with 80 GB, and half a minute"]
 fn two_billion_keys() {

@@ -9,7 +9,7 @@ use super::{XorfArray, XorfDescriptor};
 use crate::width::Width;
 use crate::{BinaryFuse, Error};
 
-/// How integers are written: the configurations of `bincode`.
+/// Encoding of integers: the configurations of `bincode`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Bincode {
     /// `config::standard()` of `bincode` 2: integers below 251 in one byte, others after a byte that says their length.
@@ -29,11 +29,11 @@ struct Reader<'a> {
 const LARGEST_SHORT: u8 = 250;
 
 impl Reader<'_> {
-    /// An integer that has `bytes` bytes at full length.
+    /// Returns an integer that has `bytes` bytes at full length.
     fn integer(&mut self, bytes: usize) -> Result<u64, Error> {
         let len = match self.form {
             Bincode::Legacy => bytes,
-            // Bytes stand for themselves.
+            // Small bytes encode themselves.
             Bincode::Standard if bytes == 1 => 1,
             Bincode::Standard => match self.take(1)? {
                 short @ 0..=250 => return Ok(short),
@@ -50,7 +50,7 @@ impl Reader<'_> {
         Ok(value)
     }
 
-    /// A little-endian integer of that many bytes.
+    /// Returns a little-endian integer of that many bytes.
     fn take(&mut self, len: usize) -> Result<u64, Error> {
         let Some((first, rest)) = self.bytes.split_at_checked(len) else {
             return Err(Error::InvalidArray {
@@ -77,7 +77,7 @@ fn put(to: &mut Vec<u8>, form: Bincode, value: u64, bytes: usize) {
 }
 
 impl<F: Width> BinaryFuse<F> {
-    /// What `bincode` makes of this filter as one of `xorf`.
+    /// Writes the bytes that `bincode` makes of this filter as a type of `xorf`.
     ///
     /// # Errors
     /// [`Error::NotInterchangeable`] if it is four-wise, sharded or empty.
@@ -96,7 +96,7 @@ impl<F: Width> BinaryFuse<F> {
         Ok(bytes)
     }
 
-    /// A filter of `xorf` of what `bincode` made of it: all of the bytes.
+    /// Returns a filter of `xorf` of what `bincode` made of it: all of the bytes.
     ///
     /// # Errors
     /// [`Error::InvalidArray`] if the bytes are not those of such a filter: too few or too many, or with lengths that
@@ -121,7 +121,7 @@ impl<F: Width> BinaryFuse<F> {
             for slot in &mut *slots {
                 *slot = F::of(reader.integer(size_of::<F>())? as u32);
             }
-            // What no key has.
+            // Slots that no key has.
             (slots.len() as u64..len).try_for_each(|_| reader.integer(size_of::<F>()).map(|_| ()))
         })?;
         match reader.bytes.len() as u64 {
@@ -135,7 +135,7 @@ impl<F: Width> BinaryFuse<F> {
 const LEGACY_HEAD: usize = 28;
 
 impl<F: Width> BinaryFuse<F> {
-    /// A filter of `xorf` from a reader of what `bincode` made of it, with integers in all of their bytes
+    /// Returns a filter of `xorf` from a reader of what `bincode` made of it, with integers in all of their bytes
     /// ([`Bincode::Legacy`]): the next `bytes` of it. Fingerprints go where they stay, without a second copy.
     ///
     /// ```
@@ -173,7 +173,7 @@ impl<F: Width> BinaryFuse<F> {
         BinaryFuse::with_fingerprints(layout, |slots| {
             let read = size_of_val(slots);
             read_exact(&mut reader, bytemuck::cast_slice_mut(slots), LEGACY_HEAD as u64, bytes)?;
-            // What no key has.
+            // Slots that no key has.
             let mut unused = reader.take(rest - read as u64);
             std::io::copy(&mut unused, &mut std::io::sink()).map_err(FileError::from)?;
             Ok(())

@@ -60,7 +60,7 @@ impl<F: CWidth> BinaryFuse<F> {
         Ok(bytes)
     }
 
-    /// A filter that the C header serialized: all of the bytes.
+    /// Returns a filter that the C header serialized: all of the bytes.
     ///
     /// # Errors
     /// [`Error::InvalidArray`] if the bytes are not those of such a filter: too few or too many, or with lengths that

@@ -80,7 +80,7 @@ exchanges_with_xorf!(filters_of_8_bits_go_to_xorf_and_back, BinaryFuse8, xorf::B
 exchanges_with_xorf!(filters_of_16_bits_go_to_xorf_and_back, BinaryFuse16, xorf::BinaryFuse16);
 exchanges_with_xorf!(filters_of_32_bits_go_to_xorf_and_back, BinaryFuse32, xorf::BinaryFuse32);
 
-/// What their types are made of.
+/// Fields of their types.
 struct Parts<F> {
     descriptor: XorfDescriptor,
     fingerprints: Vec<F>,
@@ -112,8 +112,7 @@ fn file(name: &str) -> Vec<u8> {
     std::fs::read(package.join("tests/data").join(name)).unwrap()
 }
 
-/// The files hold filters of the squares of 0 to 999, and the answers to 0 to 7999, one bit each, that the C header
-/// gave (its commit c482686, with gcc on x86-64).
+/// Reads the files: filters of the squares of 0 to 999, and the answers of the C header to 0 to 7999, one bit each.
 fn reads_the_header<F: CWidth>(name: &str) {
     let (bytes, answers) = (file(&format!("{name}.filter")), file(&format!("{name}.answers")));
     let filter = BinaryFuse::<F>::from_c_bytes(&bytes).unwrap();
@@ -145,7 +144,7 @@ fn filters_of_the_c_header_answer_the_same() {
     reads_the_header::<u16>("c_header_16");
 }
 
-/// The bytes that the C header read, and for which it gave the answers in the other file.
+/// Compares with the bytes that the C header read, and for which it gave the answers in the other file.
 #[test]
 fn our_filters_answer_the_same_in_the_c_header() {
     fn bytes_are_those<F: CWidth>(name: &str) {

@@ -54,8 +54,8 @@ impl Hashing {
         Hashing { function: Function::Wide(seed), strings: None }
     }
 
-    /// Takes integers by their value in 64 bits and other keys by XXH64 with seed 0, for structures whose kernels hash
-    /// that word again.
+    /// Converts integers to their value in 64 bits and other keys by XXH64 with seed 0, for structures with kernels
+    /// that hash that word again.
     pub const fn word() -> Hashing {
         Hashing { function: Function::Word, strings: None }
     }
@@ -82,20 +82,20 @@ impl Hashing {
         }
     }
 
-    /// Keys of a class, as kernels hash them.
+    /// Describes keys of a class for the kernels that hash them.
     pub fn key_slice<T>(&self, class: KeyClass, keys: Global<T>) -> KeySlice {
         let (function, spread, seed) = match self.function {
-            // Kernels of structures that take words do not ask for the function.
+            // Kernels of structures that take words do not use the function.
             Function::Xxh64 | Function::Word => (HashFunction::Xxh64, 0, 0),
             Function::Int32 => (HashFunction::Int32, 0, 0),
             Function::Seeded(seed) => (HashFunction::Seeded, seed.spread(), 0),
-            // The host hashes under the seed what it hands over as hashes of 128 bits.
+            // The host applies the seed to the hashes of 128 bits that it passes on.
             Function::Wide(seed) => (HashFunction::Wide, 0, if class == KeyClass::Hashes128 { 0 } else { seed }),
         };
         KeySlice { spread, seed, ..KeySlice::new(keys, KeyKind::new(class, function)) }
     }
 
-    /// Whether the kernels that group keys by their hashes know this function.
+    /// Whether the kernels that group keys by hash support this function.
     pub const fn can_group(&self) -> bool {
         !matches!(self.function, Function::Int32 | Function::Wide(_) | Function::Word)
     }
@@ -145,7 +145,7 @@ fn word_of<K: Key + ?Sized>(key: &K) -> u64 {
     key.word().unwrap_or_else(|| key.xxh64())
 }
 
-/// Writes what `of` makes of each key. The calling thread alone takes few keys.
+/// Writes the result of `of` for each key. The calling thread alone handles few keys.
 pub(super) fn each<K: Key, T: Send>(keys: &[K], to: &mut [T], of: impl Fn(&K) -> T + Sync) {
     if keys.len() <= FEW {
         to.iter_mut().zip(keys).for_each(|(to, key)| *to = of(key));
@@ -154,7 +154,7 @@ pub(super) fn each<K: Key, T: Send>(keys: &[K], to: &mut [T], of: impl Fn(&K) ->
     }
 }
 
-/// Copies between slices of the same length on as many threads as it takes to keep up with the bus.
+/// Copies between slices of the same length, on enough threads to keep up with the bus.
 ///
 /// # Panics
 /// If they differ in length.

@@ -60,10 +60,10 @@ pub trait DeviceKeys: Copy + sealed::DeviceKeys {}
 impl<K: DeviceKey> DeviceKeys for DeviceSlice<'_, K> {}
 impl DeviceKeys for DeviceStrings<'_> {}
 
-/// Keys whose hashes take scratch memory at a time: 512 MiB for strings.
+/// Number of keys hashed at a time, for scratch memory of 512 MiB for strings.
 const HASHED_AT_A_TIME: usize = 1 << 26;
 
-/// Keys as the kernels of a structure take them, with the memory of what was hashed for them.
+/// Keys in the form that kernels take, with the memory of their hashes.
 pub struct KernelKeys {
     /// The keys.
     pub keys: KeySlice,
@@ -73,7 +73,7 @@ pub struct KernelKeys {
 }
 
 impl KernelKeys {
-    /// Keys that are where they stay.
+    /// Wraps keys that are used in place.
     pub(super) fn new(keys: KeySlice, string_hashes: Option<DeviceVec<u32>>) -> KernelKeys {
         KernelKeys { keys, hashes: None, string_hashes }
     }
@@ -114,12 +114,12 @@ pub(super) mod sealed {
         /// # Safety
         /// The keys stay allocated until `stream` has passed this work, and nothing writes them before.
         unsafe fn kernel_keys(&self, hashing: &Hashing, stream: &Stream) -> Result<KernelKeys>;
-        /// Gives `work` the keys part after part, as kernels take them: the number of a part's first key, a multiple of
-        /// 64, the keys, and how many they are.
+        /// Gives `work` the keys part after part, in the form that kernels take: the number of a part's first key, a
+        /// multiple of 64, the keys, and their number.
         ///
         /// # Safety
         /// That of [`DeviceKeys::kernel_keys`].
-        unsafe fn for_each_part<E: From<GpuError>>(
+        unsafe fn for_each_chunk<E: From<GpuError>>(
             &self,
             hashing: &Hashing,
             stream: &Stream,
@@ -128,7 +128,7 @@ pub(super) mod sealed {
             let (n, at_a_time) = (self.count(), self.at_a_time(hashing));
             for first in (0..n).step_by(at_a_time) {
                 let part = self.part(first..n.min(first.saturating_add(at_a_time)));
-                // SAFETY: the caller's promise for all keys is one for these.
+                // SAFETY: these keys are a part of all keys, which stay allocated by this function's contract.
                 let hashed = unsafe { part.kernel_keys(hashing, stream)? };
                 work(first, &hashed, part.count())?;
             }

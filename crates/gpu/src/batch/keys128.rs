@@ -8,8 +8,8 @@ use super::{DeviceKey, DeviceStrings, Hashing};
 use crate::error::Result;
 use crate::{DeviceSlice, DeviceVec, GpuError, Stream};
 
-/// Keys in device memory that a function can number: slices of [`DeviceKey`], [`DeviceStrings`], and ready-made hashes
-/// of 128 bits as pairs of words, the high half first: what the host's `Hash128` is. Sealed.
+/// Keys in device memory for functions that number their keys: slices of [`DeviceKey`], [`DeviceStrings`], and
+/// ready-made hashes of 128 bits as pairs of words, the high half first, like the host's `Hash128`. Sealed.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no batch of keys in device memory",
     note = "pass a `DeviceSlice` of keys or of `Hash128`, or `DeviceStrings`"
@@ -20,10 +20,10 @@ impl<K: DeviceKey> DeviceKeys128 for DeviceSlice<'_, K> {}
 impl DeviceKeys128 for DeviceStrings<'_> {}
 impl DeviceKeys128 for DeviceSlice<'_, [u64; 2]> {}
 
-/// Strings whose hashes take scratch memory at a time: 512 MiB.
+/// Number of strings hashed at a time, for scratch memory of 512 MiB.
 const HASHED_AT_A_TIME: usize = 1 << 25;
 
-/// Keys as kernels take them by `hash128_at`, with the memory of what was hashed for them.
+/// Keys in the form that kernels take for `hash128_at`, with the memory of their hashes.
 pub struct KernelKeys128 {
     /// The keys.
     pub keys: KeySlice,
@@ -31,7 +31,7 @@ pub struct KernelKeys128 {
     _hashes: Option<DeviceVec<u64>>,
 }
 
-/// Hashes of 128 bits, to be hashed under a seed; 0 leaves them as they are.
+/// Hashes of 128 bits, to be hashed under a seed; seed 0 leaves them unchanged.
 fn ready_made<T>(hashes: Global<T>, seed: u64) -> KeySlice {
     KeySlice { seed, ..KeySlice::new(hashes, KeyKind::new(KeyClass::Hashes128, HashFunction::Wide)) }
 }
@@ -52,12 +52,12 @@ pub(super) mod sealed {
         /// # Safety
         /// The keys stay allocated until `stream` has passed this work, and nothing writes them before.
         unsafe fn kernel_keys(&self, seed: u64, stream: &Stream) -> Result<KernelKeys128>;
-        /// Gives `work` the keys part after part, as kernels take them: the number of a part's first key, a multiple of
-        /// 64, the keys, and how many they are.
+        /// Gives `work` the keys part after part, in the form that kernels take: the number of a part's first key, a
+        /// multiple of 64, the keys, and their number.
         ///
         /// # Safety
         /// That of [`DeviceKeys128::kernel_keys`].
-        unsafe fn for_each_part<E: From<GpuError>>(
+        unsafe fn for_each_chunk<E: From<GpuError>>(
             &self,
             seed: u64,
             stream: &Stream,
@@ -66,7 +66,7 @@ pub(super) mod sealed {
             let (n, at_a_time) = (self.count(), self.at_a_time());
             for first in (0..n).step_by(at_a_time) {
                 let part = self.part(first..n.min(first.saturating_add(at_a_time)));
-                // SAFETY: the caller's promise for all keys is one for these.
+                // SAFETY: these keys are a part of all keys, which stay allocated by this function's contract.
                 let hashed = unsafe { part.kernel_keys(seed, stream)? };
                 work(first, &hashed, part.count())?;
             }
@@ -166,7 +166,7 @@ mod tests {
 
     fn queue(stream: &Stream, keys: KeySlice, n: usize, to: GlobalMut<u64>) -> Result<()> {
         let KeySlice { keys, kind, seed, .. } = keys;
-        // SAFETY: both callers have `n` keys and as many places.
+        // SAFETY: both callers have `n` keys and `n` places.
         unsafe { hash_keys128 { keys, kind, seed, n, to }.launch(stream, LaunchConfig::covering(n, 64)) }
     }
 

@@ -3,8 +3,8 @@
 //! A lane is a stream with memory of its own, on both sides of the bus. While the kernels of one lane run, the host
 //! fills the pinned memory of the other, and the copy engines move its data, in both directions at once.
 //!
-//! Each call makes its lanes and ends them; what they are made of, the device keeps: streams, device memory, and pinned
-//! memory, which is slow to allocate. So calls of any number of threads and structures share it.
+//! Each call makes its lanes and drops them. The device keeps their parts: streams, device memory, and pinned memory,
+//! which is slow to allocate. Calls of all threads and structures share them.
 
 use std::ops::Range;
 
@@ -40,7 +40,7 @@ pub enum Reply {
 }
 
 impl Reply {
-    /// Words of the replies to `keys` keys.
+    /// Returns the number of words of the replies to `keys` keys.
     const fn words(self, keys: usize) -> usize {
         match self {
             Reply::None => 0,
@@ -67,7 +67,7 @@ pub struct Chunk<'l> {
     pub range: Range<usize>,
     /// The keys as kernels take them.
     pub keys: KeySlice,
-    /// Their string hashes, if the structure wants some.
+    /// String hashes of the keys, if the structure uses them.
     pub string_hashes: Option<Global<u32>>,
     /// Destination of the replies; no other work uses this memory.
     pub replies: GlobalMut<u64>,
@@ -79,7 +79,8 @@ impl<'d> Staging<'d> {
         Staging { device, hashing, chunk_keys: DEFAULT_CHUNK_KEYS }
     }
 
-    /// Keys of a chunk: more hide launch costs, fewer take less memory. Rounded up to a multiple of 64.
+    /// Sets the number of keys per chunk: more hide launch costs, fewer take less memory. Rounded up to a multiple of
+    /// 64.
     pub fn chunk_keys(self, keys: usize) -> Staging<'d> {
         Staging { chunk_keys: keys.clamp(1, 1 << 30).next_multiple_of(64), ..self }
     }
@@ -121,7 +122,7 @@ impl<'d> Staging<'d> {
     /// 128 bits, and waits.
     ///
     /// # Errors
-    /// What the driver says of an allocation or a copy.
+    /// The driver's error of an allocation or a copy.
     pub fn gather<K: Key>(&self, keys: &[K], to: &mut DeviceVec<u64>) -> Result<KeySlice> {
         let class = self.hashing.class_of(keys);
         let chunk = self.chunk_of(keys.len());
@@ -143,11 +144,11 @@ impl<'d> Staging<'d> {
         Ok(self.hashing.key_slice(class, to.slice(..first_word).global()))
     }
 
-    /// Brings the string hashes of keys that [`Staging::gather`] has brought, if the structure wants them: those of
+    /// Writes the string hashes of keys that [`Staging::gather`] has brought, if the structure uses them: those of
     /// integers are computed on the device, those of other keys on the host. `to` has room for one per key.
     ///
     /// # Errors
-    /// What the driver says of a copy or a launch.
+    /// The driver's error of a copy or a launch.
     ///
     /// # Safety
     /// - `gathered` is what `gather` returned for these keys.
@@ -170,8 +171,8 @@ impl<'d> Staging<'d> {
         unsafe { hash_integers(stream, gathered, keys.len(), function, to.global_mut()) }
     }
 
-    /// Keys of a chunk of `n`. A small input gets small lanes, of a power of two, so that growing inputs find memory of
-    /// their size kept.
+    /// Returns the number of keys per chunk for `n` keys. A small input gets small lanes, of a power of two, so that
+    /// growing inputs find memory of their size kept.
     fn chunk_of(&self, n: usize) -> usize {
         self.chunk_keys.min(n.next_power_of_two().max(LEAST_CHUNK_KEYS)).next_multiple_of(64)
     }
@@ -189,7 +190,7 @@ impl<'d> Staging<'d> {
     }
 }
 
-/// The parts of a lane's memory: keys, then string hashes, then replies. The same on both sides of the bus.
+/// Parts of a lane's memory: keys, then string hashes, then replies. The layout is equal on both sides of the bus.
 struct Parts {
     class: KeyClass,
     has_strings: bool,
@@ -207,10 +208,10 @@ impl Parts {
     }
 }
 
-/// A lane, and what is under way on it.
+/// A lane, and the copy in progress on it.
 struct Lane {
     lane: lane::Lane,
-    /// Whose replies are under way.
+    /// Range of the keys with replies under way.
     waiting: Option<Range<usize>>,
 }
 

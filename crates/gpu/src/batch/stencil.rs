@@ -11,8 +11,8 @@ use super::{Answers, DeviceKeys, Hashing, KernelKeys, KeyClass};
 use crate::error::Result;
 use crate::{Device, DeviceSlice, DeviceVec, Stream};
 
-/// For which keys of a batch on a device an operation is meant: bytes of which 0 is a no, or bits, as the answers of
-/// filters are. What is longer than the keys is cut.
+/// Selection of a batch's keys on a device: one byte per key, 0 for no, or one bit per key, like the answers of
+/// filters. The part beyond the last key is ignored.
 ///
 /// ```
 /// use warpset_gpu::Device;
@@ -92,10 +92,10 @@ impl<'a> Stencil<'a> {
     /// Queues what makes the answers to `n` keys a no where the stencil does not mean the key.
     ///
     /// # Errors
-    /// What the driver says of the launch.
+    /// The driver's error of the launch.
     ///
     /// # Safety
-    /// - `answers` are those to `n` keys, bytes or bits; the stencil is for as many.
+    /// - `answers` are those to `n` keys, bytes or bits; the stencil covers `n` keys.
     /// - Until `stream` has passed this work, both stay allocated; nothing writes the stencil, and nothing else
     ///   accesses the answers.
     pub unsafe fn apply(&self, stream: &Stream, answers: Answers, n: usize) -> Result<()> {
@@ -103,7 +103,7 @@ impl<'a> Stencil<'a> {
             return Ok(()); // the driver rejects a grid of zero blocks
         }
         let Answers { words: answers, form } = answers;
-        // SAFETY: the caller's promise is the kernels' contract.
+        // SAFETY: the stencil covers the `n` keys of `answers`, and both stay allocated: this function's contract.
         unsafe {
             match self {
                 Stencil::Bits(bits) if form == results::BITS => {
@@ -157,7 +157,7 @@ pub trait SelectWords<E> {
     /// Selects words of 32 bits.
     ///
     /// # Errors
-    /// What the selection fails with.
+    /// The errors of the selection.
     fn narrow(
         &mut self,
         words: DeviceSlice<'_, u32>,
@@ -169,7 +169,7 @@ pub trait SelectWords<E> {
     /// Selects words of 64 bits.
     ///
     /// # Errors
-    /// What the selection fails with.
+    /// The errors of the selection.
     fn wide(
         &mut self,
         words: DeviceSlice<'_, u64>,
@@ -188,7 +188,7 @@ impl SelectedKeys {
     /// A failed allocation or launch, and the errors of the selection.
     ///
     /// # Safety
-    /// - The stencil is for as many keys, on their device, which `stream` is of too.
+    /// - The stencil covers all keys and is on their device, which is the stream's too.
     /// - Until `stream` has been waited for, keys and stencil stay allocated, and nothing writes them.
     pub unsafe fn new<K: DeviceKeys, E: From<crate::GpuError>>(
         stream: &Stream,
@@ -208,7 +208,8 @@ impl SelectedKeys {
         for first in (0..n).step_by(at_a_time) {
             let range = first..n.min(first + at_a_time);
             let (part, stencil) = (keys.part(range.clone()), stencil.part(range));
-            // SAFETY: the caller's promise; scratch is freed in the order of the stream.
+            // SAFETY: `part` is a range of `keys`, which stay allocated by this function's contract; scratch is freed
+            // in stream order.
             let hashed = unsafe { part.kernel_keys(hashing, stream)? };
             class = hashed.keys.kind.class;
             if let (Some(to), Some(from)) = (&mut string_hashes, hashed.string_hash_slice()) {

@@ -87,8 +87,8 @@ impl<'a> DeviceStrings<'a> {
     /// Does the work of [`DeviceStrings::new`] without checking the offsets, for offsets that queued work has yet to
     /// write.
     ///
-    /// A string whose offsets turn out to be wrong is cut to what there is: the structure then holds, or is asked for,
-    /// another string, but no memory outside the two slices is read. [`DeviceStrings::check`] finds out.
+    /// A string with wrong offsets is cut to the bytes that exist: the structure then stores or looks up another
+    /// string, but no memory outside the two slices is read. [`DeviceStrings::check`] finds such offsets.
     ///
     /// # Errors
     /// [`GpuError::MissingOffsets`] if there is no offset.
@@ -242,7 +242,7 @@ impl<'a> DeviceStrings<'a> {
 /// Queues the string hashes of integers: of the eight bytes of their values.
 ///
 /// # Safety
-/// - `keys` are `n` integers or more, and `to` is valid for as many hashes.
+/// - `keys` are at least `n` integers, and `to` is valid for `n` hashes.
 /// - Until `stream` has passed this work, both stay allocated; nothing writes the keys, and nothing else accesses the
 ///   hashes.
 pub(super) unsafe fn hash_integers(
@@ -257,7 +257,7 @@ pub(super) unsafe fn hash_integers(
     }
     let KeySlice { keys, kind, .. } = keys;
     let config = covering(stream, n);
-    // SAFETY: the caller's promise.
+    // SAFETY: both arrays have `n` elements and stay allocated, by this function's contract.
     unsafe {
         strings::strings_hash_integers { keys, kind, n, function: function as u32, string_hashes: to }
             .launch(stream, config)
@@ -280,7 +280,7 @@ impl StringVec {
     /// Copies strings to a device.
     ///
     /// # Errors
-    /// What the driver says of an allocation or a copy.
+    /// The driver's error of an allocation or a copy.
     pub fn from_slice<S: AsRef<[u8]>>(device: &Device, strings: &[S]) -> Result<StringVec> {
         let mut offsets = Vec::with_capacity(strings.len() + 1);
         let mut bytes = Vec::with_capacity(strings.iter().map(|s| s.as_ref().len()).sum());

@@ -16,12 +16,12 @@ use super::driver::{Address, Handle, PoolAccess, PoolProperties};
 /// Library that the driver's package installs.
 const LIBRARY: &str = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
 
-/// The answer where there is no driver: `CUDA_ERROR_NO_DEVICE`.
+/// Result code without a driver: `CUDA_ERROR_NO_DEVICE`.
 const NO_DRIVER: c_uint = 100;
-/// The answer of a function that this driver does not have: `CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER`.
+/// Result code of a function that this driver lacks: `CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER`.
 const NO_FUNCTION: c_uint = 36;
 
-/// Declares driver functions: a table of their addresses, and a function of the same name for each.
+/// Declares driver functions: a table of their addresses, and one function of that name each.
 macro_rules! driver_functions {
     ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?);)*) => {
         /// The addresses; `None` where this driver is older than the function.
@@ -49,11 +49,11 @@ macro_rules! driver_functions {
             /// The driver function of this name.
             ///
             /// # Safety
-            /// What the documentation of the driver asks for; [`check`](super::driver::check) reads the answer.
+            /// The conditions in the driver's documentation; [`check`](super::driver::check) reads the result.
             pub(crate) unsafe fn $name($($argument: $type),*) -> c_uint {
                 let Ok(driver) = driver() else { return NO_DRIVER };
                 match driver.$name {
-                    // SAFETY: the caller's promise.
+                    // SAFETY: the arguments are those the driver's documentation asks for, by this function's contract.
                     Some(function) => unsafe { function($($argument),*) },
                     None => NO_FUNCTION,
                 }

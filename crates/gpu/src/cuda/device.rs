@@ -67,7 +67,7 @@ pub(crate) struct CudaDevice {
 // SAFETY: the handles are the driver's, which may be used from any thread once the context is current there, and
 // every method makes it current first.
 unsafe impl Send for CudaDevice {}
-// SAFETY: as above; the driver locks internally, and our own tables are behind locks.
+// SAFETY: the driver locks internally, and our own tables are behind locks.
 unsafe impl Sync for CudaDevice {}
 
 /// Devices in use, so that one device has one module cache and one pool, however often it is opened.
@@ -196,7 +196,7 @@ impl CudaDevice {
         self.context.raw
     }
 
-    /// Turns a failed call into our error, and remembers when it means that the context is broken.
+    /// Turns a failed call into our error, and notes whether it broke the context.
     pub(super) fn error(&self, failure: Failure, last_kernel: Option<&'static str>) -> GpuError {
         if failure.code.is_sticky() {
             self.lost.store(failure.code.0, Ordering::Relaxed);
@@ -270,7 +270,7 @@ impl CudaDevice {
             unsafe { binding::cuMemFree_v2(address) };
             return;
         }
-        // An error here means a broken context, whose memory goes when the context does.
+        // An error here comes from a broken context, and the memory is freed with the context.
         let _ = self.order_after_all(self.free_stream);
         // SAFETY: the address came from the pool, and the stream is ordered after all its uses.
         unsafe { binding::cuMemFreeAsync(address, self.free_stream) };
@@ -326,7 +326,7 @@ fn properties(device: c_int, ordinal: u32, driver_version: CudaVersion) -> Resul
         check("cuDeviceGetAttribute", unsafe { binding::cuDeviceGetAttribute(&mut value, attribute, device) })?;
         Ok(value.max(0) as u32)
     };
-    // An attribute that this driver does not know counts as absent.
+    // An attribute that this driver lacks counts as absent.
     let newer = |number: c_int| attribute(number).unwrap_or(0);
     let three = |first: c_int| -> Result<[u32; 3], Failure> {
         Ok([attribute(first)?, attribute(first + 1)?, attribute(first + 2)?])

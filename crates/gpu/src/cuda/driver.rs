@@ -79,7 +79,7 @@ impl PoolProperties {
     }
 }
 
-/// `CUmemAccessDesc`: what a device may do with the memory of a pool.
+/// `CUmemAccessDesc`: access rights of a device to the memory of a pool.
 #[repr(C)]
 pub(crate) struct PoolAccess {
     location_type: c_int,

@@ -1,8 +1,8 @@
 //! Kernels in the driver: compiled text that holds one of them, or the device code of a whole module.
 //!
-//! A library of the driver rather than a module: while the driver compiles what a module is made of, it holds a lock of
-//! the context, so that the texts of several threads are compiled one after the other. Texts of libraries are compiled
-//! side by side. What they are compiled to is the same, and lies in the same cache.
+//! A library of the driver rather than a module. While the driver compiles the text of a module, it holds a lock of the
+//! context, so that the texts of several threads are compiled one after the other. Texts of libraries are compiled in
+//! parallel. The result is the same, in the same cache.
 
 use std::ffi::{CStr, CString, c_void};
 
@@ -10,8 +10,8 @@ use super::binding;
 use super::driver::{self, Failure, Handle, check};
 use crate::error::DriverCode;
 
-/// A library of the driver. One of text holds one kernel: a first launch waits for the compilation of what it launches
-/// only.
+/// A library of the driver. A library of text holds one kernel, so that a first launch waits for the compilation of
+/// that kernel only.
 pub(super) struct Library {
     raw: Handle,
     /// Its contents in the context that was current when it was loaded.
@@ -20,7 +20,7 @@ pub(super) struct Library {
 
 // SAFETY: the handles of libraries and modules may be used from any thread in which the context is current.
 unsafe impl Send for Library {}
-// SAFETY: as above; the driver locks internally.
+// SAFETY: the driver locks internally.
 unsafe impl Sync for Library {}
 
 impl Library {
@@ -35,7 +35,7 @@ impl Library {
         if !is_whole(container) {
             return Err(Failure { call: "cuLibraryLoadData", code: DriverCode::INVALID_IMAGE });
         }
-        // SAFETY: a container that is as long as its header says.
+        // SAFETY: the container is whole: its length agrees with its header.
         unsafe { Self::load(container.as_ptr().cast()) }.map_err(|(failure, _)| failure)
     }
 
@@ -49,8 +49,8 @@ impl Library {
         // The driver takes integers by value in this array of pointers.
         let mut values = [log.as_mut_ptr().cast::<c_void>(), std::ptr::without_provenance_mut(log.len())];
         let mut this = Self { raw: std::ptr::null_mut(), module: std::ptr::null_mut() };
-        // SAFETY: two options of the compiler with their two values, and none of the library's; `image` is whole (the
-        // caller's promise), `log` has the size stated.
+        // SAFETY: two options of the compiler with their two values, and none of the library's; `image` is whole, by
+        // this function's contract; `log` has the size stated.
         let code = unsafe {
             binding::cuLibraryLoadData(
                 &mut this.raw,
@@ -64,8 +64,8 @@ impl Library {
             )
         };
         let loaded = check("cuLibraryLoadData", code).and_then(|()| {
-            // Here the driver says what is wrong with text that its compiler has refused.
-            // SAFETY: the library is loaded, and the result goes to a field of ours.
+            // The driver's message about text that its compiler has refused. SAFETY: the library is loaded, and the
+            // result goes to a field of ours.
             check("cuLibraryGetModule", unsafe { binding::cuLibraryGetModule(&mut this.module, this.raw) })
         });
         loaded.map_err(|failure| {
@@ -87,8 +87,8 @@ impl Library {
     }
 }
 
-/// Whether a container is as long as its header says: a magic number, version and header length, then the length of
-/// what follows.
+/// Whether the length of a container agrees with its header: a magic number, version and header length, then the length
+/// of the rest.
 fn is_whole(container: &[u8]) -> bool {
     const MAGIC: [u8; 4] = 0xba55_ed50u32.to_le_bytes();
     let Some((header, rest)) = container.split_first_chunk::<16>() else { return false };

@@ -11,7 +11,7 @@ use crate::error::{DriverCode, GpuError, Result};
 use crate::host;
 use crate::properties::MemoryInfo;
 
-/// Bytes that a memory pool takes from the driver at a time: what a pool holds after a first allocation of 4 bytes.
+/// Bytes that a memory pool takes from the driver at a time: the size of a pool after a first allocation of 4 bytes.
 const POOL_STEP: usize = 32 << 20;
 
 impl CudaDevice {
@@ -105,7 +105,7 @@ impl CudaDevice {
         self.enter()?;
         let stream = turn(&self.upload);
         self.checked(self.order_after_all(*stream))?;
-        // SAFETY: the caller's promise; the copy is waited for before the borrow ends.
+        // SAFETY: both are valid for `bytes`, by this function's contract, and `finish` waits for the copy.
         let code = unsafe { binding::cuMemcpyHtoDAsync_v2(to, from, bytes, *stream) };
         self.finish("cuMemcpyHtoDAsync", code, *stream)
     }
@@ -118,7 +118,7 @@ impl CudaDevice {
         self.enter()?;
         let stream = turn(&self.download);
         self.checked(self.order_after_all(*stream))?;
-        // SAFETY: the caller's promise; the copy is waited for before the borrow ends.
+        // SAFETY: both are valid for `bytes`, by this function's contract, and `finish` waits for the copy.
         let code = unsafe { binding::cuMemcpyDtoHAsync_v2(to, from, bytes, *stream) };
         self.finish("cuMemcpyDtoHAsync", code, *stream)
     }
@@ -131,7 +131,7 @@ impl CudaDevice {
         self.enter()?;
         let stream = turn(&self.upload);
         self.checked(self.order_after_all(*stream))?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `to` is valid for `bytes` writes, by this function's contract.
         let code = unsafe { binding::cuMemsetD8Async(to, byte, bytes, *stream) };
         self.finish("cuMemsetD8Async", code, *stream)
     }
@@ -166,7 +166,7 @@ impl CudaDevice {
     /// `pointer` came from [`allocate_pinned`](Self::allocate_pinned), and nothing uses it any more.
     pub(crate) unsafe fn free_pinned(&self, pointer: *mut c_void) {
         self.enter_to_drop();
-        // SAFETY: the caller's promise.
+        // SAFETY: the pointer is an allocation in no use, by this function's contract.
         unsafe { binding::cuMemFreeHost(pointer) };
     }
 }
@@ -186,8 +186,8 @@ impl CudaStream {
     pub(crate) fn free(&self, address: Address) {
         self.device.enter_to_drop();
         if self.device.pool.is_some() {
-            // SAFETY: the address came from the pool; only this stream has used it, or the caller says otherwise
-            // and frees through the device.
+            // SAFETY: the address came from the pool; only this stream has used it, because memory that others have
+            // used is freed through the device.
             unsafe { binding::cuMemFreeAsync(address, self.raw) };
         } else {
             self.device.free_behind_everything(address);
@@ -200,7 +200,7 @@ impl CudaStream {
     /// `from` is valid for `bytes` reads until the stream has passed, `to` for `bytes` writes.
     pub(crate) unsafe fn upload(&self, to: Address, from: *const c_void, bytes: usize) -> Result<()> {
         self.device.enter()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: both are valid for `bytes` until the stream has passed, by this function's contract.
         let code = unsafe { binding::cuMemcpyHtoDAsync_v2(to, from, bytes, self.raw) };
         self.checked(check("cuMemcpyHtoDAsync", code))
     }
@@ -211,7 +211,7 @@ impl CudaStream {
     /// `to` is valid for `bytes` writes until the stream has passed, `from` for `bytes` reads.
     pub(crate) unsafe fn download(&self, to: *mut c_void, from: Address, bytes: usize) -> Result<()> {
         self.device.enter()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: both are valid for `bytes` until the stream has passed, by this function's contract.
         let code = unsafe { binding::cuMemcpyDtoHAsync_v2(to, from, bytes, self.raw) };
         self.checked(check("cuMemcpyDtoHAsync", code))
     }
@@ -224,11 +224,11 @@ impl CudaStream {
         self.device.enter()?;
         let (here, there) = (self.device.raw_context(), source.raw_context());
         if here == there {
-            // SAFETY: the caller's promise.
+            // SAFETY: both are valid for `bytes` on this device, by this function's contract.
             let code = unsafe { binding::cuMemcpyDtoDAsync_v2(to, from, bytes, self.raw) };
             return self.checked(check("cuMemcpyDtoDAsync", code));
         }
-        // SAFETY: the caller's promise; each address goes with its context.
+        // SAFETY: both are valid for `bytes`, by this function's contract; each address goes with its context.
         let code = unsafe { binding::cuMemcpyPeerAsync(to, here, from, there, bytes, self.raw) };
         self.checked(check("cuMemcpyPeerAsync", code))?;
         // The source's device frees after its own streams: this copy has to be among the work that it waits for.
@@ -241,7 +241,7 @@ impl CudaStream {
     /// `to` is valid for `bytes` writes.
     pub(crate) unsafe fn set_bytes(&self, to: Address, byte: u8, bytes: usize) -> Result<()> {
         self.device.enter()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `to` is valid for `bytes` writes, by this function's contract.
         let code = unsafe { binding::cuMemsetD8Async(to, byte, bytes, self.raw) };
         self.checked(check("cuMemsetD8Async", code))
     }
@@ -252,7 +252,7 @@ impl CudaStream {
     /// `to` is a multiple of 4 and valid for `words` writes of 4 bytes.
     pub(crate) unsafe fn set_words(&self, to: Address, word: u32, words: usize) -> Result<()> {
         self.device.enter()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `to` is aligned and valid for `words` writes, by this function's contract.
         let code = unsafe { binding::cuMemsetD32Async(to, word, words, self.raw) };
         self.checked(check("cuMemsetD32Async", code))
     }

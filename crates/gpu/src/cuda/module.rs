@@ -1,6 +1,5 @@
-//! Kernels: loaded on first use, each once per device. From the device code that came with their module, where the
-//! driver takes it: a whole module in less than a millisecond. Else from PTX, which the driver compiles, each kernel by
-//! itself.
+//! Kernels: loaded on first use, each once per device. If the driver accepts the device code of their module, it loads
+//! the whole module in less than a millisecond. Otherwise it compiles PTX, each kernel alone.
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_int, c_void};
@@ -25,8 +24,8 @@ use crate::ptx;
 /// Dynamic shared memory that a kernel gets without asking.
 const SHARED_WITHOUT_REQUEST: u32 = 48 << 10;
 
-/// A kernel as the tables know it: its module, the address of the PTX that came with the module, if any did (modules of
-/// two crates may share a name), and its own name.
+/// Key of a kernel in the tables: its module, the address of the PTX in the module, if any (modules of two crates may
+/// share a name), and its own name.
 type Name = (&'static str, Option<usize>, String);
 
 /// Place of a kernel once it has been loaded.
@@ -34,8 +33,8 @@ type Cell = Arc<Mutex<Option<Arc<Kernel>>>>;
 
 /// A device's loaded kernels.
 pub(super) struct Modules {
-    /// Every kernel has a place, which is locked while the driver loads it: threads that want the same kernel wait,
-    /// those that want another one do not.
+    /// Each kernel has a place of its own, which is locked while the driver loads it: threads that need the same kernel
+    /// wait, others do not.
     places: Mutex<HashMap<Name, Cell>>,
     /// By the address of the kernel's description, which is a static.
     kernels: RwLock<HashMap<usize, Arc<Kernel>>>,
@@ -44,7 +43,7 @@ pub(super) struct Modules {
     codes: Mutex<HashMap<usize, Option<Arc<Library>>>>,
 }
 
-/// A kernel, with the library that it lives in.
+/// A kernel, with the library that contains it.
 pub(crate) struct Kernel {
     function: Handle,
     attributes: KernelAttributes,
@@ -60,7 +59,7 @@ pub(crate) struct Kernel {
 
 // SAFETY: a function handle may be used from any thread in which its context is current.
 unsafe impl Send for Kernel {}
-// SAFETY: as above; the grant is behind a lock.
+// SAFETY: the driver locks internally; the grant is behind a lock.
 unsafe impl Sync for Kernel {}
 
 impl Modules {
@@ -86,7 +85,7 @@ fn address(info: &'static KernelInfo) -> usize {
 }
 
 impl CudaDevice {
-    /// Loads every kernel of a module unless it is loaded; those that the driver compiles, side by side.
+    /// Loads every kernel of a module unless it is loaded; compiles in parallel.
     pub(crate) fn load_module(&self, module: &Module) -> Result<()> {
         self.enter()?;
         let text = ptx::text(module).ok_or_else(|| GpuError::UnknownModule { module: module.name.into() })?;
@@ -108,7 +107,7 @@ impl CudaDevice {
                 }
             });
         }
-        // All are there, or this says why not.
+        // The result is `Ok` if all are loaded, or the first error.
         names.into_iter().try_for_each(|name| self.loaded(module, name).map(drop))
     }
 
@@ -225,7 +224,7 @@ impl CudaDevice {
         Ok(self.kernel(info)?.attributes)
     }
 
-    /// Blocks of this shape that fit on one multiprocessor at once.
+    /// Returns the blocks of this shape that fit on one multiprocessor at once.
     pub(crate) fn occupancy(&self, info: &'static KernelInfo, config: LaunchConfig) -> Result<u32> {
         self.enter()?;
         let kernel = self.kernel(info)?;
@@ -281,8 +280,8 @@ impl CudaStream {
         let kernel = self.device.kernel(info)?;
         launch::check(info, config, self.device.properties(), Some(kernel.attributes))?;
         kernel.grant(&self.device, config.shared_bytes)?;
-        // SAFETY: `arguments` holds a pointer to each argument of this kernel (the caller's promise); the module is
-        // loaded, and the shape is within the limits.
+        // SAFETY: `arguments` holds a pointer to each argument of this kernel, by this function's contract; the module
+        // is loaded, and the shape is within the limits.
         let code = unsafe { self.launch_raw(kernel.function, config, arguments) };
         match check("cuLaunchKernel", code) {
             Ok(()) => {
@@ -308,7 +307,7 @@ impl CudaStream {
         arguments: &mut [*mut c_void],
     ) -> Result<()> {
         self.device.enter()?;
-        // SAFETY: the caller's promise; the driver checks the shape.
+        // SAFETY: `function` and `arguments` fit, by this function's contract; the driver checks the shape.
         match check("cuLaunchKernel", unsafe { self.launch_raw(function, config, arguments) }) {
             Ok(()) => Ok(()),
             Err(failure) if failure.code.is_sticky() => self.checked(Err(failure)),
@@ -325,7 +324,7 @@ impl CudaStream {
         let (grid, block) = (config.grid, config.block);
         macro_rules! launch {
             ($call:ident $(, $last:expr)?) => {
-                // SAFETY: the caller's promise.
+                // SAFETY: the context is current, and `function` and `arguments` fit, by this function's contract.
                 unsafe {
                     binding::$call(
                         function,

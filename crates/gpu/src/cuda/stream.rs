@@ -22,7 +22,7 @@ pub(crate) struct CudaStream {
 
 // SAFETY: a stream handle may be used from any thread in which its context is current.
 unsafe impl Send for CudaStream {}
-// SAFETY: as above; the driver queues concurrent submissions in some order.
+// SAFETY: the driver queues concurrent submissions in some order.
 unsafe impl Sync for CudaStream {}
 
 impl CudaStream {
@@ -196,12 +196,12 @@ impl StreamRegistry {
         let live = &mut self.streams().live;
         if let Some(i) = live.iter().position(|one| one.stream == stream) {
             let Live { event, .. } = live.swap_remove(i);
-            // SAFETY: ours, and no one else knows it; waits already queued keep what they need.
+            // SAFETY: the stream is ours, and its handle has no other copy; waits already queued keep what they need.
             unsafe { binding::cuEventDestroy_v2(event) };
         }
     }
 
-    /// Keeps a stream that its owner gives up; says whether there was room.
+    /// Keeps a stream that its owner drops; returns whether there was room.
     fn keep(&self, stream: Handle) -> bool {
         let streams = &mut *self.streams();
         let has_room = streams.kept.len() < MOST_KEPT;
@@ -236,7 +236,7 @@ impl StreamRegistry {
         }
     }
 
-    /// Makes `target` wait for what every live stream holds now.
+    /// Makes `target` wait for all work that the live streams hold now.
     pub(super) fn join_into(&self, target: Handle) -> Result<(), Failure> {
         let streams = self.streams();
         streams.live.iter().filter(|one| !one.is_idle).try_for_each(|one| join(one.stream, one.event, target))

@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 
 /// The major version of the structures here.
 pub const DLPACK_MAJOR_VERSION: u32 = 1;
-/// The minor version of what this crate writes.
+/// Minor version that this crate writes.
 pub const DLPACK_MINOR_VERSION: u32 = 3;
 /// The flag of a tensor that must not be written.
 pub const DLPACK_FLAG_BITMASK_READ_ONLY: u64 = 1;
@@ -65,7 +65,7 @@ pub struct DLTensor {
     pub byte_offset: u64,
 }
 
-/// A tensor, and how to give it back: the form without a version, which older libraries exchange.
+/// A tensor and its deleter: the form without a version, which older libraries exchange.
 #[repr(C)]
 #[derive(Debug)]
 pub struct DLManagedTensor {
@@ -87,7 +87,7 @@ pub struct DLPackVersion {
     pub minor: u32,
 }
 
-/// A tensor, and how to give it back.
+/// A tensor and its deleter.
 #[repr(C)]
 #[derive(Debug)]
 pub struct DLManagedTensorVersioned {
@@ -161,7 +161,7 @@ pub(super) mod sealed {
             false
         }
         unsafe fn delete(this: NonNull<Self>) {
-            // SAFETY: the caller's promise.
+            // SAFETY: the tensor is sound and its deleter has not been called, by this function's contract.
             unsafe {
                 if let Some(deleter) = this.as_ref().deleter {
                     deleter(this.as_ptr());
@@ -189,7 +189,7 @@ pub(super) mod sealed {
             self.flags & DLPACK_FLAG_BITMASK_READ_ONLY != 0
         }
         unsafe fn delete(this: NonNull<Self>) {
-            // SAFETY: the caller's promise.
+            // SAFETY: the tensor is sound and its deleter has not been called, by this function's contract.
             unsafe {
                 if let Some(deleter) = this.as_ref().deleter {
                     deleter(this.as_ptr());

@@ -6,7 +6,7 @@ use super::abi::sealed::Managed;
 use super::*;
 use crate::testing::devices;
 
-/// A tensor of another library, and how often it was given back.
+/// A tensor of another library, and the number of calls of its deleter.
 struct Theirs {
     _items: Vec<u64>,
     _numbers: Vec<i64>,
@@ -147,7 +147,7 @@ fn there_and_back<M: ManagedTensor>(device: &Device) {
 
 /// Whether the tensor has no address.
 unsafe fn theirs_is_null<M: ManagedTensor>(tensor: NonNull<M>) -> bool {
-    // SAFETY: the caller's promise: a sound tensor.
+    // SAFETY: every caller passes a sound tensor.
     unsafe { tensor.as_ref() }.tensor().data.is_null()
 }
 

@@ -1,7 +1,7 @@
 //! Streams of an emulated device that run as late as a program allows.
 //!
-//! A GPU executes queued work some time after the call that queued it. If two streams, or a stream and the host, lack an
-//! order, the fault shows on a GPU only while the device is busy. Here it always shows. Queued work is executed when
+//! A GPU executes queued work some time after the call that queued it. If two streams, or a stream and the host, lack
+//! an order, the fault shows on a GPU only while the device is busy. Here it always shows. Queued work is executed when
 //! something waits for it, in an order that the seed chooses; only frees and allocations are executed as soon as their
 //! stream reaches them.
 //!
@@ -11,8 +11,8 @@
 //! host       synchronize(stream 1)      merge runs now: fault, `merge` and the free have no order
 //! ```
 //!
-//! Each operation knows up to which time it comes after each other stream, and so does the host. The emulator compares
-//! the accesses of operations by that ([`Operation`]), so a fault names both.
+//! Each operation has a time up to which it is ordered after each other stream, and so does the host. The emulator
+//! compares the accesses of operations by these times ([`Operation`]), so a fault names both.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -37,7 +37,7 @@ pub(crate) struct Point {
 }
 
 impl Point {
-    /// Raises `clock` to what is known once this point has been passed.
+    /// Raises `clock` to the knowledge gained once this point has been passed.
     fn join_into(&self, clock: &mut Clock) {
         let own = self.stream as usize;
         join(clock, &self.known);
@@ -67,7 +67,7 @@ struct Queue {
     /// Time of the operation that was queued last, and of the one that was executed last.
     queued: u32,
     passed: u32,
-    /// Operations of other streams that come before what is queued next.
+    /// Operations of other streams that precede the next queued operation.
     known: Arc<Clock>,
     /// Number of waits of the host that `known` includes.
     waits: u64,
@@ -100,7 +100,7 @@ impl Deferred {
     pub(super) fn open(&self) -> u32 {
         let state = &mut *self.state();
         let host = &state.host;
-        // The host has waited for all that this one held, so what is queued from now on comes after it anyway.
+        // The host has waited for all work of this stream, so operations queued from now on come after it anyway.
         let is_over = |(i, queue): (usize, &Queue)| {
             !queue.has_owner && queue.pending.is_empty() && host.get(i).copied().unwrap_or(0) >= queue.queued
         };
@@ -113,7 +113,7 @@ impl Deferred {
         number as u32
     }
 
-    /// Gives a stream up. What it holds is still executed.
+    /// Drops a stream. Its queued work is still executed.
     pub(super) fn close(&self, stream: u32) {
         self.state().queues[stream as usize].has_owner = false;
     }
@@ -138,12 +138,12 @@ impl Deferred {
         state.settle(device);
     }
 
-    /// Returns the end of what a stream holds.
+    /// Returns the end of the work of a stream.
     pub(super) fn end(&self, stream: u32) -> Point {
         self.state().end(stream)
     }
 
-    /// Makes what `stream` is given from now on wait for a point of the same device.
+    /// Makes later work on `stream` wait for a point of this device.
     pub(super) fn wait(&self, device: &EmulatedDevice, stream: u32, point: Point) {
         let state = &mut *self.state();
         state.wait(stream, point);
@@ -217,7 +217,7 @@ impl State {
         self.waits += 1;
     }
 
-    /// Returns the queue of a stream, with what the host has waited for known to it.
+    /// Returns the queue of a stream, after passing on the host's knowledge to it.
     fn informed(&mut self, stream: u32) -> &mut Queue {
         let queue = &mut self.queues[stream as usize];
         if queue.waits != self.waits {
@@ -270,7 +270,7 @@ impl State {
             let operation = Operation { name: work.name(), stream, time, known };
             let perform = || device.perform(work, Some(&operation)).err();
             self.failed = if std::thread::panicking() {
-                // Kernels run on threads that do not panic; a test that fails waits here when it drops what it has.
+                // Kernels run on threads that do not panic; a failing test waits here for its queued work.
                 std::thread::scope(|scope| scope.spawn(perform).join()).unwrap_or_default()
             } else {
                 perform()

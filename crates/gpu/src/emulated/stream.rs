@@ -31,7 +31,7 @@ impl EmulatedStream {
         }
     }
 
-    /// Returns the end of what this stream holds; `None` if it never holds anything.
+    /// Returns the end of this stream's work; `None` if it never has any.
     pub(crate) fn end(&self) -> Option<Point> {
         Some(self.device.deferred.as_ref()?.end(self.number?))
     }
@@ -105,7 +105,7 @@ impl EmulatedStream {
     pub(crate) unsafe fn copy(&self, to: usize, source: &EmulatedDevice, from: usize, bytes: usize) -> Result<()> {
         let is_local = std::ptr::eq(&*self.device, source);
         self.queue(Work::Copy { to, from, bytes, is_local })?;
-        // The source's streams do not know of this copy, so its memory may be freed once this returns.
+        // The source's streams have no order with this copy, so its memory may be freed once this returns.
         if is_local { Ok(()) } else { self.synchronize() }
     }
 

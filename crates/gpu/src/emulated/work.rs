@@ -44,7 +44,7 @@ impl Work {
         }
     }
 
-    /// Whether it is executed as soon as the streams allow: what comes too late after it shall find the memory gone.
+    /// Whether it is executed as soon as the streams allow, so that a late access after it finds the memory freed.
     pub(super) fn is_prompt(&self) -> bool {
         matches!(self, Work::Allocate { .. } | Work::Free { .. })
     }

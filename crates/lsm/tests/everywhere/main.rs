@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::{Bound, RangeInclusive};
 
 use proptest::prelude::*;
+use warpset_base::testing::tier;
 use warpset_gpu::testing;
 use warpset_lsm::gpu::{DeviceKey, DeviceValue};
 use warpset_lsm::{Builder, CleanupPolicy, Error, Lsm, OrderedKey, OrderedMap, SortedArray, SortedArrayBuilder};
@@ -236,7 +237,7 @@ fn behaves_like_btreemap<K: OrderedKey, V: Numbered>(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4))]
+    #![proptest_config(ProptestConfig::with_cases(tier(2, 4)))]
 
     #[test]
     fn every_dictionary_on_every_executor(ops in prop::collection::vec(op(), 1..16), schedule in any::<u64>()) {

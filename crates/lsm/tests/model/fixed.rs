@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use warpset_base::filter::LengthMismatch;
+use warpset_base::testing::tier;
 use warpset_lsm::{CleanupPolicy, Error, Lsm, Ranges, SortedArray};
 
 use super::queries::model_range;
@@ -47,7 +48,7 @@ fn any_number_of_resident_batches() {
 /// Tests enough elements for several parts of a merge, filters and search trees, on one thread and on several.
 #[test]
 fn large_batches_on_any_number_of_threads() {
-    let n = 300_000u64;
+    let n = tier(120_000, 300_000u64);
     let key = |i: u64, seed: u64, end: u64| (spread(i, seed) % end) as u32;
     let batches: Vec<(Vec<u32>, Vec<u64>)> =
         (0..6).map(|batch| (0..n / 6).map(|i| (key(i, batch, n), batch << 32 | i)).unzip()).collect();
@@ -154,8 +155,10 @@ fn large_ranges_of_levels_with_copies() {
             model.retain(|key, _| !gone.contains(key));
         }
     }
-    let ranges: Vec<_> =
-        [i64::MIN..=i64::MAX, -50_000..=50_000, 5..=5].into_iter().chain((0..200).map(|i| 100 * i..=200 * i)).collect();
+    let ranges: Vec<_> = [i64::MIN..=i64::MAX, -50_000..=50_000, 5..=5]
+        .into_iter()
+        .chain((0..200).step_by(tier(4, 1)).map(|i| 100 * i..=200 * i))
+        .collect();
     let mut found = Ranges::default();
     for threads in [1, 4] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -171,7 +174,7 @@ fn large_ranges_of_levels_with_copies() {
     }
     // Single lookups without filters and, after enough of them, with filters.
     for round in 0..2 {
-        for key in (-100_100..100_100).step_by(2 - round) {
+        for key in (-100_100..100_100).step_by(tier(7, 1) * (2 - round)) {
             assert_eq!(lsm.get(key), model.get(&key).copied(), "{key}");
         }
     }

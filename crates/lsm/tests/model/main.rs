@@ -7,6 +7,7 @@ mod queries;
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use warpset_base::testing::tier;
 use warpset_lsm::{CleanupPolicy, Error, Lsm, OrderedKey, Snapshot, SortedArray, Value, View};
 
 use queries::{agrees, ask, questions};
@@ -294,7 +295,7 @@ where
 
 // Each type of keys and of values occurs once; a pair takes seconds to compile.
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(20))]
+    #![proptest_config(ProptestConfig::with_cases(tier(10, 20)))]
 
     #[test]
     fn u32_to_u64(ops in prop::collection::vec(op(300), 1..30), policy in policy()) {

@@ -1,27 +1,27 @@
-//! Sorting the keys of a partition into its buckets, by counting (section 5.1).
+//! Sort of a partition's keys into its buckets, by counting (section 5.1).
 
 use super::partition::Partition;
 use crate::kind::Buckets;
 
-/// The keys of one partition after the other, sorted.
+/// Sorted keys of the current partition.
 #[derive(Default)]
 pub(super) struct BucketSort {
     keys: Vec<u64>,
-    /// Where each bucket begins, and where the last one ends.
+    /// Start of each bucket, and the end of the last one.
     bounds: Vec<u32>,
     /// Keys and their buckets in the order of the lowest byte.
     by_lowest_byte: Vec<(u64, u16)>,
 }
 
 impl BucketSort {
-    /// Sorts the keys of a partition of that many buckets; within a bucket they stay in their order, or come to that of
+    /// Sorts the keys of a partition of `buckets` buckets. Within a bucket they keep their order, or are ordered by
     /// their lowest byte.
     pub(super) fn sort(&mut self, partition: Partition, buckets: usize, by_lowest_byte: bool) {
         let Partition { lows, buckets: bucket_of } = partition;
         let Self { keys, bounds, .. } = self;
         bounds.clear();
         bounds.resize(buckets + 1, 0);
-        // Each begins at its place in `places`, and in the end this is where it ends.
+        // Each place begins at its bucket's start and ends at the bucket's end.
         let places = &mut bounds[1..];
         bucket_of.iter().for_each(|&bucket| places[usize::from(bucket)] += 1);
         let mut sum = 0;
@@ -44,7 +44,7 @@ impl BucketSort {
         Buckets { keys: &mut self.keys, bounds: &self.bounds }
     }
 
-    /// The keys of one bucket.
+    /// Returns the keys of one bucket.
     pub(super) fn keys_of(&mut self, bucket: usize) -> &mut [u64] {
         &mut self.keys[self.bounds[bucket] as usize..self.bounds[bucket + 1] as usize]
     }

@@ -1,13 +1,12 @@
-//! Building from keys that need not fit in memory.
+//! Builds from keys that need not fit in memory.
 //!
-//! The keys are read once. Their hashes go to a temporary file, spread over ranges of the hash's high half. That half
-//! picks the bucket by a multiplication that keeps the order, so a range of high halves is a range of buckets, whatever
-//! the number of buckets turns out to be, and the number of keys need not be known beforehand. Then the ranges are read
-//! back, as many at a time as memory allows, and all threads build their buckets; the keys of a bucket that reaches
-//! beyond the end of a range wait for the next range. A range that is larger than memory is first spread over a
-//! temporary file of its own.
+//! The keys are read once. Their hashes go to a temporary file, divided into ranges of the hash's high half. The high
+//! half picks the bucket by a multiplication that keeps the order, so a range of high halves is a range of buckets for
+//! any number of buckets, and the number of keys need not be known beforehand. Then the ranges are read back, as many
+//! at a time as memory allows, and all threads build their buckets. The keys of a bucket that continues beyond the end
+//! of a range wait for the next range. A range larger than memory is first divided in a temporary file of its own.
 //!
-//! Only after a collision are the keys read again: to name duplicates, or to hash with another seed.
+//! The keys are read again only after a collision: to name duplicates, or to hash with another seed.
 
 mod key_source;
 mod spill;
@@ -26,9 +25,9 @@ use warpset_base::key::{Hash128, Seed};
 use warpset_core::recsplit::hash::bucket_of;
 use warpset_core::recsplit::shape::MAX_BUCKET;
 
-/// Memory per key that is being built: its hash, its data in a partition, and the threads' own memory.
+/// Memory per key under construction: its hash, its data in a partition, and the threads' own memory.
 const BYTES_PER_KEY: u64 = 40;
-/// The least memory that can be asked for.
+/// The least memory.
 const LEAST_MEMORY: u64 = 1 << 22;
 const _: () = assert!(LEAST_MEMORY / BYTES_PER_KEY > MAX_BUCKET as u64);
 
@@ -57,33 +56,33 @@ pub struct External<M: HashKind = RecSplitKind> {
 }
 
 impl<M: HashKind> Builder<M> {
-    /// A build with these settings from keys that need not fit in memory.
+    /// Prepares a build with these settings from keys that need not fit in memory.
     pub fn external(&self) -> External<M> {
         External { builder: self.clone(), memory: 1 << 30, folder: std::env::temp_dir() }
     }
 }
 
 impl<M: HashKind> External<M> {
-    /// Memory to use, in bytes, beside the function itself: some 3 bits for each key and 28 bytes for each bucket. At
-    /// least 4 MiB are taken. Default: 1 GiB.
+    /// Sets the memory in bytes, besides the function itself: some 3 bits per key and 28 bytes per bucket. At least 4
+    /// MiB are used. Default: 1 GiB.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory = bytes;
         self
     }
 
-    /// Where the temporary file goes, which takes 16 bytes per key. There is none where memory has room for that. It
-    /// has no name in the folder where the system allows that, and disappears with the build, however that ends.
+    /// Sets the folder of the temporary file, which takes 16 bytes per key. If the hashes fit in memory, there is no
+    /// file. It has no name in the folder if the system allows that, and disappears with the build in every case.
     /// Default: [`std::env::temp_dir`].
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = folder.into();
         self
     }
 
-    /// Builds the function of the keys of `source`, which must be distinct: a [`KeyFile`], a closure that gives an
+    /// Builds the function of the keys of `source`, which must be distinct: a [`KeyFile`], a closure that returns an
     /// iterator over the keys, or any other [`KeySource`].
     ///
     /// # Errors
-    /// The errors of [`Builder::build_from`]; [`Error::Io`], those of the source, and [`Error::InputChanged`].
+    /// The errors of [`Builder::build_from`]; [`Error::Io`], the errors of the source, and [`Error::InputChanged`].
     pub fn build_from<S: KeySource + Send>(&self, mut source: S) -> Result<PerfectHash<M>, Error> {
         let settings = self.builder.settings()?;
         self.builder.run(u64::MAX, || self.build_here(settings, &mut source))?
@@ -111,7 +110,7 @@ impl<M: HashKind> External<M> {
         Err(Error::HashesCollide { seeds: SEEDS })
     }
 
-    /// The only pass over the keys, unless hashes collide.
+    /// Hashes the keys: the only pass over them, unless hashes collide.
     fn hash<S: KeySource>(&self, seed: u64, source: &mut S, meter: &Meter) -> Result<Spill, Error> {
         /// Keys between two calls of the progress callback.
         const REPORT: u64 = 1 << 16;
@@ -191,7 +190,7 @@ impl<M: HashKind> External<M> {
     }
 }
 
-/// What has been read back and built so far.
+/// Ranges that have been read back and built.
 struct Ranges<'a, M: HashKind> {
     construction: &'a Construction<M>,
     meter: &'a Meter<'a>,
@@ -199,13 +198,13 @@ struct Ranges<'a, M: HashKind> {
     capacity: u64,
     /// The first bucket that is not built.
     next: u64,
-    /// The hashes that have been read and not built, all of bucket `next` and later ones.
+    /// Hashes that have been read and not built, all of bucket `next` and later ones.
     loaded: Vec<Hash128>,
     parts: Parts,
 }
 
 impl<M: HashKind> Ranges<'_, M> {
-    /// Builds the buckets that are complete once all hashes with a high half below `end` are loaded; `None`: all.
+    /// Builds the buckets that are complete once all hashes with a high half below `end` are loaded; `None` builds all.
     fn build(&mut self, end: Option<u64>) -> Result<(), Failure> {
         let end = end.map_or(self.construction.buckets(), |end| bucket_of(end, self.construction.buckets()));
         if end == self.next {
@@ -227,10 +226,10 @@ impl<M: HashKind> Ranges<'_, M> {
     }
 }
 
-/// Why the bucket that a range lies in cannot be built: it has more keys than memory was kept for, and so more than a
-/// bucket can have.
+/// Explains why the bucket around a range cannot be built: it has more keys than the reserved memory holds, and so more
+/// than a bucket can have.
 fn overfull(hashed: &mut Spill, range: usize, bucket: u64) -> Result<Failure, Error> {
-    // With that many keys in one bucket, any sample is likely to have equal ones.
+    // With so large a bucket, any sample is likely to contain equal hashes.
     let mut sample: Vec<u64> = Vec::new();
     hashed.read(range, |hashes| {
         sample.extend(hashes.iter().map(|hash| hash.low).take((MAX_BUCKET + 1).saturating_sub(sample.len())));
@@ -241,7 +240,7 @@ fn overfull(hashed: &mut Spill, range: usize, bucket: u64) -> Result<Failure, Er
     Ok(equal.map_or(Failure::Unlucky, |pair| Failure::Collision { bucket, low: pair[0] }))
 }
 
-/// Why the ranges were not all built.
+/// Reason why not all ranges were built.
 enum Stop {
     Failure(Failure),
     Error(Error),

@@ -85,6 +85,8 @@ impl<T: Copy> HugeVec<T> {
         }
     }
 
+    /// Sets the number of values.
+    ///
     /// # Safety
     /// - `len` is at most the number of values that the vector was made for.
     /// - The first `len` of [`HugeVec::slots`] were written.

@@ -168,6 +168,8 @@ impl<T: Copy> Places<T> {
         Self(values.slots().as_mut_ptr())
     }
 
+    /// Writes `value` to place `at`.
+    ///
     /// # Safety
     /// - The allocation that `self` was made from is still live and has a place `at`.
     /// - No other thread accesses that place at the same time.

@@ -183,7 +183,7 @@ unsafe fn batch_avx2(words: &[u64], parameters: &Parameters, hashes: &[Hash128],
     Lookup { words, parameters }.get_batch_simd(hashes, numbers, unsafe { Avx2::new() });
 }
 
-/// [`Lookup::get_batch_of`] in vectors of AVX-512; there are keys.
+/// Runs [`Lookup::get_batch_of`] in vectors of AVX-512; the function has keys.
 ///
 /// # Safety
 /// - The processor has AVX2, BMI1, BMI2, LZCNT and POPCNT, and the parts of AVX-512 that are named here.

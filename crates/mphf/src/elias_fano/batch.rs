@@ -56,7 +56,7 @@ impl Lists {
         let halves = vectors.splat(0xffff);
         let [mut phi, mut chi, mut ranks]: [Lanes; 3] = [Lanes::ZERO; 3];
         for v in 0..VECTORS {
-            // As in `jump_to`.
+            // Like `jump_to`.
             let bucket = buckets.get(vectors, v);
             let block = bucket.shr::<{ BLOCK.ilog2() }>().times(vectors.splat(layout.block_words()));
             let block = block + vectors.splat(self.places.jumps);

@@ -1,4 +1,4 @@
-//! Keys to buckets on a device: hashed, sorted, counted.
+//! Assignment of keys to buckets on a device: hashed, sorted, counted.
 
 use std::ops::Range;
 
@@ -10,26 +10,26 @@ use warpset_primitives::sort::{self, By};
 use crate::Error;
 use crate::build::Failure;
 
-/// As many blocks as fit at once, for kernels that walk by grid stride.
+/// Returns a launch with as many blocks as fit at once, for kernels that loop by grid stride.
 pub(crate) fn covering(device: &Device, n: usize) -> LaunchConfig {
     let resident = device.properties().multiprocessors * 8;
     LaunchConfig::new(LaunchConfig::covering(n.max(1), BLOCK).grid.x.min(resident), BLOCK)
 }
 
-/// Keys of a range of buckets, as pairs of bucket and low half, in no order.
+/// Keys of a range of buckets, as unordered pairs of bucket and low half.
 pub(super) struct Hashes {
     bucket_of_key: DeviceVec<u32>,
     lows: DeviceVec<u64>,
-    /// The range, and how many buckets the function has.
+    /// Range, and the number of buckets of the function.
     range: Range<u64>,
     all: u64,
-    /// How many keys came, if others are passed over.
+    /// Number of keys in the range, if others are skipped.
     taken: Option<DeviceVec<u64>>,
 }
 
 impl Hashes {
-    /// Room for all `keys` keys if the range is that of all buckets, else for `keys` at most. The room is there for
-    /// every stream.
+    /// Allocates places for all `keys` keys if the range is that of all buckets, else for at most `keys`. They are
+    /// allocated for every stream.
     pub(super) fn new(stream: &Stream, range: Range<u64>, all: u64, keys: usize) -> Result<Self, Error> {
         let taken = if range == (0..all) { None } else { Some(stream.alloc_zeroed(1)?) };
         let (bucket_of_key, lows) = (stream.alloc_uninit(keys)?, stream.alloc_uninit(keys)?);
@@ -37,19 +37,19 @@ impl Hashes {
         Ok(Self { bucket_of_key, lows, range, all, taken })
     }
 
-    /// Queues the hashing of `n` keys, the first of which is number `first`.
+    /// Queues the hashing of `n` keys; the first is number `first`.
     ///
     /// # Safety
-    /// - `keys` are `n`, of 128-bit hashes; they stay allocated until `stream` has passed this work, and nothing writes
-    ///   them.
+    /// - `keys` are `n` keys of 128-bit hashes; they stay allocated until `stream` has passed this work, and nothing
+    ///   writes them.
     /// - No two calls take the same key.
-    /// - Nothing else uses what this holds before `stream` has passed this work, other calls on other streams excepted.
+    /// - Nothing else uses these buffers before `stream` has passed this work, except such calls on other streams.
     pub(super) unsafe fn take(&mut self, stream: &Stream, keys: KeySlice, n: usize, first: usize) -> Result<(), Error> {
         let KeySlice { keys, kind, seed, .. } = keys;
         let (config, buckets) = (covering(stream.device(), n), self.all);
         let (bucket_of_key, lows) = (self.bucket_of_key.global_mut(), self.lows.global_mut());
-        // SAFETY: without `taken` each key has a place of its own, below the room for all keys; with it, places are
-        // taken one by one, up to the room. The rest is the caller's promise.
+        // SAFETY: without `taken` each key has a place of its own, and there are places for all keys; with it, places
+        // are taken one by one, up to their number. The rest is this function's contract.
         unsafe {
             match &mut self.taken {
                 None => {
@@ -81,18 +81,18 @@ impl Hashes {
         Ok(())
     }
 
-    /// The device.
+    /// Returns the device.
     pub(super) fn device(&self) -> &Device {
         self.lows.device()
     }
 
-    /// Places for keys.
+    /// Returns the number of places for keys.
     pub(super) fn room(&self) -> u64 {
         self.lows.len() as u64
     }
 
-    /// How many keys came, which may be more than there is room for. `stream` comes after all hashing, and is waited
-    /// for.
+    /// Returns the number of keys in the range, which may exceed the places. `stream` follows all hashing, and is
+    /// waited for.
     pub(super) fn count(&self, stream: &Stream) -> Result<u64, Error> {
         let Some(taken) = &self.taken else { return Ok(self.room()) };
         let mut count = [0];
@@ -100,7 +100,7 @@ impl Hashes {
         Ok(count[0])
     }
 
-    /// Keys of one range, on any devices, together on that of `stream`: of each part the given number of keys, from its
+    /// Copies keys of one range, from any devices, to that of `stream`: of each part the given number of keys, from its
     /// start. The work of the parts has been waited for.
     pub(super) fn together(stream: &Stream, parts: &[(Self, usize)]) -> Result<Self, Error> {
         let keys = parts.iter().map(|part| part.1).sum();
@@ -116,9 +116,9 @@ impl Hashes {
         Ok(Self { bucket_of_key, lows, range, all, taken: None })
     }
 
-    /// The hashes of a range of buckets among all keys, with room for `keys` of them.
+    /// Selects the hashes of a range of buckets among all keys, with places for `keys` of them.
     ///
-    /// `stream` comes after all hashing.
+    /// `stream` follows all hashing.
     pub(super) fn part(&self, stream: &Stream, range: Range<u64>, keys: usize) -> Result<Self, Error> {
         let mut part = Self::new(stream, range, self.all, keys)?;
         let Range { start: first, end } = part.range;
@@ -127,8 +127,8 @@ impl Hashes {
             Some(taken) => taken,
             none => none.insert(stream.alloc_zeroed(1)?),
         };
-        // SAFETY: all pairs are there; places are taken one by one, up to the room; memory is freed in the order of the
-        // stream.
+        // SAFETY: all pairs are written; places are taken one by one, up to their number; memory is freed in the order
+        // of the stream.
         unsafe {
             kernels::recsplit_pick {
                 all_buckets: self.bucket_of_key.global(),
@@ -146,15 +146,15 @@ impl Hashes {
         Ok(part)
     }
 
-    /// The `keys` keys in the order of their buckets.
+    /// Sorts the `keys` keys by their buckets.
     ///
-    /// `stream` comes after all hashing.
+    /// `stream` follows all hashing.
     pub(super) fn sorted(self, stream: &Stream, keys: usize) -> Result<Sorted, Error> {
         let Hashes { bucket_of_key, lows, range, .. } = self;
         let buckets = (range.end - range.start) as usize;
         let bits = (usize::BITS - (buckets - 1).leading_zeros()).max(1);
         let mut sorted = (stream.alloc_uninit::<u32>(keys)?, stream.alloc_uninit::<u64>(keys)?);
-        // SAFETY: all of them are this function's own, and are freed in the order of the stream.
+        // SAFETY: this function owns all of the buffers, and they are freed in the order of the stream.
         unsafe {
             let (from, to) = ((bucket_of_key.slice(..keys), lows.slice(..keys)), &mut sorted);
             let by = By::ascending().bits(0..bits);
@@ -163,7 +163,7 @@ impl Hashes {
         drop((bucket_of_key, lows));
         let (bucket_of_key, lows) = sorted;
         let mut bounds = stream.alloc_uninit(buckets + 1)?;
-        // SAFETY: the sorted buckets are below their number, and fewer than 2^32; memory is this function's own.
+        // SAFETY: the sorted buckets are below their number, and fewer than 2^32; this function owns the buffers.
         unsafe {
             let (bucket_of_key, bounds) = (bucket_of_key.global(), bounds.global_mut());
             kernels::recsplit_bounds { bucket_of_key, n: keys, buckets, bounds }
@@ -177,15 +177,15 @@ impl Hashes {
 pub struct Sorted {
     /// Low halves, bucket after bucket.
     pub(crate) lows: DeviceVec<u64>,
-    /// Where each bucket begins, and where the last one ends.
+    /// Start of each bucket, and the end of the last one.
     pub(crate) bounds: DeviceVec<u32>,
     pub(crate) buckets: usize,
-    /// The first bucket.
+    /// First bucket.
     first: u64,
 }
 
 impl Sorted {
-    /// Why a bucket has no code, or too many keys.
+    /// Explains why a bucket has no code, or too many keys.
     #[cold]
     pub(crate) fn explain(&self, stream: &Stream, bucket: usize) -> Result<Failure, Error> {
         let mut bounds = [0; 2];

@@ -1,7 +1,7 @@
-//! From keys to a function on one device or several, stage by stage.
+//! Stages of a build on one device or several: from keys to a function.
 //!
 //! Source: section 5.10. Departures: hashing, assignment to buckets, encoding and the lists of buckets are kernels too,
-//! so that keys on the device never leave it, and words stay there; several devices share a build.
+//! so keys on the device never leave it, and words stay there; several devices share a build.
 //!
 //! 1. Every key becomes its bucket and its low half ([`buckets`](super::buckets)); a radix sort brings these into the
 //!    order of buckets.
@@ -9,14 +9,14 @@
 //! 3. Codes become bits ([`EncodedBuckets`](super::EncodedBuckets)), after the bits of each bucket were added up.
 //! 4. The lists are made from both sums ([`lists`](super::lists)).
 //!
-//! Several devices take a share of the buckets each, as many as the others, and do 1 to 3 for it
-//! ([`attempt`](super::device_build)); the first one joins what they have built, and does 4 ([`join`](super::join)). Each
-//! device hashes as many of the host's keys as the others, or the device where the keys are hashes all, and buckets and
-//! low halves are kept, from which every device takes those of its share ([`key_store`](super::key_store)).
+//! Each of several devices takes an equal share of the buckets and does steps 1 to 3 for it
+//! ([`device_build`](super::device_build)); the first one joins the results, and does step 4 ([`join`](super::join)).
+//! Each device hashes an equal share of the host's keys; keys on a device are all hashed there. Buckets and low halves
+//! are kept, and every device takes those of its share ([`key_store`](super::key_store)).
 //!
 //! Keys that do not fit the devices' memory together are processed one range of buckets at a time. Buckets and low
-//! halves are kept meanwhile where they fit, so that the host's keys come once; otherwise keys are hashed for each
-//! range. What stays of a range is its bits and its two sums per bucket.
+//! halves are kept meanwhile if they fit, so that the host's keys cross the bus once; otherwise keys are hashed for
+//! each range. The bits of a range and its two sums per bucket remain.
 
 use warpset_gpu::{Device, Devices, Stream};
 
@@ -28,18 +28,18 @@ use super::{DeviceHashKind, PerfectHash};
 use crate::build::{Failure, Settings};
 use crate::{Builder, Error};
 
-/// The construction of functions on devices.
+/// Construction of functions on devices.
 pub(super) struct Construction<'a, M: DeviceHashKind, S> {
     pub(super) devices: &'a Devices,
     pub(super) settings: Settings<M>,
     pub(super) builder: &'a Builder<M, S>,
     pub(super) options: M::DeviceOptions,
-    /// Stages on the first device are timed, if the bench asks for it.
+    /// Timer of the stages on the first device, for the bench.
     pub(super) timer: Option<&'a StageTimer>,
 }
 
 impl<M: DeviceHashKind, S> Construction<'_, M, S> {
-    /// The function of `keys`, not empty, under the first seed under which there is one; on the first device.
+    /// Builds the function of `keys`, not empty, under the first seed that succeeds; on the first device.
     pub(super) fn build(&self, keys: &impl Source) -> Result<PerfectHash<M>, Error> {
         let n = keys.len() as u64;
         let buckets = self.settings.buckets(n);
@@ -58,7 +58,7 @@ impl<M: DeviceHashKind, S> Construction<'_, M, S> {
                     Err(AttemptError::Seed(failure)) => break failure,
                     Err(stopped) => {
                         drop(attempt);
-                        // What was allocated is free again.
+                        // Returns the memory of the failed attempt.
                         devices.all().iter().try_for_each(Device::synchronize)?;
                         let of_share = devices.all().len() as u64 * plan.ranges;
                         if !stopped.is_for_room() || n / of_share < FEWEST_KEYS || of_share * 2 > buckets {

@@ -34,7 +34,7 @@ fn keys(n: usize) -> Vec<u64> {
     (0..n as u64).map(|i| mix(i, 77)).collect()
 }
 
-/// Builds on the device from host keys and from device keys, and on the host: all the same.
+/// Checks that builds from host keys, from device keys, and on the host are equal.
 fn is_the_hosts<M: DeviceHashKind>(device: &Device, builder: &Builder<M>, n: usize) {
     let keys = keys(n);
     let expected = builder.build_from(&keys).unwrap();
@@ -64,7 +64,7 @@ fn words_are_those_of_the_host<M: TestKind>() {
     }
 }
 
-/// Which kind of function is built from their hashes makes no difference to keys.
+/// Checks keys of every type under one kind of function; the build from their hashes does not depend on the kind.
 #[test]
 fn every_kind_of_key() {
     let builder = RecSplitKind::small(20).seed(3);
@@ -100,7 +100,7 @@ fn ranges_of_buckets_give_the_same_words<M: TestKind>() {
     let keys = keys(10_000);
     let builder = M::small(40);
     let expected = builder.build_from(&keys).unwrap();
-    // Other tests share the CUDA device, so that its memory is not limited here; ranges there are tested by their plan.
+    // Other tests share the CUDA device, so its memory is not limited here; ranges there are tested by their plan.
     for device in devices(3).into_iter().filter(Device::is_emulator) {
         let there = device.from_slice(&keys).unwrap();
         let used = keys.len() * 8;
@@ -119,7 +119,7 @@ fn ranges_of_buckets_give_the_same_words<M: TestKind>() {
             assert!(of_device_keys.to_host().unwrap() == expected, "{more}");
             assert_eq!(steps.last().map(|step| (step.keys_done, step.keys)), Some((10_000, 10_000)));
         }
-        // Room for the pairs of all keys, and for half of them to be sorted: the keys come once.
+        // Memory for the pairs of all keys, and for sorting half of them: the keys cross the bus once.
         device.set_memory_limit(used + 480_000);
         let plan = plan(&HostKeys(&keys), buckets, &devices).unwrap();
         assert_eq!(plan, Plan { ranges: 2, are_kept: true });
@@ -162,7 +162,7 @@ fn duplicates_are_named<M: TestKind>() {
 }
 
 fn colliding_hashes_lead_to_another_seed<M: TestKind>() {
-    // Under seed 0 hashes are taken as they are: two of them fall together, though the keys differ.
+    // Seed 0 leaves hashes unchanged: two of them collide, though the keys differ.
     let mut ready: Vec<Hash128> = keys(500).into_iter().map(|low| Hash128 { high: mix(low, 5), low }).collect();
     ready[9] = Hash128 { high: ready[300].high ^ 1, low: ready[300].low };
     let halves: Vec<[u64; 2]> = ready.iter().map(|hash| [hash.high, hash.low]).collect();
@@ -187,7 +187,7 @@ fn hashes_against_us_give_the_same_words<M: TestKind>() {
     let mut inputs = cases
         .map(|low| (0..400).map(|i| Hash128 { high: mix(i, 9) + i % 3, low: low(i) }).collect::<Vec<_>>())
         .to_vec();
-    // All in one bucket, which is larger than any may be.
+    // All keys are in one bucket, larger than the limit.
     inputs.push((0..400).map(|i| Hash128 { high: 1, low: mix(i, 9) }).collect());
     for (ready, bucket_size) in inputs.iter().zip([40, 100].into_iter().cycle()) {
         let builder = M::small(bucket_size);
@@ -268,7 +268,7 @@ fn a_backend_builds_where_that_pays<M: TestKind>() {
         let keys = keys(1000);
         let builder = M::small(40);
         let expected = builder.build_from(&keys).unwrap();
-        // Few keys are the host's.
+        // The host builds from few keys.
         let chosen = builder.backend(&Backend::Cuda(device.clone()));
         let loaded = device.loaded_kernels().len();
         assert!(chosen.build_from(&keys).unwrap() == expected);
@@ -287,7 +287,7 @@ fn the_host_builds_where_a_device_fails<M: TestKind>() {
         let build = |_: &mut ()| build_there_or_here(&device, settings, &builder, &keys);
         let check = |_: &mut (), built: Result<PerfectHash<M>, Error>| assert!(built.unwrap() == expected);
         assert!(fail_each(&mut (), build, check) > 20);
-        // What is wrong with the keys, or asked for, is no failure of the device.
+        // An error of the keys or settings is no failure of the device.
         let twice = build_there_or_here(&device, settings, &builder, &[7u64, 7]).unwrap_err();
         assert!(matches!(twice, Error::DuplicateKey { .. }), "{twice}");
         let stopped = builder.clone().progress(|_| ControlFlow::Break(()));
@@ -296,8 +296,8 @@ fn the_host_builds_where_a_device_fails<M: TestKind>() {
     }
 }
 
-/// Hashes, taken as they are, of which all buckets but the first quarter have none, so that positions do not fit the
-/// jump array's 16 bits.
+/// Returns ready-made hashes that fall in the first quarter of the buckets, so that positions do not fit the jump
+/// array's 16 bits.
 pub(super) fn uneven_hashes(n: u64) -> Vec<Hash128> {
     (0..n).map(|i| Hash128 { high: mix(i, 6) / 4, low: mix(i, 7) }).collect()
 }

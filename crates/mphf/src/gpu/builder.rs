@@ -12,8 +12,8 @@ use crate::build::Settings;
 use crate::{Builder, Error, RecSplitKind};
 
 /// Settings for building on a device or several: made by [`Builder::on`](crate::Builder::on) and
-/// [`Builder::on_each`](crate::Builder::on_each). The words are those that the host's builder makes
-/// of the same keys and settings.
+/// [`Builder::on_each`](crate::Builder::on_each). The words equal those of the host's builder for the same keys and
+/// settings.
 ///
 /// ```
 /// use warpset_gpu::Device;
@@ -36,7 +36,7 @@ pub struct DeviceBuilder<M: DeviceHashKind = RecSplitKind, S = crate::PerfectHas
 
 impl<M: DeviceHashKind, S> Builder<M, S> {
     /// Builds with these settings a structure in device memory. [`Builder::threads`](crate::Builder::threads) and
-    /// [`Builder::simd`](crate::Builder::simd) mean nothing there.
+    /// [`Builder::simd`](crate::Builder::simd) have no effect there.
     pub fn on(&self, device: &Device) -> DeviceBuilder<M, S>
     where
         Self: Clone,
@@ -44,19 +44,17 @@ impl<M: DeviceHashKind, S> Builder<M, S> {
         self.on_each(&Devices::from(device))
     }
 
-    /// Builds with these settings a structure in the memory of the first of several devices, which share the work: each
-    /// finds the trees of as many buckets as the others. The words are the same, whatever the devices.
+    /// Builds with these settings a structure in the memory of the first of several devices. They share the work: each
+    /// finds the codes of an equal share of the buckets. The words are the same for any devices.
     ///
     /// ```
     /// use warpset_gpu::{Device, Devices};
     /// use warpset_mphf::RecSplit;
     ///
-    /// let devices = Devices::new([(); 2].map(|()| Device::emulator(Default::default())))?; // or `Devices::cuda_all()?`
-    /// let keys: Vec<u64> = (0..1_000).map(|i| i * i).collect();
-    /// let settings = RecSplit::builder().leaf_size(5).bucket_size(50);
-    /// let function = settings.on_each(&devices).build_from(&keys)?;
-    /// assert_eq!(function.device(), devices.first());
-    /// assert!(function.to_host()? == settings.build_from(&keys)?);
+    /// let devices = Devices::new([(); 2].map(|()| Device::emulator(Default::default())))?; // or
+    /// `Devices::cuda_all()?` let keys: Vec<u64> = (0..1_000).map(|i| i * i).collect(); let settings =
+    /// RecSplit::builder().leaf_size(5).bucket_size(50); let function = settings.on_each(&devices).build_from(&keys)?;
+    /// assert_eq!(function.device(), devices.first()); assert!(function.to_host()? == settings.build_from(&keys)?);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn on_each(&self, devices: &Devices) -> DeviceBuilder<M, S>
@@ -67,10 +65,10 @@ impl<M: DeviceHashKind, S> Builder<M, S> {
     }
 }
 
-/// Settings for building from keys in host memory, on a device where that is predicted to take less time, else on the
-/// host: made by [`Builder::backend`](crate::Builder::backend). The result is in host memory.
+/// Settings for building from keys in host memory, on the device or the host, whichever is predicted to take less time:
+/// made by [`Builder::backend`](crate::Builder::backend). The result is in host memory.
 ///
-/// Programs that do not call that function get no kernels linked.
+/// Programs that do not call that function link no kernels.
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build_from`"]
 pub struct BackendBuilder<M: DeviceHashKind = RecSplitKind, S = crate::PerfectHash<M>> {
@@ -79,9 +77,10 @@ pub struct BackendBuilder<M: DeviceHashKind = RecSplitKind, S = crate::PerfectHa
 }
 
 impl<M: DeviceHashKind, S> Builder<M, S> {
-    /// Builds with these settings on the backend's device where that is predicted to take less time than the threads of
-    /// the host ([`Estimate::device_pays`](crate::Estimate::device_pays)), and the result comes back; the words are the
-    /// same. Where the device fails, as for want of memory, the host builds. [`Builder::on`] leaves no choice.
+    /// Builds with these settings on the backend's device if that is predicted to take less time than the threads of
+    /// the host ([`Estimate::device_pays`](crate::Estimate::device_pays)), and copies the result back; the words are
+    /// the same. If the device fails, for example for lack of memory, the host builds. [`Builder::on`] always uses the
+    /// device.
     ///
     /// ```
     /// use warpset_gpu::Backend;
@@ -101,7 +100,7 @@ impl<M: DeviceHashKind, S> Builder<M, S> {
 }
 
 impl<M: DeviceHashKind, S> BackendBuilder<M, S> {
-    /// The function of `keys`, built where that is predicted to take the least time.
+    /// Builds the function of `keys` where that is predicted to take the least time.
     fn function_from<K: Key>(&self, keys: &[K]) -> Result<crate::PerfectHash<M>, Error> {
         let (settings, n) = (self.settings.settings()?, keys.len() as u64);
         let pays = || M::estimate(&settings.code, settings.bucket_size).device_pays(n, self.settings.threads_for(n));
@@ -123,7 +122,7 @@ impl<M: DeviceHashKind> BackendBuilder<M> {
 }
 
 impl<M: DeviceHashKind> BackendBuilder<M, crate::StaticFilter<M>> {
-    /// Builds the filter of `keys`, which must be distinct; its fingerprints are written by the host.
+    /// Builds the filter of `keys`, which must be distinct; the host writes its fingerprints.
     ///
     /// # Errors
     /// The errors of the host's builder.
@@ -132,7 +131,7 @@ impl<M: DeviceHashKind> BackendBuilder<M, crate::StaticFilter<M>> {
     }
 }
 
-/// The function of `keys`, not empty, built by the device, or by the host if that fails.
+/// Builds the function of `keys`, not empty, on the device, or on the host if that fails.
 pub(super) fn build_there_or_here<M: DeviceHashKind, S, K: Key>(
     device: &Device,
     settings: Settings<M>,
@@ -145,14 +144,14 @@ pub(super) fn build_there_or_here<M: DeviceHashKind, S, K: Key>(
     }
 }
 
-/// The function of `keys`, not empty, built on `device`, in host memory.
+/// Builds the function of `keys`, not empty, on `device`, and copies it to host memory.
 pub(super) fn build_from_slice<M: DeviceHashKind, S, K: Key>(
     device: &Device,
     settings: Settings<M>,
     builder: &Builder<M, S>,
     keys: &[K],
 ) -> Result<crate::PerfectHash<M>, Error> {
-    // Work that the caller queued on other streams comes first.
+    // Waits for work that the caller queued on other streams.
     device.synchronize()?;
     let construction =
         Construction { devices: &device.into(), settings, builder, options: Default::default(), timer: None };
@@ -170,7 +169,7 @@ impl<S> DeviceBuilder<RecSplitKind, S> {
 }
 
 impl<M: DeviceHashKind, S> DeviceBuilder<M, S> {
-    /// The function of keys that are somewhere.
+    /// Builds the function of keys from any source.
     pub(super) fn function(&self, keys: &impl Source) -> Result<PerfectHash<M>, Error> {
         let construction = Construction {
             devices: &self.devices,
@@ -186,12 +185,12 @@ impl<M: DeviceHashKind, S> DeviceBuilder<M, S> {
         if keys.len() == 0 {
             return self.settings.function_from::<u64>(&[])?.to_device(self.devices.first());
         }
-        // Work that the caller queued on other streams comes first.
+        // Waits for work that the caller queued on other streams.
         self.devices.all().iter().try_for_each(Device::synchronize)?;
         construction.build(keys)
     }
 
-    /// An error unless the keys are on one of the devices.
+    /// Fails unless the keys are on one of the devices.
     pub(super) fn expect_among(&self, keys: &impl DeviceKeys128, operation: &'static str) -> Result<(), Error> {
         let (devices, there) = (self.devices.all(), keys.device());
         if devices.contains(there) { Ok(()) } else { Ok(self.devices.first().expect_same(there, operation)?) }
@@ -199,10 +198,9 @@ impl<M: DeviceHashKind, S> DeviceBuilder<M, S> {
 }
 
 impl<M: DeviceHashKind> DeviceBuilder<M> {
-    /// Builds the function of `keys`, which must be distinct. Integers cross the bus as they are, of other keys the
-    /// hashes.
+    /// Builds the function of `keys`, which must be distinct. Integers cross the bus unchanged, other keys as hashes.
     ///
-    /// Takes 44 bytes of device memory per key, 68 of several devices, or what there is: then the keys come several
+    /// Takes 44 bytes of device memory per key, 68 on several devices. With less memory the keys cross the bus several
     /// times, each time for some of the buckets.
     ///
     /// # Errors
@@ -211,8 +209,8 @@ impl<M: DeviceHashKind> DeviceBuilder<M> {
         self.function(&HostKeys(keys))
     }
 
-    /// Builds the function of keys on the device, or on one of several, which must be distinct. That one hashes them,
-    /// and the others get the hashes of their buckets.
+    /// Builds the function of keys on the device, or on one of several, which must be distinct. That device hashes
+    /// them, and the others get the hashes of their buckets.
     ///
     /// # Errors
     /// The errors of [`DeviceBuilder::build_from`]; [`warpset_gpu::GpuError::OtherDevice`].
@@ -221,8 +219,8 @@ impl<M: DeviceHashKind> DeviceBuilder<M> {
         self.function(&KeysOnDevice(keys))
     }
 
-    /// [`build_from_device`](Self::build_from_device), and the seconds of each stage by the clock of the first device:
-    /// for the bench.
+    /// Runs [`build_from_device`](Self::build_from_device), and returns the seconds of each stage by the clock of the
+    /// first device: for the bench.
     ///
     /// # Errors
     /// The errors of [`build_from_device`](Self::build_from_device).

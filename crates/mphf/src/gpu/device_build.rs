@@ -1,4 +1,4 @@
-//! One attempt at a function under one seed, and the part of it that one device builds.
+//! One attempt at a function under one seed, and one device's part of it.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ pub(super) struct SeedAttempt<'a, M: DeviceHashKind, K> {
     settings: Settings<M>,
     options: M::DeviceOptions,
     devices: &'a Devices,
-    /// One per device.
+    /// One stream per device.
     streams: &'a [Stream],
     search: M::Search,
     plan: Plan,
@@ -30,7 +30,8 @@ pub(super) struct SeedAttempt<'a, M: DeviceHashKind, K> {
 }
 
 impl<'a, M: DeviceHashKind, K: Source> SeedAttempt<'a, M, K> {
-    /// On these devices with their streams; `reporter` receives progress tagged with the attempt's number.
+    /// Prepares a build on these devices with their streams; `reporter` receives progress tagged with the attempt's
+    /// number.
     pub(super) fn new(
         settings: Settings<M>,
         options: M::DeviceOptions,
@@ -60,7 +61,7 @@ impl<'a, M: DeviceHashKind, K: Source> SeedAttempt<'a, M, K> {
         self.timer = timer;
     }
 
-    /// Ends a stage where the stream is now, if stages are timed there.
+    /// Ends a stage at the stream's current point, if stages are timed there.
     fn mark(&self, stream: &Stream, stage: &'static str) -> Result<(), Error> {
         if let Some(timer) = self.timer
             && stream.device() == self.devices.first()
@@ -70,7 +71,7 @@ impl<'a, M: DeviceHashKind, K: Source> SeedAttempt<'a, M, K> {
         Ok(())
     }
 
-    /// The function, on the first device.
+    /// Builds the function, on the first device.
     pub(super) fn run(&mut self) -> Result<PerfectHash<M>, AttemptError> {
         if self.plan.are_kept {
             self.keep()?;
@@ -147,7 +148,7 @@ impl<'a, M: DeviceHashKind, K: Source> SeedAttempt<'a, M, K> {
             {
                 stream.copy(piece.slice_mut(..1), last.slice(last.len() - 1..))?;
             }
-            // SAFETY: the piece has room for all bits from its origin on, of which the first are those before.
+            // SAFETY: the piece has places for all bits from its origin on, which includes those before.
             unsafe { codes.queue_words(stream, sums.bits.slice(places), origin * 64, piece.global_mut())? };
             pieces.push((before..bits, piece));
         }
@@ -157,7 +158,7 @@ impl<'a, M: DeviceHashKind, K: Source> SeedAttempt<'a, M, K> {
     }
 }
 
-/// What is told of the search for the codes of some keys.
+/// Progress of the search for the codes of some keys.
 pub struct SearchProgress<'a> {
     meter: &'a Meter<'a>,
     keys: u64,
@@ -166,12 +167,12 @@ pub struct SearchProgress<'a> {
 }
 
 impl SearchProgress<'_> {
-    /// Whether anything is told.
+    /// Whether progress is reported.
     pub(crate) fn is_asked(&self) -> bool {
         self.meter.is_asked()
     }
 
-    /// Tells how large a share of the search is done; an error if the build has been stopped.
+    /// Reports the finished share of the search; fails if the build has been stopped.
     pub(crate) fn done(&mut self, share: f64) -> Result<(), Interrupted> {
         let now = ((self.keys as f64 * share) as u64).clamp(self.told, self.keys);
         self.meter.add(now - std::mem::replace(&mut self.told, now))
@@ -182,13 +183,13 @@ impl SearchProgress<'_> {
         (self.mark)(stage)
     }
 
-    /// Tells the rest, as of a search that told nothing.
+    /// Reports the rest, for searches that reported nothing.
     fn finish(mut self) -> Result<(), Interrupted> {
         if self.is_asked() && self.told < self.keys { self.done(1.0) } else { Ok(()) }
     }
 }
 
-/// The results of all devices, or the reason that counts.
+/// Returns the results of all devices, or the failure of the least rank.
 fn all_of<T>(results: Vec<Result<T, AttemptError>>) -> Result<Vec<T>, AttemptError> {
     let mut all = Vec::new();
     let mut stopped: Option<AttemptError> = None;

@@ -1,7 +1,7 @@
 //! Filters built on devices: a function, and then the fingerprint of each key at its number.
 //!
-//! Where several devices build, each has a copy of the function and the places of all fingerprints, looks up a part of
-//! the keys, and the first device unites what they have written.
+//! Each of several devices has a copy of the function and places for all fingerprints, and looks up a part of the keys.
+//! The first device unites the fingerprints.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -21,8 +21,8 @@ use crate::format::COMMON_WORDS;
 use crate::static_filter::{Parameters, fingerprint_words};
 
 impl<M: DeviceHashKind> DeviceBuilder<M, crate::StaticFilter<M>> {
-    /// Builds the filter of `keys`, which must be distinct. Integers cross the bus as they are, of other keys the
-    /// hashes, once for the function and once for the fingerprints.
+    /// Builds the filter of `keys`, which must be distinct. Integers cross the bus unchanged, other keys as hashes,
+    /// once for the function and once for the fingerprints.
     ///
     /// # Errors
     /// The errors of [`Builder::build_from`](crate::Builder::build_from); [`Error::Gpu`].
@@ -38,7 +38,7 @@ impl<M: DeviceHashKind> DeviceBuilder<M, crate::StaticFilter<M>> {
             let keys = &keys[of.start as usize..of.end as usize];
             let staging = Staging::new(device, Hashing::wide(function.function.seed()));
             let fill = |to: &mut DeviceSliceMut<'_, u64>, by: Fingerprints<'_, M>| {
-                // SAFETY: `run` waits for all chunks, on an error too.
+                // SAFETY: `run` waits for all chunks, also after an error.
                 let work = |chunk: &Chunk<'_>| unsafe { by.queue(chunk.stream, chunk.keys, chunk.range.len(), to) };
                 staging.run(keys, Reply::None, work, |_, _| {})
             };
@@ -65,7 +65,7 @@ impl<M: DeviceHashKind> DeviceBuilder<M, crate::StaticFilter<M>> {
         let (function, mut own) = draft.parts();
         let fill = |to: &mut DeviceSliceMut<'_, u64>, by: Fingerprints<'_, M>| {
             let (stream, seed) = (device.new_stream()?, by.function.seed());
-            // SAFETY: the stream is waited for, on an error too.
+            // SAFETY: the stream is waited for, also after an error.
             let queued =
                 unsafe { keys.each(0..n, &stream, seed, NUMBERED, |keys, _, n| by.queue(&stream, keys, n, to)) };
             stream.synchronize()?;
@@ -81,10 +81,10 @@ impl<M: DeviceHashKind> DeviceBuilder<M, crate::StaticFilter<M>> {
     }
 }
 
-/// Keys whose numbers take scratch memory at a time: 256 MiB.
+/// Keys to number at a time, by the scratch memory for their numbers: 256 MiB.
 const NUMBERED: usize = 1 << 25;
 
-/// What fingerprints are written with.
+/// Function and width for writing fingerprints.
 #[derive(Clone, Copy)]
 struct Fingerprints<'a, M: DeviceHashKind> {
     function: &'a PerfectHash<M>,
@@ -95,9 +95,9 @@ impl<M: DeviceHashKind> Fingerprints<'_, M> {
     /// Queues the fingerprints of `n` keys, to their places in `words`.
     ///
     /// # Safety
-    /// The keys are `n`, by their hashes under the function's seed; `words` has a place for every key of the function,
-    /// zero where it was not written. All of them stay until `stream` has passed this work, and nothing else
-    /// accesses the words.
+    /// `keys` are `n` keys by their hashes under the function's seed. `words` has a place for every key of the
+    /// function, zero where no fingerprint was written. Both stay allocated until `stream` has passed this work, and
+    /// nothing else accesses the words.
     unsafe fn queue(
         self,
         stream: &Stream,
@@ -106,8 +106,8 @@ impl<M: DeviceHashKind> Fingerprints<'_, M> {
         words: &mut DeviceSliceMut<'_, u64>,
     ) -> Result<(), Error> {
         let mut numbers = stream.alloc_uninit(n)?;
-        // SAFETY: numbers are below that of the fingerprints, which other keys' are or-ed to; scratch memory is freed
-        // in the order of the stream; the rest is this function's contract.
+        // SAFETY: numbers are below that of the fingerprints, and fingerprints of other keys in a word are or-ed;
+        // scratch memory is freed in the order of the stream; the rest is this function's contract.
         unsafe {
             self.function.queue_numbers(stream, keys, n, numbers.global_mut())?;
             let KeySlice { keys, kind, seed, .. } = keys;
@@ -118,7 +118,7 @@ impl<M: DeviceHashKind> Fingerprints<'_, M> {
         Ok(())
     }
 
-    /// The words that `fill` fills on another device, by a copy of the function there.
+    /// Runs `fill` with a copy of the function on another device, and returns the words that it filled.
     fn elsewhere(
         self,
         device: &Device,
@@ -131,7 +131,7 @@ impl<M: DeviceHashKind> Fingerprints<'_, M> {
     }
 }
 
-/// A filter whose fingerprints are still to come.
+/// A filter without its fingerprints.
 struct Draft<M: DeviceHashKind> {
     function: PerfectHash<M>,
     words: DeviceVec<u64>,
@@ -154,18 +154,18 @@ impl<M: DeviceHashKind> Draft<M> {
         Ok(Self { function, words, parameters })
     }
 
-    /// What fingerprints are written with, and their places.
+    /// Returns function and width, and the places of the fingerprints.
     fn parts(&mut self) -> (Fingerprints<'_, M>, DeviceSliceMut<'_, u64>) {
         let first = COMMON_WORDS + self.parameters.function_words();
         let by = Fingerprints { function: &self.function, width: self.parameters.width };
         (by, self.words.slice_mut(first..))
     }
 
-    /// Adds the fingerprints that other devices have written.
+    /// Adds the fingerprints of other devices.
     fn unite(&mut self, others: impl IntoIterator<Item = DeviceVec<u64>>) -> Result<(), Error> {
         let stream = self.function.device().new_stream()?;
         let (_, mut own) = self.parts();
-        // SAFETY: all have as many words; the stream is waited for, on an error too.
+        // SAFETY: all have equal numbers of words; the stream is waited for, also after an error.
         let unite = |part: DeviceVec<u64>| unsafe { queue_bits(&stream, &part, 0, own.global_mut()) };
         let queued = others.into_iter().try_for_each(unite);
         stream.synchronize()?;

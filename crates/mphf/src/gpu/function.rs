@@ -11,12 +11,12 @@ use warpset_simt::{Global, GlobalMut};
 use super::{DeviceHashKind, PerfectHash, RecSplit};
 use crate::{Error, Key, Number, Space, TreeShape};
 
-/// Where the numbers of keys go, or what a table has there.
+/// Destination of keys' numbers, or of a table's values at the numbers.
 #[derive(Clone, Copy)]
 pub struct Numbers {
-    /// As kernels name it.
+    /// Form of the answers in kernels.
     pub(crate) form: u32,
-    /// The table, where values are asked for; any memory where numbers are.
+    /// Table of values; any memory if numbers are requested.
     pub(crate) table: Global<u64>,
     /// One place per key.
     pub(crate) out: GlobalMut<u64>,
@@ -25,22 +25,22 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// No numbers are asked for.
+    /// Requests no numbers.
     pub(super) fn none() -> Self {
         Self::words(NO_NUMBERS, GlobalMut::from_raw_parts(std::ptr::null_mut(), 0), 0)
     }
 
-    /// Numbers for as many keys as there are places.
+    /// Requests numbers, one per place of `out`.
     pub(super) fn at<N: Number>(out: GlobalMut<N>) -> Self {
         Self::words(N::FORM, words_of_mut(out), size_of::<N>())
     }
 
-    /// Numbers in the replies of a chunk.
+    /// Requests numbers in the replies of a chunk.
     pub(super) fn replies<N: Number>(out: GlobalMut<u64>) -> Self {
         Self::words(N::FORM, out, size_of::<N>())
     }
 
-    /// Numbers in the replies of a chunk, or all ones of keys that are no members.
+    /// Requests numbers in the replies of a chunk, or all ones for non-members.
     pub(super) fn replies_or_ones(out: GlobalMut<u64>) -> Self {
         Self::words(NUMBERS_OR_ONES, out, 8)
     }
@@ -49,13 +49,14 @@ impl Numbers {
         Self { form, table: out.into(), out, bytes }
     }
 
-    /// The places of the keys from `first` on, a multiple of 64, so that places of four bytes are whole words too.
+    /// Returns the places of the keys from `first` on, a multiple of 64, so that places of four bytes begin at whole
+    /// words too.
     pub(super) fn from(self, first: usize) -> Self {
         Self { out: if self.bytes == 0 { self.out } else { self.out.at(first * self.bytes / 8) }, ..self }
     }
 }
 
-/// Any memory as words, whose length is rounded up.
+/// Casts any memory to words, with the length rounded up.
 fn words_of<T>(items: Global<T>) -> Global<u64> {
     Global::from_raw_parts(items.as_ptr().cast(), (items.len() * size_of::<T>()).div_ceil(8))
 }
@@ -65,29 +66,29 @@ fn words_of_mut<T>(items: GlobalMut<T>) -> GlobalMut<u64> {
 }
 
 impl<M: DeviceHashKind> PerfectHash<M> {
-    /// The bound that all numbers are below, see [`crate::PerfectHash::values`].
+    /// Returns the upper bound of all numbers; see [`crate::PerfectHash::values`].
     pub fn values(&self) -> u64 {
         M::values(&self.parameters.header)
     }
 
-    /// Bits of the codes of all buckets and of the lists of bucket positions.
+    /// Returns the bits of the codes of all buckets and of the lists of bucket positions.
     pub fn space(&self) -> Space {
         self.parameters.space()
     }
 }
 
 impl RecSplit {
-    /// The shape of the splitting trees.
+    /// Returns the shape of the splitting trees.
     pub fn shape(&self) -> TreeShape {
         self.parameters.header.code.shape
     }
 }
 
-/// Lookups of keys in host memory: staged through pinned memory in chunks, so that keys of any number work, and one
-/// chunk travels while kernels work on another.
+/// Lookups of keys in host memory: staged through pinned memory in chunks, so any number of keys works, and one chunk
+/// is copied while kernels process another.
 impl<M: DeviceHashKind> PerfectHash<M> {
-    /// The number of each key, below [`values`](Self::values); 0 if there are no keys in the function. Keys of any
-    /// kind; those that are no integers are hashed on the host.
+    /// Returns the number of each key, below [`values`](Self::values); 0 if there are no keys in the function. Keys of
+    /// any kind; the host hashes those that are no integers.
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -97,8 +98,8 @@ impl<M: DeviceHashKind> PerfectHash<M> {
         Ok(numbers)
     }
 
-    /// [`get_bulk`](Self::get_bulk) into a slice of the same length, of `u64` or of `u32`, which is half of the way
-    /// back.
+    /// Writes the numbers of [`get_bulk`](Self::get_bulk) to a slice of equal length, of `u64` or of `u32`, which
+    /// halves the way back.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`]; [`Error::NumbersTooLarge`] for `u32` and a function of more than 2^32 values;
@@ -113,7 +114,7 @@ impl<M: DeviceHashKind> PerfectHash<M> {
             keys,
             N::REPLY,
             |chunk| {
-                // SAFETY: a chunk has room for its replies; the function is borrowed until `run` has waited.
+                // SAFETY: a chunk has places for its replies; the function is borrowed until `run` has waited.
                 unsafe { self.queue(chunk.stream, chunk.keys, chunk.range.len(), Numbers::replies::<N>(chunk.replies)) }
             },
             |range, words| copy_many(&mut numbers[range.clone()], &N::of_words(words)[..range.len()]),
@@ -123,8 +124,8 @@ impl<M: DeviceHashKind> PerfectHash<M> {
 
 /// Lookups of keys in device memory.
 impl<M: DeviceHashKind> PerfectHash<M> {
-    /// The number of each key, below [`values`](Self::values): place `i` of `numbers`, which are `u64` or `u32`,
-    /// becomes that of key `i`; 0 if there are no keys in the function.
+    /// Writes the number of key `i`, below [`values`](Self::values), to place `i` of `numbers`, which are `u64` or
+    /// `u32`; 0 if there are no keys in the function.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] if there are fewer places than keys; [`Error::NumbersTooLarge`] for `u32` and a
@@ -134,7 +135,7 @@ impl<M: DeviceHashKind> PerfectHash<M> {
         keys: K,
         numbers: DeviceSliceMut<'_, N>,
     ) -> Result<(), Error> {
-        // SAFETY: function, keys and numbers are borrowed until the stream has been waited for.
+        // SAFETY: `waiting` waits for the stream while function, keys and numbers are borrowed.
         self.device().waiting(|stream| unsafe { self.get_async(stream, keys, numbers) })
     }
 
@@ -156,13 +157,12 @@ impl<M: DeviceHashKind> PerfectHash<M> {
         expect_room(keys.count(), numbers.len())?;
         N::check(self.values())?;
         let out = Numbers::at(numbers.global_mut());
-        // SAFETY: there is room; the rest is this function's contract.
+        // SAFETY: `numbers` has a place per key; the rest is this function's contract.
         unsafe { self.look_up(stream, keys, &[numbers.device()], out) }
     }
 
-    /// The value that `table` has at each key's number: place `i` of `values` becomes that of key `i`. Items have 4 or
-    /// 8 bytes. The same as [`get_device`](Self::get_device) and reading the table at the numbers, without the
-    /// numbers in memory between.
+    /// Writes the item of `table` at the number of key `i` to place `i` of `values`. Items have 4 or 8 bytes. Equals
+    /// [`get_device`](Self::get_device) and a gather from the table, without the numbers in memory between.
     ///
     /// ```
     /// use warpset_gpu::Device;
@@ -185,15 +185,15 @@ impl<M: DeviceHashKind> PerfectHash<M> {
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] if there are fewer places than keys; [`Error::TableTooShort`] if the table has fewer
-    /// items than the function has values, or none; memory of another device, or at an address that is no multiple
-    /// of an item's bytes.
+    /// items than the function has values, or none; memory of another device, or at an address that is no multiple of
+    /// an item's bytes.
     pub fn gather_device<K: DeviceKeys128, T: Pod>(
         &self,
         keys: K,
         table: DeviceSlice<'_, T>,
         values: DeviceSliceMut<'_, T>,
     ) -> Result<(), Error> {
-        // SAFETY: all are borrowed until the stream has been waited for.
+        // SAFETY: `waiting` waits for the stream while all are borrowed.
         self.device().waiting(|stream| unsafe { self.gather_async(stream, keys, table, values) })
     }
 
@@ -231,14 +231,14 @@ impl<M: DeviceHashKind> PerfectHash<M> {
             let (table, mut out) = (table.cast::<u32>()?, values.cast::<u32>()?);
             Numbers { form: VALUES_32, table: words_of(table.global()), out: words_of_mut(out.global_mut()), bytes: 4 }
         };
-        // SAFETY: there is room, and a value for every number; the rest is this function's contract.
+        // SAFETY: there is a place per key, and a table item per number; the rest is this function's contract.
         unsafe { self.look_up(stream, keys, &devices, numbers) }
     }
 
-    /// All lookups of keys on the device; `devices` are those of what else takes part.
+    /// Looks up keys on the device; `devices` are those of the other arguments.
     ///
     /// # Safety
-    /// The conditions of [`gather_async`](Self::gather_async); `numbers` has room.
+    /// The conditions of [`gather_async`](Self::gather_async); `numbers` has a place per key.
     unsafe fn look_up<K: DeviceKeys128>(
         &self,
         stream: &Stream,
@@ -246,7 +246,7 @@ impl<M: DeviceHashKind> PerfectHash<M> {
         devices: &[&Device],
         numbers: Numbers,
     ) -> Result<(), Error> {
-        // SAFETY: there is room from each `first` on; the rest is this function's contract.
+        // SAFETY: there is a place per key from each `first` on; the rest is this function's contract.
         unsafe {
             self.in_parts(stream, keys, devices, |keys, first, n| self.queue(stream, keys, n, numbers.from(first)))
         }
@@ -255,7 +255,7 @@ impl<M: DeviceHashKind> PerfectHash<M> {
     /// Queues the numbers of `n` keys.
     ///
     /// # Safety
-    /// - `keys` are valid for `n` keys, and `numbers` for as many.
+    /// - `keys` are valid for `n` keys, and `numbers` for `n` words.
     /// - Until the stream has passed this work, all stay allocated; nothing writes the keys, and nothing else accesses
     ///   the numbers.
     pub(super) unsafe fn queue_numbers(
@@ -268,15 +268,15 @@ impl<M: DeviceHashKind> PerfectHash<M> {
         if n == 0 {
             return Ok(());
         }
-        // SAFETY: this function's contract.
+        // SAFETY: `n > 0`; the rest is this function's contract.
         unsafe { self.queue(stream, keys, n, Numbers::words(NUMBERS_64, numbers, 8)) }
     }
 
     /// Queues the lookup of `n > 0` keys.
     ///
     /// # Safety
-    /// - `keys` are valid for `n` keys, and `numbers` has room for as many; its table has a value for every number, and
-    ///   one at least.
+    /// - `keys` are valid for `n` keys, and `numbers` has `n` places; its table has an item per number, and at least
+    ///   one.
     /// - Until the stream has passed this work, all stay allocated; nothing writes keys and table, and nothing else
     ///   accesses the numbers.
     unsafe fn queue(&self, stream: &Stream, keys: KeySlice, n: usize, numbers: Numbers) -> Result<(), Error> {

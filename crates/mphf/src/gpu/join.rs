@@ -1,4 +1,4 @@
-//! Joining what devices have built to one function, on the first of them.
+//! The join of the devices' results to one function, on the first of them.
 
 use std::ops::Range;
 
@@ -16,24 +16,24 @@ use crate::elias_fano::{self, Least};
 use crate::format::{HEADER_WORDS, Header};
 use crate::function::Parameters;
 
-/// What one device has built: the codes of its buckets.
+/// Result of one device: the codes of its buckets.
 pub(super) struct DevicePart<F> {
-    /// The bits of each range, counted from the first one of the part, whose first word has the last bits of the range
-    /// before.
+    /// Bits of each range, counted from the first one of the part. The first word begins with the last bits of the
+    /// range before.
     pub(super) pieces: Vec<(Range<u64>, DeviceVec<u64>)>,
-    /// Instead of pieces, if there is one range on one device: codes that are not bits yet.
+    /// Codes that are not bits yet, instead of pieces, if one device had one range.
     pub(super) found: Option<F>,
     /// Sums over the buckets of the part.
     pub(super) sums: Sums,
-    /// The least number of bits of a bucket by its number of keys.
+    /// Least number of bits of a bucket by its number of keys.
     pub(super) least: Vec<u64>,
     pub(super) largest: u32,
     pub(super) keys: u64,
     pub(super) bits: u64,
 }
 
-/// The function of `keys` keys that has what was built of all buckets, in their order, on the device of `stream`.
-/// `mark` ends a stage.
+/// Joins the results for all buckets, in their order, to a function of `keys` keys, on the device of `stream`. `mark`
+/// ends a stage.
 pub(super) fn join<M: DeviceHashKind>(
     settings: &Settings<M>,
     keys: u64,
@@ -77,12 +77,12 @@ pub(super) fn join<M: DeviceHashKind>(
         }
         base += built.bits;
     }
-    // SAFETY: the sums are those of the layout, for which there are words; all of it is waited for below, on an error
-    // too.
+    // SAFETY: the sums are those of the layout, and there are words for it; all of it is waited for below, also after
+    // an error.
     let queued = unsafe { sums.queue_lists(stream, &layout, words.global_mut().at(lists)) };
     mark("lists")?;
     let written = match &built[..] {
-        // SAFETY: these are the bits of all buckets, for which the words are zero.
+        // SAFETY: these are the bits of all buckets, and their words are zero.
         [DevicePart { found: Some(found), .. }] => unsafe {
             found.queue_words(stream, sums.bits.as_slice(), 0, words.global_mut().at(trees))
         },
@@ -100,7 +100,7 @@ pub(super) fn join<M: DeviceHashKind>(
     Ok(PerfectHash::from_parts(stream.device(), words, Parameters::trusted(header))?)
 }
 
-/// The sums over all buckets.
+/// Computes the sums over all buckets.
 fn sums<F>(stream: &Stream, built: &[DevicePart<F>]) -> Result<Sums, Error> {
     let buckets = |built: &DevicePart<F>| built.sums.keys.len() - 1;
     let mut all = Sums::new(stream, built.iter().map(buckets).sum())?;
@@ -112,7 +112,7 @@ fn sums<F>(stream: &Stream, built: &[DevicePart<F>]) -> Result<Sums, Error> {
             let mut to = to.slice_mut(first..end);
             stream.copy(&mut to, from.slice(1..))?;
             let (n, sums) = (end - first, to.global_mut());
-            // SAFETY: the sums stay until the stream has passed this work, and nothing else uses them.
+            // SAFETY: the sums stay allocated until the stream has passed this work, and nothing else uses them.
             unsafe { recsplit_add { sums, n, base }.launch(stream, covering(stream.device(), n))? };
         }
         before = (before.0 + built.keys, before.1 + built.bits);
@@ -121,7 +121,7 @@ fn sums<F>(stream: &Stream, built: &[DevicePart<F>]) -> Result<Sums, Error> {
     Ok(all)
 }
 
-/// Queues that the bits of `from`, on any device, are or-ed to those of `words` from `at` on.
+/// Queues an `or` of the bits of `from`, on any device, to those of `words` from `at` on.
 ///
 /// # Safety
 /// `words` are valid for these bits, and stay so until `stream` has passed this work; nothing else accesses them.

@@ -1,4 +1,4 @@
-//! Where a device gets the keys of its buckets from.
+//! Source of a device's keys during an attempt.
 
 use std::ops::Range;
 
@@ -10,28 +10,28 @@ use super::source::Source;
 use crate::Error;
 use crate::progress::Meter;
 
-/// The most keys that can be sorted at a time: positions have 32 bits, and there is one more.
+/// The most keys to sort at a time: positions have 32 bits, and there is one more than keys.
 const MOST_POSITIONS: u64 = u32::MAX as u64 - 1;
 
-/// The keys of one attempt.
+/// Keys of one attempt.
 pub(super) struct KeyStore<'a, K> {
     pub(super) keys: &'a K,
     pub(super) seed: u64,
     /// All buckets.
     pub(super) buckets: u64,
     pub(super) meter: Meter<'a>,
-    /// Buckets and low halves of all keys, on one device or on several, if they are kept.
+    /// Buckets and low halves of all keys, on one device or several, if they are kept.
     pub(super) kept: Vec<Hashes>,
 }
 
-/// Places for those of `keys` keys that fall in some of all buckets: ten standard deviations above the mean.
+/// Returns places for the keys, of `keys` keys, that fall in `range`: ten standard deviations above the mean.
 fn room(keys: u64, range: &Range<u64>, buckets: u64) -> u64 {
     let mean = (u128::from(keys) * u128::from(range.end - range.start)).div_ceil(u128::from(buckets)) as u64;
     keys.min(mean + 10 * mean.isqrt() + 64)
 }
 
 impl<K: Source> KeyStore<'_, K> {
-    /// Buckets and low halves of some keys, as far as they fall in a range of buckets for which there is room. Waits.
+    /// Hashes some keys, and keeps buckets and low halves within a range of buckets. Waits.
     pub(super) fn hashed(
         &self,
         stream: &Stream,
@@ -44,7 +44,7 @@ impl<K: Source> KeyStore<'_, K> {
         Ok(hashes)
     }
 
-    /// The keys of a range of buckets on the device of `stream`, and how many they are.
+    /// Returns the keys of a range of buckets on the device of `stream`, and their number.
     pub(super) fn keys_of(&self, stream: &Stream, range: Range<u64>) -> Result<(Hashes, usize), AttemptError> {
         let n = self.keys.len();
         if self.kept.is_empty() {
@@ -54,7 +54,7 @@ impl<K: Source> KeyStore<'_, K> {
             let hashes = with_room(&there, all, |room| self.hashed(&there, 0..n, range.clone(), room))?;
             return if elsewhere.is_some() { together(stream, &[hashes]) } else { Ok(hashes) };
         }
-        // Each device begins with its own, so that they do not all ask the same one at a time.
+        // Each device begins with its own keys, so that not all of them read from one device at a time.
         let own = self.kept.iter().position(|kept| kept.device() == stream.device()).unwrap_or(0);
         let (before, from_own) = self.kept.split_at(own);
         let part = |kept: &Hashes| {
@@ -74,7 +74,7 @@ impl<K: Source> KeyStore<'_, K> {
     }
 }
 
-/// What `take` takes, and how many keys that is; again with as many places as there are keys, if they were too few.
+/// Runs `take` and returns its keys and their number; if the places were too few, once more with a place per key.
 /// Ready-made hashes may be uneven. Waits.
 fn with_room(
     stream: &Stream,
@@ -95,7 +95,7 @@ fn with_room(
     }
 }
 
-/// Parts of one range's keys on the device of `stream`.
+/// Joins parts of one range's keys on the device of `stream`.
 fn together(stream: &Stream, parts: &[(Hashes, usize)]) -> Result<(Hashes, usize), AttemptError> {
     let keys = parts.iter().map(|part| part.1).sum();
     Ok((Hashes::together(stream, parts)?, keys))

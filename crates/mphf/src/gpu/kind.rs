@@ -1,4 +1,4 @@
-//! What a kind of perfect hash functions gives for devices.
+//! The part of a kind of perfect hash functions on devices.
 
 use warpset_gpu::batch::Answers;
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
@@ -23,13 +23,13 @@ pub(crate) mod sealed {
 
     /// Operations of a kind on devices.
     pub trait DeviceHashKind: crate::kind::sealed::HashKind {
-        /// What can be said about a search on devices only.
+        /// Options of searches on devices only.
         type DeviceOptions: Copy + Debug + Default + Send + Sync;
-        /// What searches on one device have in common.
+        /// Tables that all searches on one device share.
         type DeviceSearch;
-        /// The codes of a range of buckets, still as they were found.
+        /// Codes of a range of buckets, not yet bits.
         type Found: EncodedBuckets + Send;
-        /// What lookups need besides words.
+        /// Tables for lookups, besides words.
         type DeviceTables: Send + Sync;
 
         /// Prepares searches for codes on the device of `stream`.
@@ -43,14 +43,14 @@ pub(crate) mod sealed {
             options: Self::DeviceOptions,
         ) -> Result<Self::DeviceSearch, Error>;
 
-        /// The number of keys of the largest bucket that can be searched.
+        /// Returns the number of keys of the largest bucket that can be searched.
         fn largest(search: &Self::DeviceSearch) -> u32;
 
-        /// Finds the codes of buckets. Writes to `keys_before`, which has a word per bucket, the keys up to the end of each
-        /// bucket, of which there are `base` before these. Waits.
+        /// Finds the codes of buckets. Writes the number of keys before the end of each bucket to `keys_before`, which
+        /// has a word per bucket; `base` keys precede these buckets. Waits.
         ///
         /// # Errors
-        /// Memory of the device, failed launches, an interruption; buckets for which there is no code.
+        /// Memory of the device, failed launches, an interruption; buckets without a code.
         fn find(
             search: &Self::DeviceSearch,
             stream: &Stream,
@@ -60,7 +60,7 @@ pub(crate) mod sealed {
             reported: &mut SearchProgress<'_>,
         ) -> Result<Self::Found, AttemptError>;
 
-        /// What lookups in a function of `words` words need; `width` bits of fingerprints follow, or none.
+        /// Makes the tables for lookups in a function of `words` words; `width` bits of fingerprints follow, or none.
         ///
         /// # Errors
         /// Memory of the device.
@@ -71,12 +71,12 @@ pub(crate) mod sealed {
             width: u32,
         ) -> Result<Self::DeviceTables, Error>;
 
-        /// Queues the numbers of `n > 0` keys, or the values that a table has at their numbers.
+        /// Queues the numbers of `n > 0` keys, or a table's items at their numbers.
         ///
         /// # Safety
-        /// - `words` are those of a function, from which the tables were made.
-        /// - `keys` are valid for `n` keys, and `numbers` has room for as many; its table has a value for every number, and
-        ///   one at least.
+        /// - `words` are those of a function, and the tables were made from them.
+        /// - `keys` are valid for `n` keys, and `numbers` has `n` places; its table has an item per number, and at
+        ///   least one.
         /// - Until the stream has passed this work, all stay allocated; nothing writes keys and table, and nothing else
         ///   accesses the numbers.
         ///
@@ -94,11 +94,11 @@ pub(crate) mod sealed {
         /// Queues whether `n > 0` keys may be members, and their numbers.
         ///
         /// # Safety
-        /// - `words` are those of a function, from which the tables were made, and after them as many words of
-        ///   `fingerprints`.
-        /// - `keys` are valid for `n` keys; `answers` and `numbers`, if there are some, have room for as many.
-        /// - Until the stream has passed this work, all stay allocated; nothing writes the keys, and nothing else accesses
-        ///   the answers.
+        /// - `words` are those of a function, and the tables were made from them; `fingerprints` words of fingerprints
+        ///   follow.
+        /// - `keys` are valid for `n` keys; `answers` and `numbers`, if requested, have `n` places.
+        /// - Until the stream has passed this work, all stay allocated; nothing writes the keys, and nothing else
+        ///   accesses the answers.
         ///
         /// # Errors
         /// Memory of the device, and failed launches.
@@ -116,14 +116,14 @@ pub(crate) mod sealed {
     }
 }
 
-/// The codes of consecutive buckets, found on a device and not yet bits.
+/// Codes of consecutive buckets, found on a device and not yet bits.
 pub trait EncodedBuckets {
-    /// Keys of the largest bucket.
+    /// Returns the number of keys of the largest bucket.
     fn largest(&self) -> u32;
 
-    /// Queues the sums of bits: `bits_before` has the bits before the first bucket as its first word, and gets those
-    /// before the end of each bucket after it. Lowers `least`, the least number of bits of a bucket by its number
-    /// of keys.
+    /// Queues the sums of bits. The first word of `bits_before` has the bits before the first bucket; the following
+    /// words get the bits before the end of each bucket. Lowers `least`, the least number of bits of a bucket by its
+    /// number of keys.
     ///
     /// # Safety
     /// All of these stay allocated until `stream` has passed this work, and nothing else accesses what is written.
@@ -137,11 +137,11 @@ pub trait EncodedBuckets {
         least: &mut DeviceVec<u64>,
     ) -> Result<(), Error>;
 
-    /// Queues the writing of the bits to `words`, whose first bit is number `origin` of all.
+    /// Queues the writing of the bits to `words`; their first bit is number `origin` of all.
     ///
     /// # Safety
-    /// - `bits_before` is what [`EncodedBuckets::queue_bits`] has made, and `words` are zero and valid for all bits from
-    ///   `origin` on, where other bits may have been set.
+    /// - [`EncodedBuckets::queue_bits`] has made `bits_before`. `words` are valid for all bits from `origin` on, and
+    ///   zero except for bits of others.
     /// - All of these stay allocated until `stream` has passed this work, and nothing else accesses the words.
     ///
     /// # Errors

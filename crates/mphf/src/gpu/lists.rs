@@ -1,4 +1,4 @@
-//! The lists of buckets on a device: see [`warpset_kernels::recsplit::lists`].
+//! Lists of buckets on a device; see [`warpset_kernels::recsplit::lists`].
 
 use warpset_gpu::{DeviceVec, Stream};
 use warpset_kernels::recsplit::lists::{self as kernels, ListParts};
@@ -8,14 +8,14 @@ use super::buckets::covering;
 use crate::Error;
 use crate::elias_fano::{Layout, Prefixes};
 
-/// Keys and bits before each bucket, and all of them.
+/// Keys and bits before each bucket, and the totals.
 pub(super) struct Sums {
     pub(super) keys: DeviceVec<u64>,
     pub(super) bits: DeviceVec<u64>,
 }
 
 impl Sums {
-    /// Room for the sums of this many buckets; those before the first are zero.
+    /// Allocates the sums of this many buckets; those before the first are zero.
     pub(super) fn new(stream: &Stream, buckets: usize) -> Result<Self, Error> {
         let mut sums = Self { keys: stream.alloc_uninit(buckets + 1)?, bits: stream.alloc_uninit(buckets + 1)? };
         stream.fill_bytes(sums.keys.slice_mut(..1), 0)?;
@@ -23,12 +23,12 @@ impl Sums {
         Ok(sums)
     }
 
-    /// Queues the lists of `layout`, to `words`. Says in the word of the result whether the jump array's 16 bits are
-    /// too few.
+    /// Queues the lists of `layout`, to `words`. The word of the result says whether 16 bits are too few for the jump
+    /// array.
     ///
     /// # Safety
-    /// - All sums are there, and `layout` was made for them.
-    /// - `words` are as many as `layout` says, and zero; they stay allocated until `stream` has passed this work, and
+    /// - All sums are written, and `layout` was made for them.
+    /// - `words` are of the number in `layout`, and zero; they stay allocated until `stream` has passed this work, and
     ///   nothing else accesses them.
     pub(super) unsafe fn queue_lists(
         &self,
@@ -57,7 +57,7 @@ impl Sums {
     }
 }
 
-/// The last of prefix sums, which is all that a layout depends on besides their number.
+/// Last of the prefix sums; a layout depends on it and on their number only.
 pub(super) struct Last {
     pub(super) entries: usize,
     pub(super) sums: (u64, u64),

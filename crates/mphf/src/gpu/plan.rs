@@ -1,4 +1,4 @@
-//! How the keys of a build are taken, and why an attempt may end without a function.
+//! Division of a build's keys, and the failures of an attempt.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use super::source::Source;
 use crate::Error;
 use crate::build::Failure;
 
-/// Why an attempt ended without a function.
+/// Reason why an attempt ended without a function.
 #[derive(Debug)]
 pub enum AttemptError {
     /// Another seed may help.
@@ -29,7 +29,7 @@ where
 }
 
 impl AttemptError {
-    /// Whether it was for want of device memory.
+    /// Whether device memory was too small.
     pub(super) fn is_for_room(&self) -> bool {
         match self {
             Self::Error(Error::Gpu(error)) => error.is_out_of_memory(),
@@ -38,7 +38,7 @@ impl AttemptError {
         }
     }
 
-    /// Which of the reasons of several devices counts: the least.
+    /// Returns the rank among the failures of several devices: the least one counts.
     pub(super) fn rank(&self) -> u32 {
         match self {
             Self::Error(_) if !self.is_for_room() => 0,
@@ -50,36 +50,35 @@ impl AttemptError {
     }
 }
 
-/// The most keys that a range is meant to have: positions of keys have 32 bits.
+/// The most keys of a range: positions of keys have 32 bits.
 const MOST_KEYS: u64 = 1 << 31;
-/// The fewest keys of a range for which a build that found too little memory starts over with smaller ones.
+/// The fewest keys of a range with which a build that ran out of memory is repeated in smaller ranges.
 pub(super) const FEWEST_KEYS: u64 = 1 << 12;
-/// Bytes that a key takes while its range is sorted: pairs of 12 bytes before, after and during; and while its tree is
-/// searched.
+/// Bytes per key while its range is sorted (pairs of 12 bytes before, after and during) and its tree is searched.
 const KEY_BYTES: u64 = 44;
 /// Bytes of a bucket and a low half, which may be kept of every key.
 const PAIR_BYTES: u64 = 12;
-/// Bytes that a bucket of a range takes: where its keys and its numbers begin.
+/// Bytes per bucket of a range: the positions of its keys and its numbers.
 const BUCKET_BYTES: u64 = 8;
-/// Bytes that stay of every bucket: both sums.
+/// Bytes that remain per bucket: both sums.
 const SUM_BYTES: u64 = 16;
 
-/// How the keys are taken.
+/// Division of the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
-    /// In how many ranges each device takes its share of the buckets.
+    /// Number of ranges of each device's share of the buckets.
     pub(super) ranges: u64,
     /// Whether buckets and low halves of all keys are kept meanwhile.
     pub(super) are_kept: bool,
 }
 
-/// Part `place` of `parts` parts of `0..all`, which differ by 1 at most.
+/// Returns part `place` of `parts` parts of `0..all`; their sizes differ by 1 at most.
 pub(super) fn part_of(all: u64, place: u64, parts: u64) -> Range<u64> {
     let end = |place: u64| (u128::from(all) * u128::from(place) / u128::from(parts)) as u64;
     end(place)..end(place + 1)
 }
 
-/// How the keys of a function of this many buckets are taken.
+/// Plans the division of the keys of a function of this many buckets.
 pub(super) fn plan(keys: &impl Source, all_buckets: u64, devices: &Devices) -> Result<Plan, Error> {
     let n = keys.len() as u64;
     let several = devices.all().len() as u64;
@@ -96,7 +95,7 @@ pub(super) fn plan(keys: &impl Source, all_buckets: u64, devices: &Devices) -> R
         };
         let mut left = free()?;
         if needed > left {
-            // What earlier work has left in the device's pool counts as used.
+            // Memory that earlier work left in the device's pool counts as used.
             device.trim()?;
             left = free()?;
         }
@@ -106,7 +105,7 @@ pub(super) fn plan(keys: &impl Source, all_buckets: u64, devices: &Devices) -> R
                 .max(share.div_ceil(MOST_KEYS))
                 .clamp(1, buckets.min(share.div_ceil(FEWEST_KEYS)))
         };
-        // Keys whose buckets and low halves would be kept there, and copied for other devices.
+        // Keys that would be kept there with buckets and low halves, and copied for other devices.
         let kept = match keys.home() {
             None => share,
             Some(home) if home == device => n,
@@ -116,8 +115,8 @@ pub(super) fn plan(keys: &impl Source, all_buckets: u64, devices: &Devices) -> R
         plan.ranges = plan.ranges.max(count(left));
         beside = beside.max(count(left.saturating_sub(kept.saturating_mul(PAIR_BYTES * copies))));
     }
-    // What is kept makes ranges smaller: four times as many are worth it that the host's keys come over the bus only
-    // once, and that devices do not hash the same keys again.
+    // Kept keys make ranges smaller. Four times as many ranges are acceptable if the host's keys then cross the bus
+    // only once, or if devices do not hash the same keys again.
     let pays = several > 1 || keys.home().is_none() && plan.ranges > 1;
     plan.are_kept = pays && beside <= 4 * plan.ranges && all_buckets <= 1 << 32;
     if plan.are_kept {

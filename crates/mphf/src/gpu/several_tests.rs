@@ -33,7 +33,7 @@ fn keys(n: usize) -> Vec<u64> {
     (0..n as u64).map(|i| mix(i, 78)).collect()
 }
 
-/// Builds on the devices from host keys, and from keys on each of the devices, and on the host: all the same.
+/// Checks that builds from host keys, from keys on each of the devices, and on the host are equal.
 fn are_the_hosts<M: DeviceHashKind>(devices: &Devices, builder: &Builder<M>, n: usize) {
     let keys = keys(n);
     let expected = builder.build_from(&keys).unwrap();
@@ -177,7 +177,8 @@ fn a_failure_is_an_error_and_nothing_else<M: TestKind>() {
     }
 }
 
-/// Stops builds at each call of the callback, one after the other, until one comes through. Returns how many that are.
+/// Stops builds at each call of the callback, one after the other, until a build completes. Returns the number of
+/// calls.
 fn stop_each<M: TestKind, T>(settings: &Builder<M>, build: impl Fn(&Builder<M>) -> Result<T, Error>) -> usize {
     for stop_at in 0.. {
         let calls = Arc::new(AtomicUsize::new(0));
@@ -238,7 +239,7 @@ fn large_builds_of_consensus_are_those_of_the_host() {
     large_builds::<crate::ConsensusKind>();
 }
 
-/// 10^8 keys: a minute of all cores, 10 GiB of memory.
+/// Builds from 10^8 keys: a minute of all cores, 10 GiB of memory.
 fn large_builds<M: TestKind>() {
     let Some(device) = cuda() else { return };
     let keys = keys(100_000_000);

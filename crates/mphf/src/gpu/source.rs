@@ -1,4 +1,4 @@
-//! Where the keys of a build are: in host memory, from which they stream, or on the device.
+//! Sources of a build's keys: streamed from host memory, or on the device.
 
 use std::ops::Range;
 
@@ -13,15 +13,15 @@ use crate::Error;
 use crate::build::duplicates::{check_duplicates, positions_of};
 use crate::progress::Meter;
 
-/// Keys that a function is built from.
+/// Keys of a function.
 pub(super) trait Source: Sync {
-    /// How many.
+    /// Returns the number of keys.
     fn len(&self) -> usize;
 
-    /// The device where they are; `None` for keys in host memory, which come over the bus each time.
+    /// Returns the device that holds the keys; `None` for keys in host memory, which cross the bus each time.
     fn home(&self) -> Option<&Device>;
 
-    /// Brings the hashes of some keys to `hashes`, on the device of `stream`, counts them, and waits.
+    /// Adds the hashes of some keys to `hashes`, on the device of `stream`, counts them, and waits.
     fn hash(
         &self,
         which: Range<usize>,
@@ -31,7 +31,7 @@ pub(super) trait Source: Sync {
         meter: &Meter,
     ) -> Result<(), Error>;
 
-    /// Among the keys with this bucket, of `buckets`, and this low half, equal ones are an error.
+    /// Fails if keys with this bucket, of `buckets`, and this low half are equal.
     fn check_duplicates(&self, seed: u64, place: (u64, u64), buckets: u64) -> Result<(), Error>;
 }
 
@@ -61,7 +61,7 @@ impl<K: Key> Source for HostKeys<'_, K> {
             Reply::None,
             |chunk| {
                 meter.add(chunk.range.len() as u64)?;
-                // SAFETY: chunks have different keys; `run` waits for all of them, on an error too.
+                // SAFETY: chunks have different keys; `run` waits for all of them, also after an error.
                 unsafe { hashes.take(chunk.stream, chunk.keys, chunk.range.len(), chunk.range.start) }
             },
             |_, _| {},
@@ -77,16 +77,15 @@ impl<K: Key> Source for HostKeys<'_, K> {
 /// Keys in device memory.
 pub(super) struct KeysOnDevice<K>(pub(super) K);
 
-/// At most this many colliding keys are compared. More keys with one hash contain a duplicate, unless an adversary
-/// chose them.
+/// The most colliding keys to compare. More keys with one hash contain a duplicate, unless an adversary chose them.
 const COLLIDING: usize = 1 << 10;
 
 impl<K: DeviceKeys128> KeysOnDevice<K> {
-    /// Runs `work` on some of the keys as kernels take them, at most `most` at a time, a multiple of 64, with the
-    /// number of the first among all of them and their number.
+    /// Runs `work` on the keys of `range`, at most `most` at a time, a multiple of 64. It gets the keys as kernels take
+    /// them, the position of the first among all keys, and their number.
     ///
     /// # Safety
-    /// `work` only queues work on `stream`, which is waited for before the keys go.
+    /// `work` only queues work on `stream`, and the caller waits for it before the keys are freed.
     pub(super) unsafe fn each(
         &self,
         which: Range<usize>,
@@ -98,7 +97,7 @@ impl<K: DeviceKeys128> KeysOnDevice<K> {
         let step = self.0.at_a_time().min(most);
         for first in which.clone().step_by(step) {
             let some = first..which.end.min(first.saturating_add(step));
-            // SAFETY: the caller waits for the stream.
+            // SAFETY: the caller waits for the stream, by this function's contract.
             let keys = unsafe { self.0.part(some.clone()).kernel_keys(seed, stream)? };
             work(keys.keys, first, some.len())?;
         }
@@ -124,7 +123,7 @@ impl<K: DeviceKeys128> Source for KeysOnDevice<K> {
         meter: &Meter,
     ) -> Result<(), Error> {
         let begin = which.start;
-        // SAFETY: each key comes once, and the stream is waited for.
+        // SAFETY: each key occurs once, and the stream is waited for.
         let queued = unsafe {
             self.each(which, stream, seed, usize::MAX, |keys, first, n| {
                 meter.add(n as u64)?;
@@ -138,7 +137,7 @@ impl<K: DeviceKeys128> Source for KeysOnDevice<K> {
     fn check_duplicates(&self, seed: u64, (bucket, low): (u64, u64), buckets: u64) -> Result<(), Error> {
         let stream = &self.0.device().new_stream()?;
         let mut found = stream.alloc_zeroed::<u64>(1 + COLLIDING)?;
-        // SAFETY: there is room for what is found; the download waits.
+        // SAFETY: there are places for all results; the download waits.
         let queued = unsafe {
             self.each(0..self.0.count(), stream, seed, usize::MAX, |keys, first, n| {
                 let (found, capacity) = (found.global_mut(), COLLIDING as u64);

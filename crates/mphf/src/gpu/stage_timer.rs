@@ -1,4 +1,4 @@
-//! Where the time of a build goes, by the device's clock: for the bench.
+//! Times of a build's stages by the device's clock, for the bench.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -14,7 +14,7 @@ pub(super) type Stages = Vec<(&'static str, f64)>;
 pub(super) struct StageTimer(Mutex<Vec<(&'static str, Event)>>);
 
 impl StageTimer {
-    /// Ends a stage where the stream is now.
+    /// Ends a stage at the stream's current point.
     pub(super) fn mark(&self, stream: &Stream, stage: &'static str) -> Result<(), Error> {
         let event = stream.device().new_event()?;
         event.record(stream)?;
@@ -22,7 +22,7 @@ impl StageTimer {
         Ok(())
     }
 
-    /// Seconds of each stage but the first, which is the start of all. Waits.
+    /// Returns the seconds of each stage but the first, which is the start of all. Waits.
     pub(super) fn seconds(self) -> Result<Stages, Error> {
         let marks = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         let seconds =

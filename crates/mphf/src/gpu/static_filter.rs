@@ -14,24 +14,24 @@ use crate::format::COMMON_WORDS;
 use crate::{Bitmap, Error, Key, Number};
 
 impl<M: DeviceHashKind> StaticFilter<M> {
-    /// Bits of a fingerprint.
+    /// Returns the bits of a fingerprint.
     pub fn width(&self) -> u32 {
         self.parameters.width
     }
 
-    /// The probability that a key that is no member looks like one: 2^-width, and 0 for an empty filter.
+    /// Returns the probability that a non-member passes: 2^-width, and 0 for an empty filter.
     pub fn fpr(&self) -> f64 {
         self.parameters.fpr()
     }
 
-    /// The rate of false positives in theory, were there `keys` keys: 2^-width, or 0 without any.
+    /// Returns the theoretical false-positive rate with `keys` keys: 2^-width, or 0 without any.
     pub fn expected_fpr(&self, keys: u64) -> f64 {
         self.parameters.expected_fpr(keys)
     }
 }
 
-/// Questions about keys in host memory: staged through pinned memory in chunks. Keys of any kind; those that are no
-/// integers are hashed on the host.
+/// Lookups of keys in host memory: staged through pinned memory in chunks. Keys of any kind; the host hashes those that
+/// are no integers.
 impl<M: DeviceHashKind> StaticFilter<M> {
     fn run<K: Key>(
         &self,
@@ -46,7 +46,7 @@ impl<M: DeviceHashKind> StaticFilter<M> {
         self.staging()?.run(keys, reply, work, take)
     }
 
-    /// The number of each key, below [`len`](Self::len), unless it is certain that it is no member.
+    /// Returns the number of each key, below [`len`](Self::len), or `None` if it is certainly no member.
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -56,8 +56,8 @@ impl<M: DeviceHashKind> StaticFilter<M> {
         Ok(found.iter().zip(numbers).map(|(found, number)| found.then_some(number)).collect())
     }
 
-    /// [`get_bulk`](Self::get_bulk) into a slice of the same length, of `u64` or of `u32`: which keys have a number;
-    /// the others get zero.
+    /// Writes the numbers of [`get_bulk`](Self::get_bulk) to a slice of equal length, of `u64` or of `u32`, and returns
+    /// which keys have one; the others get zero.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`]; [`Error::NumbersTooLarge`] for `u32` and a filter of more than 2^32 members;
@@ -69,14 +69,14 @@ impl<M: DeviceHashKind> StaticFilter<M> {
         let work = |chunk: &Chunk<'_>| {
             let numbers = Numbers::replies_or_ones(chunk.replies);
             let none = Answers { words: chunk.replies, form: NO_ANSWERS };
-            // SAFETY: a chunk has room for its replies; the filter is borrowed until `run` has waited.
+            // SAFETY: a chunk has places for its replies; the filter is borrowed until `run` has waited.
             unsafe { self.queue(chunk.stream, chunk.keys, chunk.range.len(), none, numbers) }
         };
         self.run(keys, Reply::Words, work, |range, words| {
             let bits = &mut found[range.start / 64..][..range.len().div_ceil(64)];
             let numbers = numbers[range].par_chunks_mut(64 * TASK);
             let all = numbers.zip(words.par_chunks(64 * TASK)).zip(bits.par_chunks_mut(TASK));
-            all.for_each(|((numbers, words), bits)| take_apart(numbers, words, bits));
+            all.for_each(|((numbers, words), bits)| split_replies(numbers, words, bits));
         })?;
         Ok(Bitmap::from_words(found, keys.len()))
     }
@@ -88,7 +88,7 @@ impl<M: DeviceHashKind> Filter for StaticFilter<M> {
     fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Error> {
         let work = |chunk: &Chunk<'_>| {
             let answers = Answers::bits_at(chunk.replies);
-            // SAFETY: a chunk has room for its replies; the filter is borrowed until `run` has waited.
+            // SAFETY: a chunk has places for its replies; the filter is borrowed until `run` has waited.
             unsafe { self.queue(chunk.stream, chunk.keys, chunk.range.len(), answers, Numbers::none()) }
         };
         self.run(keys, Reply::Bits, work, |range, words| take(range.start, words))
@@ -106,11 +106,11 @@ impl<M: DeviceHashKind, K: DeviceKeys128> DeviceFilter<K> for StaticFilter<M> {
     }
 }
 
-/// Words of bits that one task makes of replies.
+/// Words of bits per task that converts replies.
 const TASK: usize = 1 << 9;
 
-/// Replies to numbers, and to bits that say which keys have one.
-fn take_apart<N: Number>(numbers: &mut [N], words: &[u64], bits: &mut [u64]) {
+/// Splits replies into numbers, and bits of the keys that have one.
+fn split_replies<N: Number>(numbers: &mut [N], words: &[u64], bits: &mut [u64]) {
     for ((numbers, words), bits) in numbers.chunks_mut(64).zip(words.chunks(64)).zip(bits) {
         for (i, (number, &word)) in numbers.iter_mut().zip(words).enumerate() {
             let is_member = word != u64::MAX;
@@ -120,11 +120,10 @@ fn take_apart<N: Number>(numbers: &mut [N], words: &[u64], bits: &mut [u64]) {
     }
 }
 
-/// Questions about keys in device memory.
+/// Lookups of keys in device memory.
 impl<M: DeviceHashKind> StaticFilter<M> {
-    /// The number of each key, below [`len`](Self::len), unless it is certain that it is no member: bit `i % 64` of
-    /// word `i / 64` of `found` says whether key `i` has a number, which is place `i` of `numbers` then, of `u64`
-    /// or `u32`, and zero otherwise.
+    /// Looks up the number of each key, below [`len`](Self::len). Bit `i % 64` of word `i / 64` of `found` says whether
+    /// key `i` has a number; place `i` of `numbers`, of `u64` or `u32`, gets it, or zero.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] if there are fewer places or bits than keys; [`Error::NumbersTooLarge`] for `u32` and
@@ -135,7 +134,7 @@ impl<M: DeviceHashKind> StaticFilter<M> {
         numbers: DeviceSliceMut<'_, N>,
         found: DeviceSliceMut<'_, u64>,
     ) -> Result<(), Error> {
-        // SAFETY: filter, keys and answers are borrowed until the stream has been waited for.
+        // SAFETY: `waiting` waits for the stream while filter, keys and answers are borrowed.
         self.device().waiting(|stream| unsafe { self.get_async(stream, keys, numbers, found) })
     }
 
@@ -157,14 +156,14 @@ impl<M: DeviceHashKind> StaticFilter<M> {
         N::check(self.len())?;
         let there = [found.device(), numbers.device()];
         let answers = Answers::bits(found, keys.count())?;
-        // SAFETY: there is room; the rest is this function's contract.
+        // SAFETY: `found` and `numbers` have a place per key; the rest is this function's contract.
         unsafe { self.look_up_async(stream, keys, &there, answers, Numbers::at(numbers.global_mut())) }
     }
 
-    /// Queues answers and numbers; `devices` are those of all that the caller lends besides keys and stream.
+    /// Queues answers and numbers; `devices` are those of the arguments besides keys and stream.
     ///
     /// # Safety
-    /// The conditions of the other methods; answers and numbers have room.
+    /// The conditions of the other methods; answers and numbers have a place per key.
     unsafe fn look_up_async<K: DeviceKeys128>(
         &self,
         stream: &Stream,
@@ -173,7 +172,7 @@ impl<M: DeviceHashKind> StaticFilter<M> {
         answers: Answers,
         numbers: Numbers,
     ) -> Result<(), Error> {
-        // SAFETY: there is room from each `first` on; the rest is this function's contract.
+        // SAFETY: there is a place per key from each `first` on; the rest is this function's contract.
         unsafe {
             self.in_parts(stream, keys, devices, |keys, first, n| {
                 self.queue(stream, keys, n, answers.from(first), numbers.from(first))
@@ -184,7 +183,7 @@ impl<M: DeviceHashKind> StaticFilter<M> {
     /// Queues the lookup of `n > 0` keys.
     ///
     /// # Safety
-    /// - `keys` are valid for `n` keys; `answers` and `numbers`, if there are some, have room for as many.
+    /// - `keys` are valid for `n` keys; `answers` and `numbers`, if requested, have `n` places.
     /// - Until the stream has passed this work, all stay allocated; nothing writes the keys, and nothing else accesses
     ///   the answers.
     unsafe fn queue(
@@ -197,8 +196,8 @@ impl<M: DeviceHashKind> StaticFilter<M> {
     ) -> Result<(), Error> {
         let words = self.words.slice(COMMON_WORDS..).global();
         let fingerprints = (self.words.len() - COMMON_WORDS - self.parameters.function_words()) as u64;
-        // SAFETY: the tables were made from these words, which the fingerprints follow; the rest is the caller's
-        // promise.
+        // SAFETY: the tables were made from these words, and the fingerprints follow them; the rest is this function's
+        // contract.
         unsafe { M::queue_answers(&self.tables, stream, words, fingerprints, keys, n, answers, numbers) }
     }
 }

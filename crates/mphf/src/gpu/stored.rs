@@ -1,4 +1,4 @@
-//! Structures in device memory, and their way from and to the host.
+//! Structures in device memory, and their copies from and to the host.
 
 use std::fmt;
 
@@ -11,15 +11,15 @@ use crate::format::{self, COMMON_WORDS};
 use crate::stored::StoredParts;
 use crate::{Error, Fingerprints, Function, function, static_filter};
 
-/// A [structure](StoredParts) that can be in device memory. Sealed.
+/// [Stored parts](StoredParts) that can be in device memory. Sealed.
 pub trait DeviceStoredParts: StoredParts {
-    /// What lookups need besides words.
+    /// Tables for lookups, besides words.
     type Tables: Send + Sync;
 
-    /// What its lookups are called in errors.
+    /// Name of its lookups in errors.
     const LOOKUP: &'static str;
 
-    /// What lookups in a structure of this many words need.
+    /// Makes the tables for lookups in a structure of this many words.
     ///
     /// # Errors
     /// Memory of the device.
@@ -65,7 +65,7 @@ impl<M: DeviceHashKind> DeviceStoredParts for Fingerprints<M> {
     }
 }
 
-/// A [`crate::StoredFunction`] in device memory: the same words, asked by kernels.
+/// A [`crate::StoredFunction`] in device memory: the same words, looked up by kernels.
 ///
 /// [`PerfectHash`](super::PerfectHash) and [`StaticFilter`](super::StaticFilter) are the structures.
 pub struct StoredFunction<S: DeviceStoredParts> {
@@ -73,30 +73,30 @@ pub struct StoredFunction<S: DeviceStoredParts> {
     pub(super) words: DeviceVec<u64>,
     pub(super) parameters: S::Parameters,
     pub(super) tables: S::Tables,
-    /// Keys of a host slice that travel at a time.
+    /// Keys of a host slice per chunk.
     chunk_keys: usize,
 }
 
 impl<S: DeviceStoredParts> StoredFunction<S> {
-    /// The structure in these words on `device`, which its parameters describe. The checksums in it may be missing:
-    /// they are computed where the words come to the host.
+    /// Joins words on `device` and the parameters that describe them. The checksums in them may be missing; they are
+    /// computed when the words are copied to the host.
     pub(crate) fn from_parts(device: &Device, words: DeviceVec<u64>, parameters: S::Parameters) -> Result<Self, Error> {
         device.expect_same(words.device(), "the words of a structure")?;
         let tables = S::device_tables(device, &parameters, words.len())?;
         Ok(Self { device: device.clone(), words, parameters, tables, chunk_keys: DEFAULT_CHUNK_KEYS })
     }
 
-    /// A copy of a structure in host memory.
+    /// Copies a structure from host memory.
     ///
     /// # Errors
-    /// [`Error::Gpu`]: too little device memory, say.
+    /// [`Error::Gpu`], for example if device memory is too small.
     pub fn from_host<W: AsRef<[u64]>>(device: &Device, stored: &crate::StoredFunction<S, W>) -> Result<Self, Error> {
         let mut words = device.alloc_uninit(stored.words().len())?;
         device.new_stream()?.upload(&mut words, stored.words())?;
         Self::from_parts(device, words, stored.parameters().clone())
     }
 
-    /// A copy on another device, or on this one.
+    /// Copies the structure to another device, or on this one.
     pub(super) fn copied_to(&self, device: &Device) -> Result<Self, Error> {
         let mut words = device.alloc_uninit(self.words.len())?;
         let stream = device.new_stream()?;
@@ -105,7 +105,7 @@ impl<S: DeviceStoredParts> StoredFunction<S> {
         Self::from_parts(device, words, self.parameters.clone())
     }
 
-    /// A copy in host memory. Waits for all work on the device.
+    /// Copies the structure to host memory. Waits for all work on the device.
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -117,25 +117,25 @@ impl<S: DeviceStoredParts> StoredFunction<S> {
         Ok(crate::StoredFunction::trusted(words, self.parameters.clone()))
     }
 
-    /// The device that it is on.
+    /// Returns its device.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// The words on the device, in the saved form, but that the checksums, word 15 of a function and of a filter, may
-    /// be zero. Copies of them are refused by [`from_words`](crate::StoredFunction::from_words) then: take those of
+    /// Returns the words on the device, in the saved form, except that the checksums, word 15 of a function and of a
+    /// filter, may be zero. [`from_words`](crate::StoredFunction::from_words) then rejects copies of them: use those of
     /// [`to_host`](Self::to_host), which computes the checksums.
     pub fn words(&self) -> DeviceSlice<'_, u64> {
         self.words.as_slice()
     }
 
-    /// How many keys one chunk of a host slice carries: more hide launch costs, fewer take less memory (16 bytes per
+    /// Sets the number of keys of a host slice per chunk: more hide launch costs, fewer take less memory (16 bytes per
     /// integer of 64 bits, of device and pinned memory). Default: 4 Mi keys. Rounded up to a multiple of 64.
     pub fn set_chunk_keys(&mut self, keys: usize) {
         self.chunk_keys = keys;
     }
 
-    /// Number of keys.
+    /// Returns the number of keys.
     pub fn len(&self) -> u64 {
         S::keys(&self.parameters)
     }
@@ -145,29 +145,29 @@ impl<S: DeviceStoredParts> StoredFunction<S> {
         self.len() == 0
     }
 
-    /// Seed of the keys' hash.
+    /// Returns the seed of the keys' hash.
     pub fn seed(&self) -> u64 {
         S::seed(&self.parameters)
     }
 
-    /// Bytes of device memory that the words take.
+    /// Returns the bytes of device memory of the words.
     pub fn memory_bytes(&self) -> u64 {
         self.words.byte_len() as u64
     }
 
-    /// Bits of the words for each key.
+    /// Returns the bits of the words per key.
     pub fn bits_per_key(&self) -> f64 {
         self.memory_bytes() as f64 * 8.0 / self.len().max(1) as f64
     }
 
-    /// Takes keys of the host to the device; work that the caller queued on other streams comes first.
+    /// Prepares the transfer of host keys to the device, after work that the caller queued on other streams.
     pub(super) fn staging(&self) -> Result<Staging<'_>, Error> {
         self.device.synchronize()?;
         Ok(Staging::new(&self.device, Hashing::wide(self.seed())).chunk_keys(self.chunk_keys))
     }
 
-    /// Lets `queue` queue the lookups of keys on the device, with the number of the first, a multiple of 64, among all
-    /// of them and their number; `devices` are those of all else that takes part.
+    /// Calls `queue` for parts of the keys, with the keys, the position of the first among all, a multiple of 64, and
+    /// their number, to queue their lookups; `devices` are those of the other arguments.
     ///
     /// # Safety
     /// - `queue` only queues work on `stream`.
@@ -185,7 +185,7 @@ impl<S: DeviceStoredParts> StoredFunction<S> {
         let lent = devices.iter().copied().chain([stream.device(), keys.device()]);
         self.device.expect_all_here(lent, S::LOOKUP)?;
         // SAFETY: scratch is freed in the order of the stream; the rest is this function's contract.
-        unsafe { keys.for_each_part(self.seed(), stream, |first, hashed, n| queue(hashed.keys, first, n)) }
+        unsafe { keys.for_each_chunk(self.seed(), stream, |first, hashed, n| queue(hashed.keys, first, n)) }
     }
 }
 
@@ -199,10 +199,10 @@ impl<S: DeviceStoredParts> fmt::Debug for StoredFunction<S> {
 }
 
 impl<S: DeviceStoredParts, W: AsRef<[u64]>> crate::StoredFunction<S, W> {
-    /// A copy in device memory; [`StoredFunction::to_host`] is the way back.
+    /// Copies the structure to device memory; [`StoredFunction::to_host`] copies it back.
     ///
     /// # Errors
-    /// [`Error::Gpu`]: too little device memory, say.
+    /// [`Error::Gpu`], for example if device memory is too small.
     pub fn to_device(&self, device: &Device) -> Result<StoredFunction<S>, Error> {
         StoredFunction::from_host(device, self)
     }

@@ -1,4 +1,4 @@
-//! What tests of builds take from each kind: settings of small trees, so that few keys have all kinds of nodes.
+//! Settings of each kind for tests of builds: small trees, so that few keys make all kinds of nodes.
 
 use warpset_core::recsplit::{Method, Remix};
 
@@ -7,29 +7,29 @@ use crate::{Builder, ConsensusKind, RecSplitKind, StaticFilter};
 
 /// A kind, for tests.
 pub(super) trait TestKind: DeviceHashKind {
-    /// Times that a progress callback is called at least, in a build of a few hundred keys on a device.
+    /// Least calls of a progress callback, in a build of a few hundred keys on a device.
     const CALLS: usize;
 
-    /// Settings of small trees with this bucket size.
+    /// Returns settings of small trees with this bucket size.
     fn small(bucket_size: u32) -> Builder<Self> {
         Self::small_of(bucket_size)
     }
 
-    /// Settings of filters of small trees with this bucket size.
+    /// Returns settings of filters of small trees with this bucket size.
     fn small_filter(bucket_size: u32) -> Builder<Self, StaticFilter<Self>> {
         Self::small_of(bucket_size)
     }
 
-    /// Settings of small trees, for either.
+    /// Returns settings of small trees, for functions or filters.
     fn small_of<S>(bucket_size: u32) -> Builder<Self, S>;
 
-    /// Settings of all shapes, each with a share of the keys that fit a test.
+    /// Returns settings of all shapes, each with a share of the keys that fit a test.
     fn shapes() -> Vec<(Builder<Self>, f64)>;
 
-    /// Settings that are worth it on CUDA only.
+    /// Returns settings that are worth testing on CUDA only.
     fn large_shapes() -> Vec<Builder<Self>>;
 
-    /// Settings to build 10^8 keys with.
+    /// Returns settings to build 10^8 keys with.
     fn usual_shapes() -> Vec<Builder<Self>>;
 }
 

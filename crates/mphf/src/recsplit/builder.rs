@@ -1,55 +1,54 @@
-//! Settings that RecSplit has besides those of all kinds.
+//! Settings of RecSplit beyond those of all kinds.
 
 use super::{KindOptions, RecSplitKind, Simd};
 use crate::{Builder, Error, RecSplit};
 use warpset_core::recsplit::{Method, Remix, TreeShape};
 
 impl RecSplit {
-    /// Settings for building a function, the default ones; the keys come to
-    /// [`build_from`](crate::Builder::build_from).
+    /// Returns the default settings for building a function; [`build_from`](crate::Builder::build_from) takes the keys.
     pub fn builder() -> Builder {
         Builder::new()
     }
 }
 
 impl<S> Builder<RecSplitKind, S> {
-    /// Keys in a leaf of the splitting trees, 2 to 24: larger leaves take less space and more time to build. Default:
-    /// 12.
+    /// Sets the keys in a leaf of the splitting trees, 2 to 24: larger leaves take less space and more time to build.
+    /// Default: 12.
     pub fn leaf_size(mut self, leaf_size: u32) -> Self {
         self.options.leaf_size = leaf_size;
         self
     }
 
-    /// Fanouts of the first and second aggregation level. Default: those of [`Builder::tuned_fanouts`] for
-    /// [`Method::Grouped`], those of the thesis for the other methods. Where the counts of a large fanout do not fit
-    /// one word, its splittings are searched by brute force:
+    /// Sets the fanouts of the first and second aggregation level. Default: those of [`Builder::tuned_fanouts`] for
+    /// [`Method::Grouped`], those of the thesis for the other methods. If the counts of a large fanout do not fit one
+    /// word, its splittings are searched by brute force:
     /// [`Estimate::brute_force_share`](crate::Estimate::brute_force_share). The largest fanouts would take years to
-    /// build; [`Builder::estimate`] tells it beforehand.
+    /// build; [`Builder::estimate`] predicts it.
     pub fn fanouts(mut self, first: u32, second: u32) -> Self {
         self.options.fanouts = Some((first, second));
         self
     }
 
-    /// How trial numbers are searched, which is part of the function. Default: [`Method::Grouped`]; the others are
-    /// those of the thesis.
+    /// Sets the search method of trial numbers, which is part of the function. Default: [`Method::Grouped`]; the others
+    /// are those of the thesis.
     pub fn method(mut self, method: Method) -> Self {
         self.options.method = method;
         self
     }
 
-    /// The finaliser of trial hashes. Default: [`Remix::Bits32`]; the other is for comparison, and has no vectors.
+    /// Sets the finaliser of trial hashes. Default: [`Remix::Bits32`]; the other is for comparison, and has no vectors.
     pub fn remix(mut self, remix: Remix) -> Self {
         self.options.remix = remix;
         self
     }
 
-    /// Which vector instructions search. All give the same function. Default: [`Simd::Auto`].
+    /// Sets the vector instructions of the search. All give the same function. Default: [`Simd::Auto`].
     pub fn simd(mut self, simd: Simd) -> Self {
         self.options.simd = simd;
         self
     }
 
-    /// The shape that these settings give.
+    /// Returns the shape of these settings.
     ///
     /// # Errors
     /// [`Error::InvalidShape`]; [`Error::InvalidParameter`].
@@ -59,22 +58,21 @@ impl<S> Builder<RecSplitKind, S> {
 }
 
 impl Builder {
-    /// Keys for each value that the function may take, above 0.75 and at most 1: below 1 the function is perfect but
-    /// not minimal, and smaller. Rounded to whole positions of a leaf; [`RecSplit::values`] tells the outcome.
-    /// Default: 1.
+    /// Sets the keys per value, above 0.75 and at most 1. Below 1 the function is perfect but not minimal, and smaller.
+    /// Rounded to whole positions of a leaf; [`RecSplit::values`] returns the resulting bound. Default: 1.
     pub fn load_factor(mut self, load_factor: f64) -> Self {
         self.options.load_factor = load_factor;
         self
     }
 
-    /// Builds a `k`-perfect function: up to `k` keys, 2 to 24, have the same value; all values but one in each bucket
-    /// have `k`. Replaces the leaf size and the load factor. Default: every key has its own value.
+    /// Builds a `k`-perfect function: up to `k` keys, 2 to 24, share a value; all values but one in each bucket have
+    /// `k` keys. Replaces the leaf size and the load factor. Default: every key has its own value.
     pub fn keys_per_value(mut self, k: u32) -> Self {
         self.options.keys_per_value = Some(k);
         self
     }
 
-    /// The fanouts that [`Method::Grouped`] uses by default.
+    /// Returns the fanouts that [`Method::Grouped`] uses by default.
     pub const fn tuned_fanouts(leaf_size: u32) -> (u32, u32) {
         tuned_fanouts(leaf_size)
     }
@@ -95,7 +93,7 @@ impl Default for KindOptions {
 }
 
 impl KindOptions {
-    /// The shape that these options give.
+    /// Returns the shape of these options.
     pub(super) fn shape(&self) -> Result<TreeShape, Error> {
         if let Some(k) = self.keys_per_value {
             if !(2..=24).contains(&k) {
@@ -115,7 +113,7 @@ impl KindOptions {
         Ok(shape.with_positions(positions).unwrap_or(shape))
     }
 
-    /// The shape with these leaves, for a minimal function.
+    /// Returns the shape with these leaves, for a minimal function.
     fn tree_shape(&self, leaf_size: u32) -> Result<TreeShape, Error> {
         let thesis = TreeShape::thesis(leaf_size.clamp(2, 24), Method::BruteForce);
         let (first, second) = match (self.fanouts, self.method, thesis) {

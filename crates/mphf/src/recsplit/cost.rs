@@ -1,40 +1,40 @@
-//! What a shape costs: bits and time for each key, from the probabilities of section 4.3.1, and the choice of a shape
+//! Predicted cost of a shape: bits and time per key, from the probabilities of section 4.3.1, and the choice of a shape
 //! for a target of space.
 //!
-//! Section 7.1.1 of the thesis names it as future work to fit the fanouts to rotation. With rotation of groups a node
-//! of m keys takes `expected / radix^(groups-1)` evaluations of the hash function for each key instead of `expected`,
-//! so that splittings cost little at any fanout that has a rotation, and the leaves decide. `docs/recsplit.md` compares
-//! this model with measurements.
+//! Section 7.1.1 of the thesis names fitting the fanouts to rotation as future work. With rotation of groups a node of
+//! m keys takes `expected / radix^(groups-1)` evaluations of the hash function per key instead of `expected`. So
+//! splittings cost little at any fanout with a rotation, and the leaves decide. `docs/recsplit.md` compares this model
+//! with measurements.
 
 use super::KindOptions;
 use crate::Estimate;
 use crate::elias_fano::log_stride;
 use warpset_core::recsplit::{Method, Node, TreeShape};
 
-/// Trials up to which a splitting has no use for groups.
+/// The most trials of a splitting that gains nothing from groups.
 const VECTORS_TRIED: f64 = 100.0;
-/// Lanes of the vectors that time is modelled for.
+/// Lanes of the vectors in the model.
 const LANES: f64 = 16.0;
-// What follows was fitted to the measured times of 37 shapes (least squares of relative errors), which come out within
-// 20 %. `docs/log/recsplit.md` says how, and how to repeat it.
+// The following constants were fitted to the measured times of 37 shapes (least squares of relative errors), and
+// reproduce them within 20 %. `docs/log/recsplit.md` describes the method, and how to repeat it.
 
-/// Nanoseconds for the trial hashes of one key in all lanes, and what is done with them.
+/// Nanoseconds for the trial hashes of one key in all lanes, and their use.
 const HASH: f64 = 2.6;
-/// [`HASH`] in a splitting in more than two that is searched by brute force: counts of many children take two words.
+/// [`HASH`] in a splitting in more than two parts by brute force: counts of many children take two words.
 const HASH_MULTIWAY: f64 = 4.6;
-/// Nanoseconds for fitting the rotations of one trial without collisions, for 2 to 6 groups.
+/// Nanoseconds for matching the rotations of one trial without collisions, for 2 to 6 groups.
 const FIT: [f64; 7] = [0.0, 0.0, 23.0, 29.0, 56.0, 120.0, 520.0];
 /// Nanoseconds for comparing the counts of one combination of rotations in all lanes.
 const COMBINATION: f64 = 1.85;
-/// Nanoseconds for each node, and for each key of a splitting that moves to its child.
+/// Nanoseconds per node, and per key of a splitting that moves to its child.
 const NODE: f64 = 15.5;
 const MOVE: f64 = 4.5;
-/// Nanoseconds for each key outside of trees, and for each bucket.
+/// Nanoseconds per key outside of trees, and per bucket.
 const SORT: f64 = 13.5;
 const BUCKET: f64 = 22.0;
 
-/// Nanoseconds for each key on an H200, and for each nanosecond of a core: within 30 % of eight measured shapes from
-/// leaf 5 to 23 with rotation of groups, 0.295 to 15.1 ns.
+/// Nanoseconds per key on an H200, and per nanosecond of a core: within 30 % of eight measured shapes from leaf 5 to 23
+/// with rotation of groups, 0.295 to 15.1 ns.
 const DEVICE_KEY: f64 = 0.1;
 const DEVICE_SHARE: f64 = 0.0042;
 /// Bits, hashes and time of a whole subtree.
@@ -53,7 +53,7 @@ impl Estimate {
         Self::from_subtrees(&subtrees(shape, bucket_size), bucket_size)
     }
 
-    /// [`Estimate::of`] from the subtrees of that bucket size or of a larger one.
+    /// Computes [`Estimate::of`] from the subtrees of that bucket size or of a larger one.
     fn from_subtrees(sums: &[Sums], bucket_size: u32) -> Self {
         let mean = f64::from(bucket_size);
         let spread = mean.sqrt();
@@ -75,7 +75,7 @@ impl Estimate {
         }
         let per_key = 1.0 / weighed_keys;
         // Two Elias-Fano lists: of keys above the least of a bucket, and of bits above the line, as measured; and two
-        // numbers of 16 bits for every stride.
+        // numbers of 16 bits per stride.
         let above_least = (4.5 * spread).min(mean).max(1.0);
         let above_line = (3.6 * (total.nodes / weights).sqrt() - 2.0).max(1.5);
         let jumps = 32.0 / f64::from(1 << log_stride(bucket_size));
@@ -92,13 +92,13 @@ impl Estimate {
     }
 }
 
-/// Keys in the largest bucket that is likely enough to count.
+/// Returns the keys in the largest bucket with a relevant probability.
 fn largest(bucket_size: u32) -> usize {
     let mean = f64::from(bucket_size);
     (mean + 4.0 * mean.sqrt()) as usize + 4
 }
 
-/// The costs of the trees of buckets, by number of keys, up to the largest.
+/// Computes the costs of the trees of buckets, by number of keys, up to the largest.
 fn subtrees(shape: &TreeShape, bucket_size: u32) -> Vec<Sums> {
     let largest = largest(bucket_size);
     let mut table: Vec<Node> = Vec::with_capacity(largest + 1);
@@ -112,7 +112,7 @@ fn subtrees(shape: &TreeShape, bucket_size: u32) -> Vec<Sums> {
     sums
 }
 
-/// The costs of a node and all below it.
+/// Computes the costs of a node and its whole subtree.
 fn subtree(shape: &TreeShape, keys: u32, node: &Node, sums: &[Sums]) -> Sums {
     if node.nodes == 0 {
         return Sums::default();
@@ -120,7 +120,7 @@ fn subtree(shape: &TreeShape, keys: u32, node: &Node, sums: &[Sums]) -> Sums {
     let expected = shape.expected_candidates(keys);
     let groups = usize::from(node.groups);
     let trials = expected / f64::from(node.candidates);
-    // A Golomb-Rice code of a geometric distribution; what groups lose by successes that come together, as measured.
+    // A Golomb-Rice code of a geometric distribution; plus the measured loss of groups by clustered successes.
     let below = (1.0 - 1.0 / expected).powf((1_u64 << node.golomb) as f64);
     let loss = match groups {
         _ if node.fanout > 0 => 0.0,
@@ -161,9 +161,9 @@ fn subtree(shape: &TreeShape, keys: u32, node: &Node, sums: &[Sums]) -> Sums {
 }
 
 impl KindOptions {
-    /// Sets leaf size, fanouts and method and returns the bucket size, or the fewest bits per key that there are.
+    /// Sets leaf size, fanouts and method and returns the bucket size, or the fewest reachable bits per key.
     pub(super) fn choose_for_space(&mut self, bits_per_key: f64) -> Result<u32, f64> {
-        /// Fanouts that are the best ones for some target, or nearly.
+        /// Fanouts that are best for some target, or nearly.
         const FANOUTS: [(u32, u32); 10] =
             [(3, 2), (4, 1), (4, 2), (4, 3), (4, 4), (5, 1), (5, 3), (5, 4), (6, 3), (6, 4)];
         const BUCKETS: [u32; 10] = [5, 7, 10, 20, 50, 100, 200, 500, 2000, 5000];
@@ -290,7 +290,7 @@ mod tests {
         let keys: Vec<u64> = (0..200_000).collect();
         for target in [3.0, 2.4, 1.9, 1.7, 1.62] {
             let function = RecSplit::builder().for_space(target).build_from(&keys).unwrap();
-            // Small buckets are estimated less well.
+            // Small buckets are estimated less accurately.
             let tolerance = if target > 2.0 { 0.06 } else { 0.02 };
             assert!(function.bits_per_key() < target + tolerance, "{} for {target}", function.bits_per_key());
         }

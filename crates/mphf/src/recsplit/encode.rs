@@ -1,8 +1,7 @@
-//! Encoding trees: the numbers of their nodes become Golomb-Rice codes.
+//! Encoding of trees: the numbers of their nodes become Golomb-Rice codes.
 //!
 //! Source: section 4.4 (fixed and unary parts apart, in preorder). Departure: the unary parts of a bucket's higher
-//! levels stand before all of its other unary parts, so that a lookup skips whole subtrees once, not on each level
-//! (`query.rs`).
+//! levels precede all of its other unary parts, so a lookup skips whole subtrees once, not on each level (`query.rs`).
 //!
 //! ```text
 //! a bucket: fixed parts of all nodes, unary parts of the higher levels, unary parts of the other levels
@@ -16,7 +15,7 @@ use crate::kind::{Bucket, Part};
 /// Golomb-Rice parameters of all nodes of a tree without higher levels, in preorder, by number of keys.
 pub(crate) struct CodeTable {
     parameters: Vec<u8>,
-    /// Where the list of each number of keys begins, and where the last one ends.
+    /// Start of the list of each number of keys, and the end of the last one.
     bounds: Vec<usize>,
 }
 
@@ -39,7 +38,7 @@ impl CodeTable {
         Self { parameters, bounds }
     }
 
-    /// The parameters of a tree of `keys` keys; `None` if it has higher levels.
+    /// Returns the parameters of a tree of `keys` keys; `None` if it has higher levels.
     #[inline]
     fn get(&self, keys: u32) -> Option<&[u8]> {
         let keys = keys as usize;
@@ -47,7 +46,7 @@ impl CodeTable {
     }
 }
 
-/// Encodes parts, one after the other.
+/// Encoder of parts, one after the other.
 #[derive(Default)]
 pub(crate) struct Encoder {
     /// Unary parts of a tree's higher levels, and of its other levels.
@@ -56,8 +55,8 @@ pub(crate) struct Encoder {
 }
 
 impl Encoder {
-    /// Encodes the trees of consecutive buckets, whose keys begin and end at `bounds`, from their `numbers` in the
-    /// order that [`super::find`] describes. Says in `found` what each bucket has, and adds it to `least`.
+    /// Encodes the trees of consecutive buckets with the key bounds `bounds`, from their `numbers` in the order of
+    /// [`super::find`]. Writes the sizes of each bucket to `found`, and adds it to `least`.
     pub(crate) fn encode(
         &mut self,
         (trees, table): (&Trees, &CodeTable),
@@ -93,7 +92,7 @@ impl Encoder {
         Part { buckets: found.len(), keys, largest, bits }
     }
 
-    /// Appends the fixed parts of a subtree to `fixed`, and its unary parts to those of the levels that they belong to.
+    /// Appends the fixed parts of a subtree to `fixed`, and its unary parts to those of their levels.
     fn subtree(&mut self, (trees, table): (&Trees, &CodeTable), keys: u32, numbers: &mut &[u64], fixed: &mut BitVec) {
         if let Some(parameters) = table.get(keys) {
             let (of_subtree, rest) = numbers.split_at(parameters.len());

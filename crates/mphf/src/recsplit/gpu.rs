@@ -25,7 +25,7 @@ use search::{Buckets, DeviceTrees};
 use sizes::Sizes;
 pub use strategy::Strategy;
 
-/// What searches on one device have in common.
+/// Tables that all searches on one device share.
 pub struct DeviceSearch {
     trees: DeviceTrees,
     lanes: Lanes,

@@ -1,6 +1,6 @@
-//! Lookups: one key ([`single`]), or many ([`batch`]).
+//! Lookups of one key ([`single`]) or many ([`batch`]).
 //!
-//! How a lookup goes is in `warpset_core::recsplit::lookup`, which the device's kernels share.
+//! The walk is that of `warpset_core::recsplit::lookup`, which the device's kernels share.
 //!
 //! Batches ([`batch_simd`], or [`batch_scalar`] without its vectors) take many lookups through each stage together.
 
@@ -23,10 +23,10 @@ use warpset_core::recsplit::lookup::{Function, Plan};
 
 /// A function to look keys up in.
 pub(crate) type Lookup<'a> = crate::function::Lookup<'a, RecSplitKind>;
-/// What a function's header says, and the tables that follow from it.
+/// Fields of a function's header, and tables derived from them.
 pub(crate) type Parameters = crate::function::Parameters<RecSplitKind>;
 
-/// The plan of lookups, and the rows of the trees' nodes.
+/// Plan of lookups, and the rows of the trees' nodes.
 #[derive(Clone)]
 pub struct Tables {
     pub(crate) plan: Plan,
@@ -52,7 +52,7 @@ impl Tables {
         Self { plan, rows }
     }
 
-    /// The rows of nodes, by number of keys.
+    /// Returns the rows of nodes, by number of keys.
     #[cfg(feature = "gpu")]
     pub(crate) fn rows(&self) -> &[Row] {
         &self.rows

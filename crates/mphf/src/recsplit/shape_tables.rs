@@ -1,4 +1,4 @@
-//! The table of nodes by number of keys (section 4.4.3), shared by all functions of one shape.
+//! Tables of nodes by number of keys (section 4.4.3), shared by all functions of one shape.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -7,12 +7,12 @@ use warpset_core::recsplit::{Node, TreeShape};
 pub(crate) type Tables<R> = Mutex<Option<HashMap<TreeShape, Weak<[R]>>>>;
 static NODES: Tables<Node> = Mutex::new(None);
 
-/// Nodes of up to `largest` keys, and maybe more. At least the children of every node are there.
+/// Returns the nodes of up to `largest` keys, or more; they include the children of every node.
 pub(crate) fn nodes(shape: &TreeShape, largest: u32) -> Arc<[Node]> {
     shared(&NODES, shape, largest, |keys, rows| shape.node(keys, rows))
 }
 
-/// The table of a shape with rows for up to `largest` keys; `row` gives one from those before it.
+/// Returns the table of a shape with rows for up to `largest` keys; `row` computes each from those before it.
 pub(crate) fn shared<R: Copy>(
     tables: &Tables<R>,
     shape: &TreeShape,

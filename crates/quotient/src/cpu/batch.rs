@@ -1,40 +1,41 @@
-//! Insertion and removal of many keys: in place while they are few, else by rewriting the filter.
+//! Insertion and removal of many keys: small batches in place, others by rewriting the filter.
 
 use warpset_base::parallel;
 use warpset_core::quotient::combine::Combination;
 
 use super::QuotientFilter;
+use super::fingerprint_source::{self, Combined, Item, Sorted};
 use super::fingerprints::{checked_and_sorted, sorted_fingerprints};
 use super::rewrite::{MOST_COPIES, lay_out};
-use super::source::{self, Combined, Item, Sorted};
 use crate::slot_kind::{Change, Copies, SlotKind};
 use crate::{Error, Key, Layout};
 
-/// A batch is inserted in place while the filter has at least this many slots per key; else the filter is rewritten.
+/// Least number of slots per key for an insertion in place; for fewer the filter is rewritten.
 const INSERT_IN_PLACE_SLOTS_PER_KEY: u64 = 4;
-/// A batch is removed in place while the filter has at least this many slots per key.
+/// Least number of slots per key for a removal in place.
 pub(super) const REMOVE_IN_PLACE_SLOTS_PER_KEY: u64 = 6;
 
 impl<S: SlotKind> QuotientFilter<S> {
-    /// A filter of these keys, built at once: hashed, sorted, laid out.
+    /// Builds a filter of these keys: they are hashed, sorted and laid out.
     pub(crate) fn from_keys<K: Key>(layout: Layout, keys: &[K]) -> Result<QuotientFilter<S>, Error> {
         QuotientFilter::from_sorted(layout, &sorted_fingerprints(&layout, keys)?)
     }
 
-    /// A filter of these fingerprints, in any order.
+    /// Builds a filter of these fingerprints, in any order.
     pub(crate) fn from_fingerprints(layout: Layout, fingerprints: &[u64]) -> Result<QuotientFilter<S>, Error> {
         QuotientFilter::from_sorted(layout, &checked_and_sorted(&layout, fingerprints)?)
     }
 
-    /// A filter of ascending fingerprints.
+    /// Builds a filter of ascending fingerprints.
     fn from_sorted(layout: Layout, sorted: &[u64]) -> Result<QuotientFilter<S>, Error> {
         if layout.is_counted() { lay_out(layout, &Sorted(&counted(sorted))) } else { lay_out(layout, &Sorted(sorted)) }
     }
 
-    /// Inserts fingerprints in any order; returns the number of fingerprints added.
+    /// Inserts fingerprints in any order. Returns the number of fingerprints added.
     ///
     /// # Errors
-    /// The errors of [`Insert::insert_bulk`](crate::Insert::insert_bulk), and [`Error::InvalidFingerprint`] if one has too many bits.
+    /// The errors of [`Insert::insert_bulk`](crate::Insert::insert_bulk), and [`Error::InvalidFingerprint`] if one has
+    /// too many bits.
     pub fn insert_fingerprints_bulk(&mut self, fingerprints: &[u64]) -> Result<u64, Error> {
         self.insert_sorted(checked_and_sorted(&self.layout, fingerprints)?)
     }
@@ -55,7 +56,8 @@ impl<S: SlotKind> QuotientFilter<S> {
         if batch.is_empty() {
             return Ok(0);
         }
-        // In place nothing may fail half-way, so only where all of them surely fit: a copy takes at most one slot more.
+        // In place nothing may fail half-way, so all fingerprints have to fit for certain: a copy takes at most one
+        // more slot.
         let small = count <= self.layout.slots() / INSERT_IN_PLACE_SLOTS_PER_KEY;
         let fits = small
             && self.held.slots + count <= self.layout.limit
@@ -76,7 +78,7 @@ impl<S: SlotKind> QuotientFilter<S> {
             return 0;
         }
         if batch.len() as u64 > self.layout.slots() / REMOVE_IN_PLACE_SLOTS_PER_KEY {
-            // Fewer fingerprints fit where more did; without memory for a second filter, this one is changed in place.
+            // Fewer fingerprints always fit. Without memory for a second filter, this one is changed in place.
             if let Ok(rewritten) = self.combined_with(Combination::Difference, batch) {
                 *self = rewritten;
                 return before - self.held.copies;
@@ -87,34 +89,35 @@ impl<S: SlotKind> QuotientFilter<S> {
         before - self.held.copies
     }
 
-    /// What this filter and an ascending batch make.
+    /// Builds the combination of this filter and an ascending batch.
     fn combined_with(&self, combination: Combination, batch: &[u64]) -> Result<QuotientFilter<S>, Error> {
         if self.layout.is_counted() {
             return self.combined_with_counted(combination, &counted(batch));
         }
-        let (first, second) = (source::stored::<S, u64>(self.view(), 0), Sorted(batch));
+        let (first, second) = (fingerprint_source::stored::<S, u64>(self.view(), 0), Sorted(batch));
         lay_out(self.layout, &Combined { combination, first, second })
     }
 
-    /// What this filter, which has counters, and an ascending batch make; each fingerprint comes once, with its copies.
+    /// Builds the combination of this filter, which has counters, and an ascending batch with each fingerprint once,
+    /// with its copies.
     pub(super) fn combined_with_counted(
         &self,
         combination: Combination,
         batch: &[Copies],
     ) -> Result<QuotientFilter<S>, Error> {
-        let (first, second) = (source::stored::<S, Copies>(self.view(), 0), Sorted(batch));
+        let (first, second) = (fingerprint_source::stored::<S, Copies>(self.view(), 0), Sorted(batch));
         lay_out(self.layout, &Combined { combination, first, second })
     }
 }
 
-/// Equal ones of ascending fingerprints as one, with their number, or the sum of their copies.
+/// Replaces equal ascending fingerprints by one with their number, or with the sum of their copies.
 pub(super) fn counted<T: Item>(sorted: &[T]) -> Vec<Copies> {
     let of = |chunk: &[T]| Copies {
         fingerprint: chunk[0].fingerprint(),
         copies: chunk.iter().map(|item| item.copies()).sum(),
     };
     let equal = |a: &T, b: &T| a.fingerprint() == b.fingerprint();
-    // In parts that end where the fingerprint changes.
+    // Parts end where the fingerprint changes.
     let step = sorted.len().div_ceil(rayon::current_num_threads()).max(1 << 14);
     let ends: Vec<usize> = (step..sorted.len())
         .step_by(step)

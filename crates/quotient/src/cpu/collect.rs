@@ -1,26 +1,26 @@
-//! Filters from iterators of keys, and keys from iterators into filters: they grow as needed.
+//! Filters from iterators of keys; they grow as needed.
 
 use super::QuotientFilter;
 use crate::slot_kind::SlotKind;
 use crate::{Builder, Error, Hashed, Key, Layout};
 
-/// Keys that are inserted at a time.
+/// Keys per insertion.
 const BATCH: usize = 1 << 16;
 
 fn hashes<K: Key>(layout: &Layout, keys: impl Iterator<Item = K>) -> Vec<Hashed> {
     keys.map(|key| Hashed(layout.seed.hash(&key))).collect()
 }
 
-/// The fingerprints of some keys; panics if a key has none, as [`Extend`] says.
+/// Returns the fingerprints of keys; panics if a key has none, as documented at [`Extend`].
 fn fingerprints<K: Key>(layout: &Layout, keys: impl Iterator<Item = K>) -> Vec<u64> {
     let of = layout.fingerprints_of();
     let of_key = |key: K| layout.expect_fingerprint(of.of(&key));
     keys.map(of_key).collect::<Result<_, _>>().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Inserts all keys, and doubles the filter whenever it is full: its layout changes, its rate of false positives grows
-/// with its keys. A trait of the standard library that cannot return an error, so it is the one place where input can
-/// panic.
+/// Inserts all keys and doubles the filter whenever it is full. Its layout changes, and its rate of false positives
+/// grows with its keys. The trait of the standard library cannot return an error, so this is the only place where input
+/// can panic.
 ///
 /// ```
 /// use warpset_quotient::StandardQuotientFilter;
@@ -32,8 +32,8 @@ fn fingerprints<K: Key>(layout: &Layout, keys: impl Iterator<Item = K>) -> Vec<u
 /// ```
 ///
 /// # Panics
-/// As `Vec` does when there is no memory; when the filter is exact and a key is too wide; and when the filter is full
-/// but remainders have one bit left, so that it cannot double and every second answer is wrong.
+/// Panics without memory, as `Vec` does; if the filter is exact and a key is too wide; and if the filter is full with
+/// one remainder bit left, so that it cannot double and every second answer is wrong.
 /// [`Insert::insert_bulk`](crate::Insert::insert_bulk) returns errors instead.
 impl<S: SlotKind, K: Key> Extend<K> for QuotientFilter<S> {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
@@ -54,7 +54,7 @@ impl<S: SlotKind, K: Key> Extend<K> for QuotientFilter<S> {
     }
 }
 
-/// A filter with all settings at their defaults, of the size that the keys need.
+/// Builds a filter of the size that the keys need, with default settings.
 ///
 /// ```
 /// use warpset_quotient::StandardQuotientFilter;
@@ -64,7 +64,7 @@ impl<S: SlotKind, K: Key> Extend<K> for QuotientFilter<S> {
 /// ```
 ///
 /// # Panics
-/// When there is no memory, as `Vec` does.
+/// Panics without memory, as `Vec` does.
 impl<S: SlotKind, K: Key> FromIterator<K> for QuotientFilter<S> {
     fn from_iter<I: IntoIterator<Item = K>>(keys: I) -> QuotientFilter<S> {
         let builder = |keys: usize| Builder::<S>::with_capacity(keys.max(1) as u64);

@@ -1,4 +1,4 @@
-//! Copies: put in and taken out by their number, listed, counted by how many there are.
+//! Copies inserted and removed by number, listed, and counted by a histogram.
 
 use warpset_base::filter::same_length;
 use warpset_base::parallel;
@@ -7,15 +7,15 @@ use warpset_core::quotient::combine::Combination;
 
 use super::QuotientFilter;
 use super::batch::{REMOVE_IN_PLACE_SLOTS_PER_KEY, counted};
+use super::fingerprint_source::{self, Each, Kept};
 use super::fingerprints::TASK;
 use super::rewrite::{MOST_COPIES, lay_out};
-use super::source::{self, Each, Kept};
 use crate::slot_kind::{Change, Copies, SlotKind};
 use crate::{Error, Key, Layout, View};
 
 impl<S: SlotKind> QuotientFilter<S> {
-    /// Does what `copies` calls of [`insert`](QuotientFilter::insert) do, or nothing where one of them would fail.
-    /// Returns how many more fingerprints are stored than before. With counters it costs as much as one.
+    /// Does what `copies` calls of [`insert`](QuotientFilter::insert) do, or nothing if one of them would fail. Returns
+    /// the growth of the number of stored fingerprints. With counters it costs as much as one call.
     ///
     /// ```
     /// use warpset_quotient::{Duplicates, RankSelectQuotientFilter};
@@ -34,7 +34,7 @@ impl<S: SlotKind> QuotientFilter<S> {
         self.insert_counted_fingerprint(self.layout.expect_fingerprint(self.layout.fingerprint(key))?, copies)
     }
 
-    /// [`QuotientFilter::insert_counted`] for a fingerprint.
+    /// Inserts copies of a fingerprint as [`QuotientFilter::insert_counted`] does of a key's.
     ///
     /// # Errors
     /// The errors of [`QuotientFilter::insert_fingerprint`].
@@ -54,7 +54,7 @@ impl<S: SlotKind> QuotientFilter<S> {
         self.add_copies(fingerprint, copies)
     }
 
-    /// Inserts at least one copy of a fingerprint that the layout has, with counters.
+    /// Inserts at least one copy of a fingerprint of valid length, with counters.
     #[inline]
     pub(super) fn add_copies(&mut self, fingerprint: u64, copies: u64) -> Result<u64, Error> {
         if copies > MOST_COPIES - self.held.copies {
@@ -71,7 +71,8 @@ impl<S: SlotKind> QuotientFilter<S> {
         Ok(copies)
     }
 
-    /// Removes the copies that take too many slots. Apart, as insertions are faster without.
+    /// Removes the copies that take too many slots. It is a function of its own, because insertions are faster without
+    /// it.
     #[cold]
     #[inline(never)]
     fn take_back(&mut self, fingerprint: u64, copies: u64, slots: u64) -> Error {
@@ -79,13 +80,13 @@ impl<S: SlotKind> QuotientFilter<S> {
         self.layout.full(self.held.slots + slots)
     }
 
-    /// Does what `copies` calls of [`remove`](QuotientFilter::remove) do; returns how many removed a copy.
+    /// Does what `copies` calls of [`remove`](QuotientFilter::remove) do. Returns the number of removed copies.
     pub fn remove_counted(&mut self, key: impl Key, copies: u64) -> u64 {
         let fingerprint = self.layout.fingerprint(key);
         fingerprint.map_or(0, |fingerprint| self.remove_counted_fingerprint(fingerprint, copies))
     }
 
-    /// [`QuotientFilter::remove_counted`] for a fingerprint.
+    /// Removes copies of a fingerprint as [`QuotientFilter::remove_counted`] does of a key's.
     pub fn remove_counted_fingerprint(&mut self, fingerprint: u64, copies: u64) -> u64 {
         if fingerprint > self.layout.last_fingerprint() || copies == 0 {
             return 0;
@@ -99,7 +100,7 @@ impl<S: SlotKind> QuotientFilter<S> {
         removed.copies
     }
 
-    /// Inserts key `i` `copies[i]` times; returns how many more fingerprints are stored than before. Needs counters.
+    /// Inserts key `i` `copies[i]` times. Returns the growth of the number of stored fingerprints. Needs counters.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] if there is not one number per key, [`Error::NoCounters`] without counters.
@@ -128,9 +129,8 @@ impl<S: SlotKind> QuotientFilter<S> {
         Ok(self.held.copies - before)
     }
 
-    /// Removes up to `copies[i]` copies of key `i`; returns how many fewer fingerprints are stored than before. Of a
-    /// set,
-    /// any number above zero removes the fingerprint.
+    /// Removes up to `copies[i]` copies of key `i`. Returns the decrease of the number of stored fingerprints. In a
+    /// set, any number above zero removes the fingerprint.
     ///
     /// ```
     /// use warpset_quotient::{Duplicates, RankSelectQuotientFilter};
@@ -160,27 +160,27 @@ impl<S: SlotKind> QuotientFilter<S> {
         Ok(before - self.held.copies)
     }
 
-    /// Removes all fingerprints that have fewer than `least` copies; returns how many fewer are stored, copies
-    /// included.
+    /// Removes all fingerprints with fewer than `least` copies. Returns the decrease of the number of stored
+    /// fingerprints, copies included.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] if there is no memory for the rewritten filter.
     pub fn retain_counts(&mut self, least: u64) -> Result<u64, Error> {
         let before = self.held.copies;
-        let kept = Kept { source: source::stored::<S, Copies>(self.view(), 0), least };
+        let kept = Kept { source: fingerprint_source::stored::<S, Copies>(self.view(), 0), least };
         *self = if self.layout.is_counted() {
             lay_out(self.layout, &kept)?
         } else {
-            let all = Each(source::AscendingSource::read_from(&kept, 0));
+            let all = Each(fingerprint_source::AscendingSource::read_from(&kept, 0));
             let fingerprints: Vec<u64> =
                 all.flat_map(|item| std::iter::repeat_n(item.fingerprint, item.copies as usize)).collect();
-            lay_out(self.layout, &source::Sorted(&fingerprints))?
+            lay_out(self.layout, &fingerprint_source::Sorted(&fingerprints))?
         };
         Ok(before - self.held.copies)
     }
 }
 
-/// What a removal of `copies[i]` copies of key `i` takes out: ascending fingerprints, each once.
+/// Returns the fingerprints, ascending and each once, that a removal of `copies[i]` copies of key `i` takes out.
 pub(crate) fn removals<K: Key>(layout: &Layout, keys: &[K], copies: &[u64]) -> Vec<Copies> {
     let of = layout.fingerprints_of();
     let meant = keys.iter().zip(copies).filter(|(_, copies)| **copies > 0);
@@ -190,7 +190,7 @@ pub(crate) fn removals<K: Key>(layout: &Layout, keys: &[K], copies: &[u64]) -> V
     all.dedup_by(|item, kept| {
         let is_equal = item.fingerprint == kept.fingerprint;
         if is_equal {
-            // The sum may be larger than any number of copies that is stored.
+            // The sum may exceed any stored number of copies.
             kept.copies = kept.copies.saturating_add(item.copies);
         }
         is_equal
@@ -199,13 +199,13 @@ pub(crate) fn removals<K: Key>(layout: &Layout, keys: &[K], copies: &[u64]) -> V
 }
 
 impl<'a, S: SlotKind> View<'a, S> {
-    /// The stored fingerprints in ascending order, each once, with the number of its copies.
+    /// Iterates over the different stored fingerprints in ascending order, with their numbers of copies.
     pub fn fingerprint_counts(&self) -> impl Iterator<Item = (u64, u64)> + use<'a, S> {
-        let all = Each(source::stored::<S, Copies>(*self, 0).read_from(0));
+        let all = Each(fingerprint_source::stored::<S, Copies>(*self, 0).read_from(0));
         all.map(|Copies { fingerprint, copies }| (fingerprint, copies))
     }
 
-    /// The keys of an exact filter, copies included, in no order.
+    /// Iterates over the keys of an exact filter, copies included, in no order.
     ///
     /// # Errors
     /// [`Error::NotExact`] if it is not.
@@ -217,7 +217,7 @@ impl<'a, S: SlotKind> View<'a, S> {
         Ok(self.fingerprints().map(move |fingerprint| layout.key_of(fingerprint)))
     }
 
-    /// The keys of an exact filter, each once, with the number of its copies, in no order.
+    /// Iterates over the different keys of an exact filter, with their numbers of copies, in no order.
     ///
     /// # Errors
     /// [`Error::NotExact`] if it is not.
@@ -229,12 +229,13 @@ impl<'a, S: SlotKind> View<'a, S> {
         Ok(self.fingerprint_counts().map(move |(fingerprint, copies)| (layout.key_of(fingerprint), copies)))
     }
 
-    /// Entry `c` is how many fingerprints there are with `c` copies, the last entry, `most`, how many with that many or
-    /// more. Takes time for each stored fingerprint, whatever `most` is, and memory for `most + 1` numbers.
+    /// Returns a histogram of copies. Entry `c` is the number of fingerprints with `c` copies; the last entry, `most`,
+    /// also counts those with more. Takes time per stored fingerprint, whatever `most` is, and memory for `most + 1`
+    /// numbers.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] if there is no memory for `most + 1` numbers.
     pub fn count_histogram(&self, most: usize) -> Result<Vec<u64>, Error> {
-        Ok(source::histogram(*self, most)?)
+        Ok(fingerprint_source::histogram(*self, most)?)
     }
 }

@@ -123,7 +123,7 @@ fn keys_that_do_not_fit_are_refused() {
     assert_eq!(keys, [(1, 1), (2, 3), (7, (1 << 33) + 11)]);
 }
 
-/// Batches of few keys, with answers and errors as a `HashMap` from keys to copies has them, on whatever executor.
+/// Checks answers and errors of batches of few keys against a `HashMap` from keys to copies, on any executor.
 pub(crate) fn test_and_insert_behaves_like_a_map<F>(mut filter: F, duplicates: Duplicates)
 where
     F: TestAndInsert<Error = Error> + Count,
@@ -141,7 +141,7 @@ where
         let counts: Vec<u64> = keys.iter().map(|key| model[key]).collect();
         assert_eq!(filter.count_bulk(&keys).unwrap(), counts);
     }
-    // Too wide for an exact filter: refused before anything is inserted.
+    // A key too wide for an exact filter is refused before anything is inserted.
     let before = filter.count_bulk(&[5000u64]).unwrap();
     assert!(matches!(filter.test_and_insert_bulk(&[5000u64, 1 << 40]), Err(Error::KeyTooWide { .. })));
     assert_eq!(filter.count_bulk(&[5000u64]).unwrap(), before);
@@ -169,7 +169,7 @@ fn test_and_insert_says_what_was_new() {
     }
 }
 
-/// What a removal by numbers leaves, in place and by rewriting.
+/// Removals by numbers leave the same filter, in place and by rewriting.
 #[test]
 fn copies_are_removed_in_batches() {
     for duplicates in [Duplicates::Dropped, Duplicates::Kept, Duplicates::Counted] {

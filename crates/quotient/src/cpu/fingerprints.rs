@@ -1,14 +1,14 @@
-//! From keys, or from fingerprints in any order, to ascending fingerprints.
+//! Ascending fingerprints of keys, or of fingerprints in any order.
 
 use warpset_base::parallel;
 use warpset_base::sort::sort_by_rank;
 
 use crate::{Error, Key, Layout};
 
-/// Keys that one task hashes.
+/// Keys hashed per task.
 pub(super) const TASK: usize = 1 << 12;
 
-/// The fingerprints of the keys in ascending order, or an error if one has none.
+/// Returns the fingerprints of the keys in ascending order, or an error if a key has none.
 pub(crate) fn sorted_fingerprints<K: Key>(layout: &Layout, keys: &[K]) -> Result<Vec<u64>, Error> {
     let of = layout.fingerprints_of();
     let mut fingerprints = vec![0; keys.len()];
@@ -21,14 +21,14 @@ pub(crate) fn sorted_fingerprints<K: Key>(layout: &Layout, keys: &[K]) -> Result
     Ok(sorted(layout, fingerprints))
 }
 
-/// The fingerprints of those keys that have one, in ascending order.
+/// Returns the fingerprints of the keys that have one, in ascending order.
 pub(super) fn sorted_fingerprints_of_some<K: Key>(layout: &Layout, keys: &[K]) -> Vec<u64> {
     let of = layout.fingerprints_of();
     let parts = parallel::map(keys.chunks(TASK), |keys| keys.iter().filter_map(|key| of.of(key)).collect::<Vec<u64>>());
     sorted(layout, parts.concat())
 }
 
-/// The fingerprints in ascending order, or an error if one has too many bits.
+/// Sorts fingerprints, or returns an error if one has too many bits.
 pub(super) fn checked_and_sorted(layout: &Layout, fingerprints: &[u64]) -> Result<Vec<u64>, Error> {
     layout.check_fingerprints(fingerprints)?;
     Ok(sorted(layout, fingerprints.to_vec()))

@@ -6,17 +6,17 @@ use warpset_core::quotient::slots::BLOCK_SLOTS;
 use super::QuotientFilter;
 use crate::slot_kind::{Change, Changed, Counts, SlotKind};
 
-/// Blocks of the smallest part that a thread takes.
+/// Least number of blocks of a thread's part.
 const LEAST_PART_BLOCKS: u64 = 64;
-/// Fewer fingerprints are applied as one part.
+/// Largest batch that is applied as one part.
 const FEW: usize = 256;
 
 impl<S: SlotKind> QuotientFilter<S> {
-    /// Whether every fingerprint of an ascending batch surely finds an empty slot, with one left over at the end.
+    /// Whether every fingerprint of an ascending batch is certain to find an empty slot, with one left over at the end.
     ///
-    /// An insertion takes the first empty slot after its cluster. So all of them find one if, for each block, the slots
-    /// after it have more empty ones than the batch has fingerprints for it and what follows. Blocks are checked from
-    /// the end backwards, until there are enough empty slots for the whole batch.
+    /// An insertion takes the first empty slot after its cluster. So all of them find one if, for each block, the later
+    /// slots include more empty ones than the batch has fingerprints from that block on. Blocks are checked from the
+    /// end backwards, until there are enough empty slots for the whole batch.
     pub(super) fn has_slots_for(&self, batch: &[u64]) -> bool {
         let (layout, split, count) = (&self.layout, self.layout.split, batch.len() as u64);
         let (mut empty, mut before) = (0, batch.len());
@@ -36,9 +36,9 @@ impl<S: SlotKind> QuotientFilter<S> {
         true
     }
 
-    /// Applies an ascending batch; returns what was stored or removed. Insertions must have slots.
+    /// Applies an ascending batch, for which there must be slots. Returns the stored or removed amount.
     ///
-    /// The filter is cut into parts at multiples of 64 slots; a fingerprint whose cluster lies wholly in a part is
+    /// The filter is divided into parts at multiples of 64 slots. A fingerprint with its whole cluster in a part is
     /// applied by the part's thread, and the few others afterwards.
     pub(super) fn change_in_place(&mut self, batch: &[u64], change: Change) -> Counts {
         let layout = self.layout;

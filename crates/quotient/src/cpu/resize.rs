@@ -3,14 +3,14 @@
 use warpset_core::quotient::slots::Container;
 
 use super::rewrite::lay_out;
-use super::{QuotientFilter, source};
+use super::{QuotientFilter, fingerprint_source};
 use crate::slot_kind::{Copies, SlotKind};
 use crate::standard::Standard;
 use crate::{Error, Layout};
 
 impl<S: SlotKind> QuotientFilter<S> {
-    /// A filter of these fingerprints with quotients of another width: one more quotient bit is one remainder bit less,
-    /// so that the rate of false positives stays, and twice as many keys fit.
+    /// Builds a filter of these fingerprints with quotients of another width. One more quotient bit is one remainder
+    /// bit less, so the rate of false positives stays, and twice as many keys fit.
     ///
     /// # Errors
     /// [`Error::InvalidBits`] if there are no fingerprints of that form, [`Error::Full`] or
@@ -19,10 +19,10 @@ impl<S: SlotKind> QuotientFilter<S> {
         self.rewritten(self.layout.with_quotient_bits(quotient_bits, S::MAX_LOAD)?)
     }
 
-    /// Makes room for twice as many keys: moves one bit from the remainders to the quotients.
+    /// Doubles the number of slots: moves one bit from the remainders to the quotients.
     ///
     /// # Errors
-    /// [`Error::CannotDouble`] if remainders have one bit, [`Error::OutOfMemory`]; then nothing has been changed.
+    /// [`Error::CannotDouble`] if remainders have one bit, [`Error::OutOfMemory`]; the filter is unchanged then.
     pub fn double(&mut self) -> Result<(), Error> {
         *self = self.rewritten(self.layout.doubled(S::MAX_LOAD)?)?;
         Ok(())
@@ -32,24 +32,24 @@ impl<S: SlotKind> QuotientFilter<S> {
     ///
     /// # Errors
     /// [`Error::CannotHalve`] if there are no fingerprints of that form, [`Error::Full`] or
-    /// [`Error::OverflowRegionFull`] if they do not all fit, [`Error::OutOfMemory`]; then nothing has been changed.
+    /// [`Error::OverflowRegionFull`] if they do not all fit, [`Error::OutOfMemory`]; the filter is unchanged then.
     pub fn halve(&mut self) -> Result<(), Error> {
         *self = self.rewritten(self.layout.halved(S::MAX_LOAD)?)?;
         Ok(())
     }
 
-    /// A filter of these fingerprints, of as many bits, in another layout.
+    /// Builds a filter of these fingerprints in another layout with equally long fingerprints.
     fn rewritten(&self, layout: Layout) -> Result<QuotientFilter<S>, Error> {
         if layout.is_counted() {
-            lay_out(layout, &source::stored::<S, Copies>(self.view(), 0))
+            lay_out(layout, &fingerprint_source::stored::<S, Copies>(self.view(), 0))
         } else {
-            lay_out(layout, &source::stored::<S, u64>(self.view(), 0))
+            lay_out(layout, &fingerprint_source::stored::<S, u64>(self.view(), 0))
         }
     }
 }
 
 impl QuotientFilter<Standard> {
-    /// A filter of these fingerprints in another container.
+    /// Builds a filter of these fingerprints in another container.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].

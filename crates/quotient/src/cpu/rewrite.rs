@@ -1,9 +1,9 @@
-//! Laying out a filter from ascending fingerprints, in parallel.
+//! Parallel layout of ascending fingerprints.
 //!
-//! Source: section IV-C. Item `i` lies in slot `max(slot(i - 1) + 1, quotient(i))`. A part of the filter therefore
-//! turns the first slot that is free when it begins, `x`, into the one that is free when it ends, `max(end, x +
-//! items)`, where `end` is what it would be with nothing before: functions of this form compose, so all parts are laid
-//! out at once and one short pass over the parts joins them (the paper iterates instead, algorithms 4 to 6).
+//! Source: section IV-C. Item `i` lies in slot `max(slot(i - 1) + 1, quotient(i))`. So a part of the filter maps the
+//! first free slot at its start, `x`, to the first free slot at its end, `max(end, x + items)`; `end` is the result
+//! without items before the part. Functions of this form compose. All parts are measured at once, and one short pass
+//! over the parts joins them (the paper iterates instead, algorithms 4 to 6).
 
 use warpset_base::parallel;
 use warpset_base::words::AlignedWords;
@@ -12,22 +12,22 @@ use warpset_core::quotient::slots::BLOCK_SLOTS;
 use warpset_core::quotient::{Split, standard as core};
 
 use super::QuotientFilter;
-use super::source::{Ascending, AscendingSource, Item};
+use super::fingerprint_source::{Ascending, AscendingSource, Item};
 use crate::slot_kind::{Counts, PlacedItem, SlotKind, SlotWriter, WriteJob};
 use crate::{Error, Layout};
 
-/// Quotients of a part, at least.
+/// Least number of quotients of a part.
 const LEAST_PART: u64 = 1 << 14;
 
-/// What a part of the quotients does to the first free slot.
+/// Effect of a part of the quotients on the first free slot.
 struct PartEffect {
     held: Counts,
-    /// The slot after the last item, were nothing spilled into the part; 0 without items.
+    /// Slot after the last item if nothing spills into the part; 0 without items.
     end: u64,
 }
 
-/// A fingerprint to be stored: its quotient, its remainder, its copies, whether the one before has the same quotient,
-/// and how many slots it takes.
+/// Fingerprint to be stored: its quotient, its remainder, its copies, whether the one before has the same quotient, and
+/// its number of slots.
 #[derive(Clone, Copy)]
 struct Placed {
     quotient: u64,
@@ -37,11 +37,11 @@ struct Placed {
     slots: u64,
 }
 
-/// Visits the fingerprints of quotients `first..end`; equal ones once, unless duplicates are kept.
+/// Visits the fingerprints of quotients `first..end`, equal ones once unless duplicates are kept.
 #[inline(always)]
 fn for_each_item<A: AscendingSource>(layout: &Layout, source: &A, first: u64, end: u64, mut visit: impl FnMut(Placed)) {
     let (split, keep) = (layout.split, layout.keeps_duplicates());
-    // No item has this quotient.
+    // No item has the quotient `u64::MAX`.
     let (mut quotient_before, mut before) = (u64::MAX, 0);
     let mut run = source.read_from(split.join(first, 0));
     loop {
@@ -77,17 +77,17 @@ fn measure(layout: &Layout, source: &impl AscendingSource, first: u64, end: u64)
     part
 }
 
-/// What was written.
+/// Result of writing a part.
 struct Written {
     held: Counts,
-    /// The first free slot after all items.
+    /// First free slot after all items.
     free: u64,
-    /// Items whose slots lie after the words.
+    /// Items with slots after the words.
     spilled: Vec<PlacedItem>,
 }
 
-/// Writes the items of quotients `first..end`, the first free slot being `free`, into the zero words of the slots
-/// `first..first + len`.
+/// Writer of the items of quotients `first..end` into the zero words of slots `first..first + len`; `free` is the first
+/// free slot.
 struct WritePart<'a, A> {
     layout: &'a Layout,
     source: &'a A,
@@ -129,7 +129,7 @@ impl<A: AscendingSource> WriteJob for WritePart<'_, A> {
     }
 }
 
-/// [`WritePart`] into these words.
+/// Runs [`WritePart`] on these words.
 fn write<S: SlotKind>(
     layout: &Layout,
     words: &mut [u64],
@@ -141,8 +141,7 @@ fn write<S: SlotKind>(
     S::write(layout, words, WritePart { layout, source, first, end, free, len })
 }
 
-/// Quotients of a part: a power of two, small enough that all threads have work and large enough that parts are worth
-/// it.
+/// Returns the quotients of a part: a power of two that leaves work for all threads and is large enough to pay.
 fn part_quotients(split: Split) -> u64 {
     let threads = rayon::current_num_threads() as u64;
     if threads == 1 {
@@ -151,7 +150,7 @@ fn part_quotients(split: Split) -> u64 {
     (split.quotients() / (8 * threads.next_power_of_two())).max(LEAST_PART).min(split.quotients())
 }
 
-/// An error unless fingerprints that take `items` slots, the last of them `end - 1`, fit.
+/// Refuses fingerprints that do not fit: they take `items` slots, the last of them `end - 1`.
 pub fn check_fit(layout: &Layout, items: u64, end: u64) -> Result<(), Error> {
     if items > layout.limit {
         return Err(layout.full(items));
@@ -163,10 +162,10 @@ pub fn check_fit(layout: &Layout, items: u64, end: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// The most copies that a filter may hold: those of two filters can be added.
+/// Most copies of a filter: the numbers of two filters can be added.
 pub(crate) const MOST_COPIES: u64 = (1 << 63) - 1;
 
-/// [`check_fit`], and an error if there are more copies than are counted.
+/// Refuses what [`check_fit`] refuses, and more copies than counters take.
 fn check_held(layout: &Layout, held: Counts, end: u64) -> Result<(), Error> {
     if held.copies > MOST_COPIES {
         return Err(Error::TooManyCopies);
@@ -174,13 +173,13 @@ fn check_held(layout: &Layout, held: Counts, end: u64) -> Result<(), Error> {
     check_fit(layout, held.slots, end)
 }
 
-/// A filter of the fingerprints of `source`, which gives them counted if the layout counts them.
+/// Builds a filter of the fingerprints of `source`, which yields them counted if the layout has counters.
 pub(crate) fn lay_out<S: SlotKind, A: AscendingSource>(layout: Layout, source: &A) -> Result<QuotientFilter<S>, Error> {
     debug_assert_eq!(layout.is_counted(), A::Item::COUNTED);
     let split = layout.split;
     let step = part_quotients(split);
     if step == split.quotients() {
-        // One part begins at its first slot, so it is written without having been measured.
+        // A single part begins at its first slot, so it is written without having been measured.
         let mut words = AlignedWords::zeroed(layout.words())?;
         let Written { held, free, .. } = write::<S>(&layout, words.as_mut_slice(), source, (0, split.quotients()), 0);
         check_held(&layout, held, free)?;
@@ -204,7 +203,8 @@ pub(crate) fn lay_out<S: SlotKind, A: AscendingSource>(layout: Layout, source: &
     check_held(&layout, held, free)?;
 
     let mut words = AlignedWords::zeroed(layout.words())?;
-    // A filter of less than a block has one part; all others have whole blocks, the last part those of the overflow.
+    // A filter of less than a block has one part. Others have whole blocks, and the last part has those of the overflow
+    // region.
     let part_words = (step.div_ceil(BLOCK_SLOTS) * layout.block_words()) as usize;
     let mut rest = words.as_mut_slice();
     let mut chunks = Vec::with_capacity(frees.len());

@@ -1,8 +1,9 @@
-//! Against a multiset: random sequences of operations at tiny and large `q`, all cluster shapes, full filters.
+//! Filters against a multiset: random operations at tiny and large `q`, all cluster shapes, full filters.
 
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use warpset_base::testing::tier;
 use warpset_core::hash::mix;
 use warpset_core::quotient::rank_select::counters;
 use warpset_core::quotient::slots::Container;
@@ -13,7 +14,7 @@ use crate::{
     StandardBuilder, StandardQuotientFilter,
 };
 
-/// Each test for both kinds of slots.
+/// Runs each test for both kinds of slots.
 macro_rules! for_kinds {
     ($($test:ident)*) => {
         mod standard {
@@ -33,7 +34,7 @@ macro_rules! for_kinds {
 
 type Model = BTreeMap<u64, u64>;
 
-/// One operation; fingerprints are drawn from all, or from few quotients.
+/// One operation; fingerprints are drawn from all quotients or from few.
 #[derive(Clone, Debug)]
 enum Op {
     Insert(u64),
@@ -97,12 +98,12 @@ fn take(model: &mut Model, fingerprints: &[u64]) {
     }
 }
 
-/// The slots that a number of copies take.
+/// Returns the slots of a number of copies.
 fn slots(layout: &Layout, copies: u64) -> u64 {
     if layout.is_counted() { counters::slots(copies, layout.remainder_bits()) } else { copies }
 }
 
-/// Whether these would fit, as the filter defines it.
+/// Whether these fingerprints would fit, by the filter's definition.
 fn fits(layout: &Layout, model: &Model) -> bool {
     let (mut free, mut used) = (0u64, 0u64);
     for (&f, &copies) in model {
@@ -132,7 +133,7 @@ fn check<S: SlotKind>(filter: &QuotientFilter<S>, model: &Model) -> Result<(), T
     Ok(())
 }
 
-/// `other_form` writes the fingerprints of a filter in another form, if its slots have several.
+/// Checks a filter against a model; `other_form` writes its fingerprints in another form, if its slots have several.
 fn behaves_like_a_multiset<S: SlotKind>(
     layout: Layout,
     ops: Vec<Op>,
@@ -298,7 +299,7 @@ fn in_the_other_container(filter: &StandardQuotientFilter) -> StandardQuotientFi
     filter.with_container(other).unwrap()
 }
 
-/// Tiny filters, in which every shape of cluster occurs; their fingerprints are few.
+/// Draws tiny filters with few fingerprints, in which every shape of cluster occurs.
 fn tiny() -> impl Strategy<Value = (Layout, Vec<Op>)> {
     (1..9u32, 1..5u32, 0.5..0.99, any::<bool>(), any::<bool>()).prop_flat_map(|(q, r, load, packed, keep)| {
         let layout = layout(q, r, load, packed, keep);
@@ -306,17 +307,17 @@ fn tiny() -> impl Strategy<Value = (Layout, Vec<Op>)> {
     })
 }
 
-/// Layouts for slots that lie packed only.
+/// Makes layouts packed.
 fn packed((layout, ops): (Layout, Vec<Op>)) -> (Layout, Vec<Op>) {
     (Layout { container: Container::Packed, ..layout }, ops)
 }
 
-/// Layouts with counters.
+/// Makes layouts with counters.
 fn counted((layout, ops): (Layout, Vec<Op>)) -> (Layout, Vec<Op>) {
     (Layout { duplicates: Duplicates::Counted, ..layout }, ops)
 }
 
-/// Filters of any width; most fingerprints are far apart.
+/// Draws filters of any width; most fingerprints are far apart.
 fn wide() -> impl Strategy<Value = (Layout, Vec<Op>)> {
     (1..13u32, 5..=61u32, any::<bool>(), any::<bool>()).prop_flat_map(|(q, r, packed, keep)| {
         let layout = layout(q.min(64 - r), r, 0.9, packed, keep);
@@ -325,8 +326,8 @@ fn wide() -> impl Strategy<Value = (Layout, Vec<Op>)> {
 }
 
 proptest! {
-    // As many as the environment asks for, if those are fewer.
-    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.min(200), ..ProptestConfig::default() })]
+    // The environment may ask for fewer cases.
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.min(tier(64, 200)), ..ProptestConfig::default() })]
 
     #[test]
     fn tiny_filters_behave_like_multisets((layout, ops) in tiny()) {
@@ -375,7 +376,7 @@ fn keys(n: u64, seed: u64) -> Vec<u64> {
 }
 
 fn full_filters_in_parallel_parts<S: SlotKind>() {
-    // Several threads whatever the machine, so that parts and their seams are there.
+    // Several threads on every machine, so that there are several parts with seams between them.
     let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
     pool.install(|| {
         for (packed, keep) in [(true, false), (false, false), (true, true)] {
@@ -388,7 +389,7 @@ fn full_filters_in_parallel_parts<S: SlotKind>() {
             S::validate(&built.view()).unwrap();
             assert_eq!(built.count_contained_bulk(&all).unwrap(), all.len());
             assert!(built.contains_bulk(&all).unwrap().iter().all(|&yes| yes));
-            // Batches in place up to the brim, and the serial filter: the same bytes.
+            // Batches in place up to the limit give the bytes of the serial filter.
             let mut filled = QuotientFilter::<S>::with_layout(layout).unwrap();
             for batch in all.chunks(5000) {
                 filled.insert_bulk(batch).unwrap();
@@ -397,7 +398,7 @@ fn full_filters_in_parallel_parts<S: SlotKind>() {
             let mut serial = QuotientFilter::<S>::with_layout(layout).unwrap();
             all.iter().for_each(|key| assert!(serial.insert(key).is_ok()));
             assert!(serial == built);
-            // And down again.
+            // Removals give the bytes of the serial filter, too.
             let (gone, stay) = all.split_at(all.len() / 2);
             for batch in gone.chunks(5000) {
                 filled.remove_bulk(batch).unwrap();
@@ -450,7 +451,7 @@ fn a_key_repeated_too_often_at_the_end_is_an_error<S: SlotKind>() {
     assert_eq!(filter.len(), layout.slots() - layout.quotients());
     assert_eq!(filter.count(last[0]), filter.len());
     S::validate(&filter.view()).unwrap();
-    // As a set it is one fingerprint.
+    // A set stores one fingerprint.
     let mut set = QuotientFilter::<S>::with_layout(Layout { duplicates: Duplicates::Dropped, ..layout }).unwrap();
     assert_eq!(set.insert_bulk(&last).unwrap(), 1);
 }

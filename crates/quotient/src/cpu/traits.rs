@@ -48,15 +48,15 @@ queries! {
 }
 
 impl<S: SlotKind> Insert for QuotientFilter<S> {
-    /// The number of fingerprints added.
+    /// Number of fingerprints added.
     type Inserted = u64;
 
-    /// Inserts all keys; returns the number of fingerprints added.
+    /// Inserts all keys. Returns the number of fingerprints added.
     ///
     /// # Errors
     /// [`Error::Full`] or [`Error::OverflowRegionFull`] if they do not all fit, [`Error::TooManyCopies`] if there would
-    /// be more copies than are counted, [`Error::KeyTooWide`] if the filter is exact and a key has too many bits,
-    /// [`Error::OutOfMemory`]; the filter is unchanged then.
+    /// be more copies than counters take, [`Error::KeyTooWide`] if the filter is exact and a key has too many bits,
+    /// [`Error::OutOfMemory`]. The filter is unchanged then.
     fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<u64, Error> {
         self.insert_sorted(sorted_fingerprints(&self.layout, keys)?)
     }
@@ -76,7 +76,7 @@ impl<S: SlotKind> Insert for QuotientFilter<S> {
     }
 }
 
-/// A lookup and an insertion of the batch, and a sort of the keys that were absent.
+/// The batch is looked up and inserted, and the absent keys are sorted.
 ///
 /// ```
 /// use warpset_quotient::{StandardQuotientFilter, TestAndInsert};
@@ -96,9 +96,9 @@ impl<S: SlotKind> TestAndInsert for QuotientFilter<S> {
 }
 
 impl<S: SlotKind> Remove for QuotientFilter<S> {
-    /// Removes the fingerprints of all keys; returns the number of fingerprints removed.
+    /// Removes the fingerprints of all keys. Returns the number of fingerprints removed.
     ///
-    /// Each key removes one copy of its fingerprint if there is one: in a set, keys with equal fingerprints remove it
+    /// Each key removes one copy of its fingerprint if there is one. In a set, keys with equal fingerprints remove it
     /// together; in a multiset, they remove one copy per key.
     fn remove_bulk<K: Key>(&mut self, keys: &[K]) -> Result<u64, Error> {
         Ok(self.remove_sorted(&sorted_fingerprints_of_some(&self.layout, keys)))

@@ -1,4 +1,4 @@
-//! What holds of every public operation: memory of another device is refused, empty input does nothing, forms of
+//! Properties of every public operation: memory of another device is refused, empty input does nothing, and forms of
 //! answers and ways to change agree; on CUDA too where there is a device.
 
 use warpset_base::filter::{Count, Filter, Insert, Remove};
@@ -129,7 +129,7 @@ fn all_forms_of_answers_agree() {
     }
 }
 
-/// A rebuild of a kind of slots that has none in one pass.
+/// Rebuilds a kind of slots that has no rebuild in one pass.
 fn update_by_default(filter: &mut StandardQuotientFilter, fingerprints: &[u64], change: Change) -> Result<u64, Error> {
     let layout = *filter.layout();
     let stream = filter.device().new_stream()?;
@@ -184,7 +184,7 @@ fn strings_on_the_device_are_the_strings_of_the_host() {
     }
 }
 
-/// Calls through the traits, on any backend.
+/// Calls a filter through the traits, on any backend.
 fn through_traits<F: Insert + Remove + Count>(filter: &mut F, other: &F) -> Result<Vec<u64>, F::Error> {
     let keys: Vec<u64> = (0..300).collect();
     filter.clear()?;

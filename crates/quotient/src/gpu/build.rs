@@ -6,15 +6,15 @@ use warpset_gpu::{Device, DeviceSlice, DeviceVec, Stream};
 use super::counted_fingerprints::CountedFingerprints;
 use super::fingerprints::{Fingerprints, TooWide};
 use super::scan::{check_count, scan};
-use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, exact, parts};
+use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, exact, part_sort};
 use crate::{Error, Key, Layout};
 
-/// How ascending fingerprints are laid out in words: these, and how many fingerprints are stored. Waits for all of the
-/// stream, because only the result shows whether they fit; on an error work may still be queued.
+/// Layout of ascending fingerprints: words, and the number of stored fingerprints. It waits for all of the stream,
+/// because only the result shows whether they fit; on an error work may still be queued.
 pub type LayOut<'a> = &'a dyn Fn(&Stream, &Layout, &Fingerprints) -> Result<(DeviceVec<u64>, u64), Error>;
 
 impl<S: DeviceSlotKind> QuotientFilter<S> {
-    /// A filter of these keys: hashed, sorted, laid out.
+    /// Builds a filter of these keys: they are hashed, sorted and laid out.
     pub(crate) fn from_keys<K: Key>(
         device: &Device,
         layout: Layout,
@@ -28,7 +28,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         QuotientFilter::from_hashed(device, layout, keys, lay_out)
     }
 
-    /// [`QuotientFilter::from_keys`] for keys none of which is an integer of an exact filter.
+    /// Builds a filter like [`QuotientFilter::from_keys`], of keys that are no integers of an exact filter.
     fn from_hashed<K: Key>(
         device: &Device,
         layout: Layout,
@@ -40,7 +40,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         QuotientFilter::lay_out_by(&stream, layout, &sorted, lay_out)
     }
 
-    /// A filter of keys on the device: hashed, sorted, laid out.
+    /// Builds a filter of keys on the device: they are hashed, sorted and laid out.
     pub(crate) fn from_device_keys<K: DeviceKeys>(
         device: &Device,
         layout: Layout,
@@ -55,8 +55,8 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         }
         // SAFETY: the keys are borrowed until the layout has been waited for, on an error too.
         let sorted = unsafe {
-            if parts::pays(&layout, keys.count()) {
-                parts::sorted(&layout, &stream, keys)
+            if part_sort::pays(&layout, keys.count()) {
+                part_sort::sorted(&layout, &stream, keys)
             } else {
                 Fingerprints::of_device_keys(&layout, &stream, keys, TooWide::Refused)
                     .and_then(|fingerprints| fingerprints.sorted(&layout, &stream))
@@ -69,7 +69,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         built
     }
 
-    /// A filter of these fingerprints, in any order.
+    /// Builds a filter of these fingerprints, in any order.
     pub(crate) fn from_fingerprints(
         device: &Device,
         layout: Layout,
@@ -82,8 +82,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         QuotientFilter::lay_out(&stream, layout, &sorted)
     }
 
-    /// See
-    /// [`DeviceBuilder::build_from_fingerprint_counts_device`](super::DeviceBuilder::build_from_fingerprint_counts_device).
+    /// Builds a filter of `copies[i]` copies of `fingerprints[i]`, which ascend, each once.
     pub(crate) fn from_given_counts(
         device: &Device,
         layout: Layout,
@@ -103,12 +102,12 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         QuotientFilter::from_counts(&stream, layout, counts?)
     }
 
-    /// A filter of ascending fingerprints. Waits for all of `stream`, on an error too.
+    /// Builds a filter of ascending fingerprints. Waits for all of `stream`, on an error too.
     pub(super) fn lay_out(stream: &Stream, layout: Layout, sorted: &Fingerprints) -> Result<QuotientFilter<S>, Error> {
         QuotientFilter::lay_out_by(stream, layout, sorted, &scan::<S>)
     }
 
-    /// [`QuotientFilter::lay_out`] by a way of choice, where there are no counters.
+    /// Builds a filter like [`QuotientFilter::lay_out`], by `lay_out` where there are no counters.
     fn lay_out_by(
         stream: &Stream,
         layout: Layout,

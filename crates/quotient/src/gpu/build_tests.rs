@@ -1,5 +1,5 @@
-//! Builds, extraction and merging: the same bytes as on the host, whatever the method and the schedule; on CUDA too
-//! where there is a device.
+//! Builds, extraction and merging give the host's bytes, for every method and schedule; on CUDA too where there is a
+//! device.
 
 use warpset_base::filter::Filter;
 use warpset_core::quotient::slots::Container;
@@ -13,7 +13,8 @@ use crate::{Count, Duplicates, Error, Hashed, Insert, StandardBuilder};
 fn tiles_far_apart_and_windows() {
     for device in devices(8) {
         for container in [Container::Packed, Container::Bytes] {
-            // Sparse: a tile's slots reach over more windows than it uses. Wide slots: several windows a tile.
+            // In sparse filters a tile's slots reach over more windows than it uses. Wide slots have several windows
+            // per tile.
             for (q, r, n) in [(19, 5, 4200), (17, 12, 4200), (12, 40, 3500), (12, 49, 3500)] {
                 let layout = StandardBuilder::with_bits(q, r).max_load(0.95).container(container).layout().unwrap();
                 let some = keys(n, 5);
@@ -34,8 +35,7 @@ fn all_repetitions_and_long_shifts() {
                 let builder =
                     StandardBuilder::with_bits(14, r).max_load(0.95).container(container).duplicates(duplicates);
                 let layout = builder.layout().unwrap();
-                // Tiles of nothing but repetitions; then many quotients that are pushed far after their canonical
-                // slots.
+                // Tiles have nothing but repetitions; then many quotients are pushed far after their canonical slots.
                 let mut hashes = vec![Hashed(5 << 50); 4500];
                 hashes.extend((0..2000u64).map(|i| Hashed((6 + i) << 50)));
                 let built = StandardBuilder::with_layout(layout).on(&device).build_from(&hashes).unwrap();
@@ -178,7 +178,7 @@ fn rates_of_false_positives() {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(48))]
 
-    /// Every shape of a cluster, as long as the overflow region takes it.
+    /// Checks every shape of a cluster, as far as the overflow region takes it.
     #[test]
     fn any_multiset_of_fingerprints(
         q in 1u32..6, r in 1u32..5, bytes: bool, kept: bool, schedule: u64,

@@ -9,7 +9,7 @@ use super::{DeviceKeys, DeviceSlotKind, QuotientFilter};
 use crate::slot_kind::SlotKind;
 use crate::{Builder, Error, Key, Layout};
 
-/// A [`Builder`] of filters on a device: made by [`Builder::on`].
+/// [`Builder`] of filters on a device, made by [`Builder::on`].
 #[derive(Clone)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct DeviceBuilder<S> {
@@ -18,14 +18,14 @@ pub struct DeviceBuilder<S> {
 }
 
 impl<S: DeviceSlotKind> Builder<S> {
-    /// A builder with these settings of a filter in device memory.
+    /// Makes a builder with these settings of a filter in device memory.
     pub fn on(&self, device: &Device) -> DeviceBuilder<S> {
         DeviceBuilder { settings: *self, device: device.clone() }
     }
 }
 
 impl<S: DeviceSlotKind> DeviceBuilder<S> {
-    /// Checks every setting.
+    /// Checks every setting and returns the layout.
     ///
     /// # Errors
     /// The errors of [`Builder::layout`].
@@ -33,7 +33,7 @@ impl<S: DeviceSlotKind> DeviceBuilder<S> {
         self.settings.layout()
     }
 
-    /// An empty filter. Checks every setting, then allocates.
+    /// Checks every setting, then allocates an empty filter.
     ///
     /// # Errors
     /// The errors of [`Builder::layout`]; [`Error::Gpu`] if the device fails or has too little memory.
@@ -41,7 +41,7 @@ impl<S: DeviceSlotKind> DeviceBuilder<S> {
         QuotientFilter::with_layout(&self.device, self.layout()?)
     }
 
-    /// A filter of these keys, built at once: hashed, sorted, laid out.
+    /// Builds a filter of these keys: they are hashed, sorted and laid out.
     ///
     /// # Errors
     /// The errors of [`DeviceBuilder::build`]; [`Error::Full`] or [`Error::OverflowRegionFull`] if they do not all fit;
@@ -50,7 +50,7 @@ impl<S: DeviceSlotKind> DeviceBuilder<S> {
         QuotientFilter::from_keys(&self.device, self.layout()?, keys, &scan::<S>)
     }
 
-    /// [`DeviceBuilder::build_from`] for keys on the device.
+    /// Builds a filter of keys on the device.
     ///
     /// # Errors
     /// The errors of [`DeviceBuilder::build_from`]; [`Error::Gpu`] for memory of another device.
@@ -58,7 +58,7 @@ impl<S: DeviceSlotKind> DeviceBuilder<S> {
         QuotientFilter::from_device_keys(&self.device, self.layout()?, keys, &scan::<S>)
     }
 
-    /// A filter of these fingerprints, in any order.
+    /// Builds a filter of these fingerprints, in any order.
     ///
     /// # Errors
     /// The errors of [`DeviceBuilder::build`]; [`Error::Full`] or [`Error::OverflowRegionFull`] if they do not all fit;
@@ -67,11 +67,10 @@ impl<S: DeviceSlotKind> DeviceBuilder<S> {
         QuotientFilter::from_fingerprints(&self.device, self.layout()?, fingerprints)
     }
 
-    /// A filter of fingerprints that the caller has counted: `copies[i]` copies of `fingerprints[i]`, which ascend,
-    /// each once. Without counters each takes as many slots as it has copies, or one if duplicates are dropped.
+    /// Builds a filter of counted fingerprints: `copies[i]` copies of `fingerprints[i]`, which ascend, each once.
+    /// Without counters each takes as many slots as it has copies, or one if duplicates are dropped.
     ///
-    /// Layout and keys: [`Layout::fingerprint`] makes fingerprints of keys; those of exact filters are bijections of
-    /// integers.
+    /// [`Layout::fingerprint`] maps keys to fingerprints; in exact filters it is a bijection of integers.
     ///
     /// ```
     /// use warpset_gpu::{Device, DeviceSlice};

@@ -1,4 +1,4 @@
-//! How often the fingerprints of keys are stored.
+//! Numbers of copies of the fingerprints of keys.
 
 use warpset_base::filter::same_length;
 use warpset_gpu::batch::Reply;
@@ -13,8 +13,8 @@ use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, exact};
 use crate::{Count, Error, Key};
 
 impl<S: DeviceSlotKind> Count for QuotientFilter<S> {
-    /// In a rank-and-select quotient filter the copies are counted in place. A standard filter gives out all of its
-    /// fingerprints, in which the keys are searched.
+    /// Counts copies. A rank-and-select quotient filter does so in the slots. A standard filter extracts all of its
+    /// fingerprints, and the keys are searched there.
     fn count_bulk_into<K: Key>(&self, keys: &[K], counts: &mut [u64]) -> Result<(), Error> {
         same_length(keys.len(), counts.len())?;
         if keys.is_empty() {
@@ -34,7 +34,7 @@ impl<S: DeviceSlotKind> Count for QuotientFilter<S> {
 }
 
 impl<S: DeviceSlotKind> QuotientFilter<S> {
-    /// [`Count::count_bulk_into`] for keys none of which is an integer of an exact filter.
+    /// Counts like [`Count::count_bulk_into`] for keys that are no integers of an exact filter.
     fn count_hashed<K: Key>(&self, keys: &[K], counts: &mut [u64]) -> Result<(), Error> {
         if keys.is_empty() {
             return Ok(());
@@ -54,7 +54,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         )
     }
 
-    /// How many copies of each key's fingerprint are stored; `counts` has one word per key.
+    /// Writes the number of stored copies of each key's fingerprint; `counts` has one word per key.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] if not; memory of another device is refused.
@@ -69,7 +69,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// Until `stream` has passed this work:
     /// - the filter, `keys` and `counts` stay allocated;
     /// - nothing writes the filter or the keys;
-    /// - nothing else accesses the counts.
+    /// - nothing else accesses `counts`.
     ///
     /// # Errors
     /// The errors of [`QuotientFilter::count_device`].
@@ -88,28 +88,28 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         self.device.expect_all_here(lent, "counting in a quotient filter")?;
         let stored = S::prepass_of_counts(self, stream)?;
         let to = counts.global_mut();
-        // SAFETY: the caller's promise; everything else is freed in the order of the stream.
+        // SAFETY: the contract of this function; everything else is freed in the order of the stream.
         unsafe {
-            keys.for_each_part(&hashing(&self.layout), stream, |first, hashed, n| {
+            keys.for_each_chunk(&hashing(&self.layout), stream, |first, hashed, n| {
                 let keys = exact::keys_for(&self.layout, hashed.keys);
                 S::counts(self, Asked { stream, keys, n }, stored.as_ref(), to.at(first))
             })
         }
     }
 
-    /// Queues the count of the fingerprints of keys, one at least, among ascending ones.
+    /// Queues the count of the fingerprints of keys, at least one, among ascending ones.
     ///
     /// # Safety
     /// Until the stream has passed this work:
     /// - `stored` and the keys stay allocated, and nothing writes them;
-    /// - `counts` has room for a word per key, and nothing else accesses it.
+    /// - `counts` is valid for a word per key, and nothing else accesses it.
     pub(crate) unsafe fn count_among(
         &self,
         Asked { stream, keys, n }: Asked<'_>,
         stored: &Fingerprints,
         counts: GlobalMut<u64>,
     ) -> Result<(), Error> {
-        // SAFETY: the caller's promise; the vector is freed in the order of the stream.
+        // SAFETY: the contract of this function; the vector is freed in the order of the stream.
         unsafe {
             let asked = Fingerprints::of_kernel_keys(&self.layout, stream, keys, n)?;
             with_widths!((stored, &asked), |stored, asked| {

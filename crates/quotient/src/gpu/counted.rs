@@ -1,4 +1,4 @@
-//! Copies: put in and taken out by their number, listed, counted by how many there are; and the keys of exact filters.
+//! Copies inserted and removed by number, listed, and counted by a histogram; keys of exact filters.
 
 use warpset_base::filter::same_length;
 use warpset_base::words::zeroed_vec;
@@ -13,15 +13,15 @@ use crate::cpu::rewrite::MOST_COPIES;
 use crate::slot_kind::{Change, Counts};
 use crate::{Duplicates, Error, Key, Layout};
 
-/// Fingerprints of 64 bits.
+/// Split of fingerprints of 64 bits.
 const WIDEST: Split = Split { quotient_bits: 3, remainder_bits: 61 };
 
 impl<S: DeviceSlotKind> QuotientFilter<S> {
-    /// Inserts key `i` `copies[i]` times; returns how many more fingerprints are stored than before. Needs counters.
+    /// Inserts key `i` `copies[i]` times. Returns the growth of the number of stored fingerprints. Needs counters.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`] if there is not one number per key, [`Error::NoCounters`] without counters;
-    /// then, and where the copies do not all fit, nothing has been changed.
+    /// [`Error::LengthMismatch`] if there is not one number per key, [`Error::NoCounters`] without counters. The filter
+    /// is unchanged then, and if the copies do not all fit.
     pub fn insert_counted_bulk<K: Key>(&mut self, keys: &[K], copies: &[u64]) -> Result<u64, Error> {
         same_length(keys.len(), copies.len())?;
         self.expect_counters()?;
@@ -40,9 +40,8 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         self.recount(&stream, &batch, Change::Insert)
     }
 
-    /// Removes up to `copies[i]` copies of key `i`; returns how many fewer fingerprints are stored than before. Of a
-    /// set,
-    /// any number above zero removes the fingerprint.
+    /// Removes up to `copies[i]` copies of key `i`. Returns the decrease of the number of stored fingerprints. In a
+    /// set, any number above zero removes the fingerprint.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] if there is not one number per key; nothing is removed then.
@@ -60,7 +59,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         self.recount(&stream, &batch, Change::Remove)
     }
 
-    /// [`QuotientFilter::insert_counted_bulk`] for keys and numbers on the device.
+    /// Inserts keys and numbers on the device, like [`QuotientFilter::insert_counted_bulk`].
     ///
     /// # Errors
     /// The errors of [`QuotientFilter::insert_counted_bulk`]; memory of another device is refused.
@@ -73,7 +72,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         self.recount_device(keys, copies, Change::Insert)
     }
 
-    /// Removes up to `copies[i]` copies of key `i`; returns how many fewer fingerprints are stored than before. Of a
+    /// Removes up to `copies[i]` copies of key `i`. Returns the decrease of the number of stored fingerprints. In a
     /// set, any number above zero removes the fingerprint.
     ///
     /// # Errors
@@ -124,13 +123,13 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         if self.layout.is_counted() { Ok(()) } else { Err(Error::NoCounters { structure: S::NAME }) }
     }
 
-    /// An error if these are more copies than can be added.
+    /// Refuses more copies than can be added.
     fn check_total(&self, copies: u128) -> Result<(), Error> {
         if copies > (MOST_COPIES - self.items) as u128 { Err(Error::TooManyCopies) } else { Ok(()) }
     }
 
-    /// Inserts or removes ascending fingerprints with their copies; returns by how many the fingerprints changed, and
-    /// waits. On an error the filter is as it was.
+    /// Inserts or removes ascending fingerprints with their copies. Returns the change of the number of fingerprints,
+    /// and waits. On an error the filter is unchanged.
     pub(crate) fn recount(
         &mut self,
         stream: &Stream,
@@ -151,7 +150,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         Ok(self.items.abs_diff(before))
     }
 
-    /// A filter of ascending fingerprints with their copies. Waits for all of `stream`, on an error too.
+    /// Builds a filter of ascending fingerprints with their copies. Waits for all of `stream`, on an error too.
     pub(crate) fn from_counts(
         stream: &Stream,
         layout: Layout,
@@ -178,12 +177,12 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         made
     }
 
-    /// The stored fingerprints with their copies. Waits.
+    /// Extracts the stored fingerprints with their copies. Waits.
     pub(super) fn extract_counts(&self, stream: &Stream) -> Result<CountedFingerprints, Error> {
         self.extract_counts_for(&self.layout, stream, 0)
     }
 
-    /// The stored fingerprints with their copies, `dropped` bits shorter, in the words of a layout. Waits.
+    /// Extracts the stored fingerprints with their copies, `dropped` bits shorter, in the words of a layout. Waits.
     pub(super) fn extract_counts_for(
         &self,
         layout: &Layout,
@@ -198,7 +197,8 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         if dropped > 0 { counts.reduced(layout, stream) } else { Ok(counts) }
     }
 
-    /// The fingerprints of a filter with counters, and their copies, in memory with a place for each slot in use.
+    /// Extracts the fingerprints of a filter with counters, and their copies, into memory with a place for each slot in
+    /// use.
     fn counts_in(&self, stream: &Stream, dropped: u32, room: Fingerprints) -> Result<CountedFingerprints, Error> {
         if self.items == 0 {
             return Ok(CountedFingerprints { fingerprints: room, copies: stream.alloc_uninit(0)?, len: 0 });
@@ -206,7 +206,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         S::extract_counts(self, stream, dropped, room)
     }
 
-    /// The stored fingerprints with their copies in words of 64 bits, whatever the layout. Waits.
+    /// Extracts the stored fingerprints with their copies in 64-bit words. Waits.
     fn wide_counts(&self, stream: &Stream) -> Result<CountedFingerprints, Error> {
         if self.layout.is_counted() {
             return self.counts_in(stream, 0, Fingerprints::Wide(stream.alloc_uninit(self.slots_used() as usize)?));
@@ -215,7 +215,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         CountedFingerprints::of_sorted(&widest, stream, &self.extract_wide(stream)?)
     }
 
-    /// The stored fingerprints in ascending order, copies included, of a filter with counters. Waits.
+    /// Extracts the stored fingerprints in ascending order, copies included, of a filter with counters. Waits.
     pub(super) fn counted_fingerprints(&self, stream: &Stream) -> Result<DeviceVec<u64>, Error> {
         let widest = Layout { split: WIDEST, ..self.layout };
         let all = self.wide_counts(stream)?.repeated(&widest, stream, self.items as usize)?;
@@ -223,7 +223,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         Ok(all.into_wide())
     }
 
-    /// The stored fingerprints in ascending order, each once, with the number of its copies.
+    /// Returns the different stored fingerprints in ascending order, with their numbers of copies.
     ///
     /// # Errors
     /// [`Error::Gpu`] if the device fails or has too little memory.
@@ -232,7 +232,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         Ok(fingerprints.to_vec()?.into_iter().zip(copies.to_vec()?).collect())
     }
 
-    /// [`QuotientFilter::fingerprint_counts`] as two vectors in device memory.
+    /// Returns what [`QuotientFilter::fingerprint_counts`] does as two vectors in device memory.
     ///
     /// # Errors
     /// [`Error::Gpu`] if the device fails or has too little memory.
@@ -246,7 +246,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         Ok(listed)
     }
 
-    /// The keys of an exact filter, copies included, in the order of their fingerprints.
+    /// Returns the keys of an exact filter, copies included, in the order of their fingerprints.
     ///
     /// # Errors
     /// [`Error::NotExact`] if it is not.
@@ -254,7 +254,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         Ok(self.keys_device()?.to_vec()?)
     }
 
-    /// [`QuotientFilter::keys`] in device memory.
+    /// Returns what [`QuotientFilter::keys`] does in device memory.
     ///
     /// # Errors
     /// [`Error::NotExact`] if the filter is not exact; [`Error::Gpu`] if the device fails or has too little memory.
@@ -265,7 +265,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         Ok(keys)
     }
 
-    /// The keys of an exact filter, each once, with the number of its copies, in the order of their fingerprints.
+    /// Returns the different keys of an exact filter, with their numbers of copies, in the order of their fingerprints.
     ///
     /// # Errors
     /// [`Error::NotExact`] if it is not.
@@ -274,7 +274,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         Ok(keys.to_vec()?.into_iter().zip(copies.to_vec()?).collect())
     }
 
-    /// [`QuotientFilter::key_counts`] as two vectors in device memory.
+    /// Returns what [`QuotientFilter::key_counts`] does as two vectors in device memory.
     ///
     /// # Errors
     /// [`Error::NotExact`] if the filter is not exact; [`Error::Gpu`] if the device fails or has too little memory.
@@ -289,23 +289,23 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         if self.layout.exact { Ok(()) } else { Err(Error::NotExact) }
     }
 
-    /// Entry `c` is how many fingerprints there are with `c` copies, the last entry, `most`, how many with that many or
-    /// more.
+    /// Returns a histogram of copies. Entry `c` is the number of fingerprints with `c` copies; the last entry, `most`,
+    /// also counts those with more.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] if there is no memory for `most + 1` numbers, [`Error::Gpu`] if the device fails or has
     /// too little memory.
     pub fn count_histogram(&self, most: usize) -> Result<Vec<u64>, Error> {
         let mut counted = zeroed_vec((most as u64).saturating_add(1))?;
-        // None has more copies than there are in all.
+        // No fingerprint has more copies than there are in all.
         let entries = counted.len().min(usize::try_from(self.items).unwrap_or(usize::MAX).saturating_add(1));
         let stream = self.ready_stream()?;
         self.extract_counts(&stream)?.histogram(&stream, &mut counted[..entries])?;
         Ok(counted)
     }
 
-    /// Removes all fingerprints that have fewer than `least` copies; returns how many fewer are stored, copies
-    /// included.
+    /// Removes all fingerprints with fewer than `least` copies. Returns the decrease of the number of stored
+    /// fingerprints, copies included.
     ///
     /// # Errors
     /// [`Error::Gpu`] if the device fails or has too little memory.
@@ -317,12 +317,12 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         Ok(before - self.items)
     }
 
-    /// Slots in use: as many as fingerprints, unless they are counted.
+    /// Returns the slots in use: one per fingerprint, unless they are counted.
     pub(crate) fn slots_used(&self) -> u64 {
         if self.layout.is_counted() { self.counted_slots } else { self.items }
     }
 
-    /// What the filter holds.
+    /// Returns the contents in numbers.
     pub(super) fn held(&self) -> Counts {
         Counts { copies: self.items, slots: self.slots_used() }
     }

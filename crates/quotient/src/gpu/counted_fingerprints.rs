@@ -1,7 +1,7 @@
-//! Fingerprints with their numbers of copies, on a device: what filters with counters are made of and taken apart into.
+//! Fingerprints with their numbers of copies, on a device: input and output of filters with counters.
 //!
-//! Batches, two filters and bounds on counts all go the same way: what is stored is taken apart, combined with
-//! ascending others, and laid out again. A fingerprint is one item however many copies there are of it.
+//! Batches, set operations and bounds on counts go the same way: stored fingerprints are extracted, combined with
+//! ascending others, and laid out again. A fingerprint is one item, however many copies it has.
 
 use warpset_gpu::{DeviceSlice, DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::quotient::counts::{
@@ -18,18 +18,18 @@ use crate::{Error, Layout};
 
 pub(crate) use warpset_kernels::quotient::counts::{DIFFERENCE, SMALLER};
 
-/// Ascending fingerprints, each once, with their copies. Zero copies: not there.
+/// Ascending fingerprints, each once, with their copies. A fingerprint with zero copies is absent.
 pub struct CountedFingerprints {
-    /// The fingerprints; there may be room for more.
+    /// Fingerprints; the vector may be longer.
     pub fingerprints: Fingerprints,
-    /// The copies of each.
+    /// Copies of each.
     pub copies: DeviceVec<u64>,
-    /// How many there are.
+    /// Number of fingerprints.
     pub len: usize,
 }
 
 impl CountedFingerprints {
-    /// How often each of some ascending fingerprints is there. Waits.
+    /// Counts equal neighbours of ascending fingerprints. Waits.
     pub(crate) fn of_sorted(
         layout: &Layout,
         stream: &Stream,
@@ -47,7 +47,7 @@ impl CountedFingerprints {
         CountedFingerprints { fingerprints, copies, len: n }.truncated(stream, &runs)
     }
 
-    /// Fingerprints in any order with copies of each; those that are equal are added up. Waits.
+    /// Combines fingerprints in any order with copies of each; equal ones are added up. Waits.
     pub(crate) fn of_pairs(
         layout: &Layout,
         stream: &Stream,
@@ -65,10 +65,10 @@ impl CountedFingerprints {
         CountedFingerprints { fingerprints, copies, len }.reduced(layout, stream)
     }
 
-    /// Fingerprints on the device that the caller has counted. Waits.
+    /// Checks fingerprints on the device that the caller has counted. Waits.
     ///
     /// # Errors
-    /// [`Error::NotAscending`] if it does not ascend, or has no copies.
+    /// [`Error::NotAscending`] if they do not ascend, or one has no copies.
     pub(crate) fn given(
         layout: &Layout,
         stream: &Stream,
@@ -98,7 +98,7 @@ impl CountedFingerprints {
         Ok(CountedFingerprints { fingerprints: checked, copies: own, len: n })
     }
 
-    /// Equal neighbours as one. Waits.
+    /// Combines equal neighbours. Waits.
     pub(crate) fn reduced(&self, layout: &Layout, stream: &Stream) -> Result<CountedFingerprints, Error> {
         let n = self.len;
         let mut fingerprints = Fingerprints::alloc(layout, stream, n)?;
@@ -118,14 +118,14 @@ impl CountedFingerprints {
         CountedFingerprints { fingerprints, copies, len: n }.truncated(stream, &runs)
     }
 
-    /// The first of them, as many as `runs` says. Waits.
+    /// Truncates to the length in `runs`. Waits.
     pub(crate) fn truncated(self, stream: &Stream, runs: &DeviceVec<u64>) -> Result<CountedFingerprints, Error> {
         let mut len = [0];
         stream.download(runs, &mut len)?;
         Ok(CountedFingerprints { len: (len[0] as usize).min(self.len), ..self })
     }
 
-    /// Merges two lists, copies added. Waits.
+    /// Merges two lists and adds their copies. Waits.
     pub(crate) fn merged(
         &self,
         other: &CountedFingerprints,
@@ -144,7 +144,7 @@ impl CountedFingerprints {
         CountedFingerprints { fingerprints, copies, len: n + m }.reduced(layout, stream)
     }
 
-    /// Queues what [`DIFFERENCE`] or [`SMALLER`] makes of these and others.
+    /// Queues the combination of these and others by [`DIFFERENCE`] or [`SMALLER`].
     pub(crate) fn combine(
         &mut self,
         stream: &Stream,
@@ -164,7 +164,7 @@ impl CountedFingerprints {
         Ok(())
     }
 
-    /// Queues the removal of those with fewer copies than `least`, and of all copies above `most`.
+    /// Queues the removal of fingerprints with fewer copies than `least`, and of all copies above `most`.
     pub(crate) fn bound(&mut self, stream: &Stream, least: u64, most: u64) -> Result<(), Error> {
         let n = self.len;
         if n > 0 {
@@ -176,12 +176,12 @@ impl CountedFingerprints {
         Ok(())
     }
 
-    /// All copies together. Waits.
+    /// Returns the number of all copies. Waits.
     pub(crate) fn total(&self, stream: &Stream) -> Result<u128, Error> {
         total(stream, self.copies.slice(..self.len))
     }
 
-    /// Each fingerprint as often as there are copies of it, in words of its width, `total` together. Waits.
+    /// Repeats each fingerprint as often as it has copies, in words of its width, `total` together. Waits.
     pub(crate) fn repeated(&self, layout: &Layout, stream: &Stream, total: usize) -> Result<Fingerprints, Error> {
         let mut all = Fingerprints::alloc(layout, stream, total)?;
         with_widths!((&self.fingerprints, &mut all), |items, out| {
@@ -200,7 +200,8 @@ impl CountedFingerprints {
         Ok(all)
     }
 
-    /// How many there are with each number of copies, into zeros; the last entry counts those with more too. Waits.
+    /// Adds the numbers of fingerprints by number of copies to zeros; the last entry also counts those with more.
+    /// Waits.
     pub(crate) fn histogram(&self, stream: &Stream, counted: &mut [u64]) -> Result<(), Error> {
         let entries = counted.len();
         if self.len > 0 {
@@ -218,7 +219,7 @@ impl CountedFingerprints {
     }
 }
 
-/// The sum of some numbers of copies. Waits.
+/// Sums numbers of copies. Waits.
 pub(crate) fn total(stream: &Stream, copies: DeviceSlice<'_, u64>) -> Result<u128, Error> {
     let mut halves = [0; 2];
     let n = copies.len();
@@ -234,12 +235,12 @@ pub(crate) fn total(stream: &Stream, copies: DeviceSlice<'_, u64>) -> Result<u12
     Ok(halves_of(halves[0], halves[1]))
 }
 
-/// What sums of the low and of the high halves of numbers amount to.
+/// Combines the sums of the low and of the high halves of numbers.
 pub(crate) fn halves_of(low: u64, high: u64) -> u128 {
     low as u128 + ((high as u128) << 32)
 }
 
-/// As many thread blocks as are busy at a time, or fewer: threads take several of `n` items.
+/// Returns as many thread blocks as are busy at a time, or fewer; threads take several of `n` items.
 fn few_blocks(stream: &Stream, n: usize) -> LaunchConfig {
     let most = stream.device().properties().multiprocessors as usize * 8;
     LaunchConfig::new(n.div_ceil(BLOCK as usize).min(most) as u32, BLOCK)

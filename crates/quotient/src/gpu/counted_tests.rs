@@ -1,4 +1,4 @@
-//! Counters and exact filters on devices: the same bytes, answers and errors as on the host, operation by operation.
+//! Counters and exact filters on devices give the host's bytes, answers and errors, operation by operation.
 
 use std::fmt::Debug;
 use warpset_base::filter::Filter;
@@ -12,7 +12,7 @@ use warpset_gpu::testing::devices;
 use crate::gpu::{DeviceSlotKind, QuotientFilter as DeviceFilter};
 use crate::{Builder, Count, Duplicates, Error, Insert, QuotientFilter, RankSelectBuilder, Remove, Standard};
 
-/// What is done to both filters.
+/// Operation on both filters.
 #[derive(Clone, Debug)]
 enum Op {
     Insert(Vec<u64>),
@@ -31,7 +31,7 @@ fn key() -> impl Strategy<Value = u64> {
     prop_oneof![0..12u64, 0..400u64, any::<u64>()]
 }
 
-/// Numbers of copies round digits of all widths, few and very many.
+/// Draws numbers of copies around digits of all widths, few and very many.
 fn copies() -> impl Strategy<Value = u64> {
     prop_oneof![0..5u64, (0..62u32, 0..4u64).prop_map(|(bits, more)| (1 << bits) + more), Just(u64::MAX),]
 }
@@ -56,7 +56,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Results with errors as people read them.
+/// Returns a result with its error as text.
 fn told<T>(result: Result<T, Error>) -> Result<T, String> {
     result.map_err(|error| error.to_string())
 }
@@ -71,7 +71,7 @@ fn both_told<T: PartialEq + Debug>(
     Ok(done)
 }
 
-/// A filter of pairs on the host: as many of them as fit.
+/// Builds a filter of pairs on the host, of as many as fit.
 fn other<S: DeviceSlotKind>(builder: &Builder<S>, pairs: &[(u64, u64)]) -> QuotientFilter<S> {
     let mut filter = builder.build().unwrap();
     for &(key, copies) in pairs {
@@ -118,7 +118,7 @@ fn same<S: DeviceSlotKind>(
     Ok(())
 }
 
-/// Does the operations on both; `mask` makes keys of an exact filter, some of which may be too wide.
+/// Does the operations on both; `mask` makes keys of an exact filter, and some of them may be too wide.
 fn behaves_like_the_host<S: DeviceSlotKind>(
     device: &Device,
     builder: Builder<S>,
@@ -161,7 +161,7 @@ fn behaves_like_the_host<S: DeviceSlotKind>(
                 let (keys_there, copies_there) =
                     (device.from_slice(&keys).unwrap(), device.from_slice(&copies).unwrap());
                 if matches!(op, Op::InsertCounted(_)) {
-                    // What is not inserted need not be a key on the host.
+                    // Keys that are not inserted may be invalid on the host.
                     if keys.iter().zip(&copies).any(|(&key, &copies)| copies == 0 && key > mask) {
                         continue;
                     }
@@ -216,7 +216,7 @@ fn behaves_like_the_host<S: DeviceSlotKind>(
     Ok(())
 }
 
-/// Quotient and remainder bits: fingerprints of 32 and of 64 bits, digits of one bit and of many.
+/// Draws quotient and remainder bits: fingerprints of 32 and of 64 bits, digits of one bit and of many.
 fn shape() -> impl Strategy<Value = (u32, u32)> {
     (3..9u32, prop::sample::select(vec![1u32, 2, 5, 8, 23, 24, 30, 40, 55]))
 }
@@ -294,12 +294,12 @@ fn given<S: DeviceSlotKind>(device: &Device, builder: Builder<S>, pairs: &[(u64,
     }
 }
 
-/// Sizes round tiles and warps, one hot key, many copies of all, counts at the bounds of digits.
+/// Checks sizes around tiles and warps, one hot key, many copies of all, and counts at the bounds of digits.
 #[test]
 fn multisets_of_all_sizes_are_the_hosts() {
     for device in devices(5) {
         let sizes = [1, 31, 33, 255, 256, 257, 1023, 1024, 1025, 2049, 4097];
-        // All sizes once, and a few of them with remainders of the other widths.
+        // All sizes occur once, and a few of them with remainders of the other widths.
         for (first, step, r) in [(0, 1, 3), (2, 4, 19), (1, 4, 20), (0, 5, 40)] {
             let builder = RankSelectBuilder::with_bits(13, r).duplicates(Duplicates::Counted);
             for &n in sizes.iter().skip(first).step_by(step) {
@@ -394,7 +394,7 @@ fn what_does_not_fit_changes_nothing() {
     }
 }
 
-/// As many different keys as were asked for fit, with counts that fall like those of words.
+/// Checks that as many different keys as were asked for fit, with counts that fall like those of words.
 #[test]
 fn builders_have_room_for_keys_and_their_counts() {
     for device in devices(7) {
@@ -405,10 +405,10 @@ fn builders_have_room_for_keys_and_their_counts() {
                     exact.map_or(builder, |bits| builder.exact(bits))
                 };
                 let layout = builder(keys).layout().unwrap();
-                // As many as this size is for.
+                // The filter is filled up to the most keys for this size.
                 let full = (keys..).take_while(|&keys| builder(keys).layout().is_ok_and(|other| other == layout));
                 let keys: Vec<u64> = (0..full.last().unwrap()).collect();
-                // The rarest come 5 times, so that the geometric mean is about 5 e.
+                // The rarest keys come 5 times, so that the geometric mean is about 5 e.
                 let zipf: Vec<u64> = keys.iter().map(|rank| 5 * keys.len() as u64 / (rank + 1)).collect();
                 let mut host = builder(keys.len() as u64).build().unwrap();
                 assert_eq!(*host.layout(), layout);

@@ -1,8 +1,8 @@
-//! Keys of exact filters: integers that fingerprints are bijections of.
+//! Keys of exact filters: integers with bijective fingerprints.
 //!
-//! On the device kernels make the fingerprints, and check that the integers have as many bits. Keys of the host become
-//! fingerprints there, and travel as hashes that have them: then keys of any integer type do, and one that does not fit
-//! is seen before anything is queued.
+//! Kernels make the fingerprints of keys on the device, and check their numbers of bits. Keys of the host become
+//! fingerprints there and travel as hashes with these fingerprints. So keys of any integer type work, and one that does
+//! not fit is noticed before anything is queued.
 
 use warpset_base::parallel;
 use warpset_core::hash::permute::spread_of;
@@ -15,7 +15,7 @@ use warpset_simt::GlobalMut;
 use super::launch::{grid, parameters};
 use crate::{Error, Hashed, Key, Layout};
 
-/// Keys as the kernels of this layout take them, of those that are to be hashed.
+/// Returns keys as the kernels of this layout take them, given those for hashing.
 pub(super) fn keys_for(layout: &Layout, keys: KeySlice) -> KeySlice {
     if !layout.exact {
         return keys;
@@ -24,10 +24,11 @@ pub(super) fn keys_for(layout: &Layout, keys: KeySlice) -> KeySlice {
     KeySlice { kind, spread: spread_of(layout.seed()), ..keys }
 }
 
-/// Queues which of `n > 0` keys have a fingerprint, as bits, or as their number added to a word.
+/// Queues answers to which of `n > 0` keys have a fingerprint, as bits, or as their number added to a word.
 ///
 /// # Safety
-/// Until `stream` has passed this work the keys stay allocated, and nothing writes them; the answers have room.
+/// Until `stream` has passed this work the keys stay allocated, and nothing writes them; the answers are valid for `n`
+/// keys.
 pub(super) unsafe fn fits(
     layout: &Layout,
     stream: &Stream,
@@ -36,7 +37,7 @@ pub(super) unsafe fn fits(
     answers: Answers,
 ) -> Result<(), Error> {
     let (KeySlice { keys, kind, spread, .. }, Answers { words: out, form }) = (keys, answers);
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the contract is the same.
     unsafe {
         quotient_exact_fits { keys, kind, spread, n, parameters: parameters(layout), form, out }
             .launch(stream, grid(n))?
@@ -44,10 +45,10 @@ pub(super) unsafe fn fits(
     Ok(())
 }
 
-/// Queues zeros as the answers for those of `n > 0` keys that have no fingerprint.
+/// Queues zeros as the answers for the keys, of `n > 0`, that have no fingerprint.
 ///
 /// # Safety
-/// As [`fits`], with a word per key.
+/// The contract of [`fits`], with a word per key.
 pub(super) unsafe fn clear(
     layout: &Layout,
     stream: &Stream,
@@ -56,14 +57,14 @@ pub(super) unsafe fn clear(
     out: GlobalMut<u64>,
 ) -> Result<(), Error> {
     let KeySlice { keys, kind, spread, .. } = keys;
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the contract is the same.
     unsafe {
         quotient_exact_clear { keys, kind, spread, n, parameters: parameters(layout), out }.launch(stream, grid(n))?
     };
     Ok(())
 }
 
-/// Queues the change of fingerprints to their keys.
+/// Queues the replacement of fingerprints by their keys.
 pub(super) fn to_keys(layout: &Layout, stream: &Stream, fingerprints: &mut DeviceVec<u64>) -> Result<(), Error> {
     if !layout.exact {
         return Err(Error::NotExact);
@@ -78,7 +79,7 @@ pub(super) fn to_keys(layout: &Layout, stream: &Stream, fingerprints: &mut Devic
     Ok(())
 }
 
-/// Hashes that have the fingerprints of keys of the host.
+/// Returns hashes with the fingerprints of keys of the host.
 ///
 /// # Errors
 /// [`Error::KeyTooWide`] if a key has none.
@@ -89,7 +90,7 @@ pub(super) fn hashes<K: Key>(layout: &Layout, keys: &[K]) -> Result<Vec<Hashed>,
     Ok(parts.into_iter().collect::<Result<Vec<Vec<Hashed>>, Error>>()?.concat())
 }
 
-/// [`hashes`] of those keys that have a fingerprint, with their places unless all have one.
+/// Returns the [`hashes`] of the keys that have a fingerprint, with their places unless all have one.
 pub(super) fn some_hashes<K: Key>(layout: &Layout, keys: &[K]) -> (Vec<Hashed>, Option<Vec<usize>>) {
     if let Ok(all) = hashes(layout, keys) {
         return (all, None);
@@ -100,10 +101,10 @@ pub(super) fn some_hashes<K: Key>(layout: &Layout, keys: &[K]) -> (Vec<Hashed>, 
     (hashes, Some(places))
 }
 
-/// Keys that one task takes.
+/// Keys per task.
 const FEW: usize = 1 << 12;
 
-/// Low bits of a hash that a fingerprint has not.
+/// Returns the number of low bits of a hash that are not in its fingerprint.
 pub(super) fn unused_bits(layout: &Layout) -> u32 {
     64 - layout.fingerprint_bits()
 }

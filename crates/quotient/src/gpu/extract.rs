@@ -7,7 +7,7 @@ use super::{DeviceSlotKind, QuotientFilter};
 use crate::{Error, Layout};
 
 impl<S: DeviceSlotKind> QuotientFilter<S> {
-    /// The stored fingerprints in ascending order, brought to the host.
+    /// Returns the stored fingerprints in ascending order.
     ///
     /// # Errors
     /// [`Error::Gpu`] if the device fails or has too little memory.
@@ -15,7 +15,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         Ok(self.fingerprints_device()?.to_vec()?)
     }
 
-    /// The stored fingerprints in ascending order, in device memory.
+    /// Returns the stored fingerprints in ascending order, in device memory.
     ///
     /// # Errors
     /// [`Error::Gpu`] if the device fails or has too little memory.
@@ -34,14 +34,14 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         self.extract_for(&self.layout, stream, 0)
     }
 
-    /// [`QuotientFilter::extract`] as fingerprints of a layout, `dropped` bits shorter.
+    /// Queues the extraction as fingerprints of a layout, `dropped` bits shorter.
     pub(super) fn extract_for(&self, layout: &Layout, stream: &Stream, dropped: u32) -> Result<Fingerprints, Error> {
         let mut all = Fingerprints::alloc(layout, stream, self.items as usize)?;
         self.extract_into(stream, dropped, &mut all)?;
         Ok(all)
     }
 
-    /// [`QuotientFilter::extract`] in words of 64 bits, whatever the layout.
+    /// Queues the extraction in 64-bit words.
     pub(super) fn extract_wide(&self, stream: &Stream) -> Result<Fingerprints, Error> {
         let mut all = Fingerprints::Wide(stream.alloc_uninit(self.items as usize)?);
         self.extract_into(stream, 0, &mut all)?;

@@ -19,18 +19,18 @@ pub enum Fingerprints {
     Wide(DeviceVec<u64>),
 }
 
-/// What becomes of keys of an exact filter that have no fingerprint.
+/// Treatment of keys of an exact filter that have no fingerprint.
 #[derive(Clone, Copy)]
 pub(super) enum TooWide {
-    /// One of them is an error.
+    /// Such a key is an error.
     Refused,
-    /// They are left out.
+    /// Such keys are left out.
     Dropped,
-    /// Their fingerprints are any, and their copies, a word for each key that nothing else accesses, become none.
+    /// Such keys get any fingerprint, and no copies. The word of copies per key is accessed by nothing else.
     Zeroed(GlobalMut<u64>),
 }
 
-/// Runs the body with the vector of fingerprints, whichever it is: of `u32` or of `u64`.
+/// Runs the body with the vector of fingerprints: of `u32` or of `u64`.
 macro_rules! with_width {
     ($fingerprints:expr, |$items:ident| $body:expr) => {
         match $fingerprints {
@@ -41,7 +41,7 @@ macro_rules! with_width {
 }
 pub(crate) use with_width;
 
-/// [`with_width`] for two or more, which are of the same width.
+/// Runs the body with two or more vectors, which have the same width.
 macro_rules! with_widths {
     (($($fingerprints:expr),*), |$($items:ident),*| $body:expr) => {
         match ($($fingerprints),*) {
@@ -54,7 +54,7 @@ macro_rules! with_widths {
 pub(crate) use with_widths;
 
 impl Fingerprints {
-    /// Vector for `len` fingerprints of any content.
+    /// Allocates `len` fingerprints of any content.
     pub fn alloc(layout: &Layout, stream: &Stream, len: usize) -> Result<Fingerprints, Error> {
         Ok(if layout.fingerprint_bits() <= 32 {
             Fingerprints::Narrow(stream.alloc_uninit(len)?)
@@ -63,7 +63,7 @@ impl Fingerprints {
         })
     }
 
-    /// Brings fingerprints to the device.
+    /// Copies fingerprints to the device.
     pub(crate) fn from_host(layout: &Layout, stream: &Stream, fingerprints: &[u64]) -> Result<Fingerprints, Error> {
         Ok(if layout.fingerprint_bits() <= 32 {
             let narrow: Vec<u32> = fingerprints.iter().map(|&fingerprint| fingerprint as u32).collect();
@@ -73,7 +73,7 @@ impl Fingerprints {
         })
     }
 
-    /// The fingerprints of keys on the host: kernels hash one chunk of keys while the next is copied. Waits.
+    /// Hashes keys of the host: kernels hash one chunk of keys while the next is copied. Waits.
     pub(super) fn of_host_keys<K: Key>(layout: &Layout, stream: &Stream, keys: &[K]) -> Result<Fingerprints, Error> {
         let mut all = Fingerprints::alloc(layout, stream, keys.len())?;
         stream.synchronize()?; // other streams write the vector
@@ -94,14 +94,14 @@ impl Fingerprints {
         Ok(all)
     }
 
-    /// Queues the hashing of keys on the device; of an exact filter, waits for which keys have fingerprints.
+    /// Queues the hashing of keys on the device; for an exact filter, waits for the check of the keys.
     ///
     /// # Errors
     /// [`Error::KeyTooWide`] if a key has too many bits and such keys are refused.
     ///
     /// # Safety
     /// - Until `stream` has passed this work the keys stay allocated, and nothing writes them.
-    /// - What [`TooWide`] says.
+    /// - The contract of [`TooWide`] holds.
     pub(super) unsafe fn of_device_keys<K: DeviceKeys>(
         layout: &Layout,
         stream: &Stream,
@@ -111,10 +111,10 @@ impl Fingerprints {
         let n = keys.count();
         let mut all = Fingerprints::alloc(layout, stream, n)?;
         let mut fits = stream.alloc_zeroed::<u64>(if layout.exact { 1 + n.div_ceil(64) } else { 0 })?;
-        // SAFETY: there is a place for each key; scratch is freed in the order of the stream; the rest is the caller's
-        // promise.
+        // SAFETY: there is a place for each key; scratch is freed in the order of the stream; the rest is the contract
+        // of this function.
         unsafe {
-            keys.for_each_part(&hashing(layout), stream, |first, hashed, n| {
+            keys.for_each_chunk(&hashing(layout), stream, |first, hashed, n| {
                 let keys = exact::keys_for(layout, hashed.keys);
                 with_width!(&mut all, |all| hash(stream, layout, keys, n, all.global_mut().at(first)))?;
                 match too_wide {
@@ -142,7 +142,7 @@ impl Fingerprints {
         Ok(all)
     }
 
-    /// The fingerprints, which have 64 bits.
+    /// Returns the fingerprints, which have 64 bits.
     pub(super) fn into_wide(self) -> DeviceVec<u64> {
         match self {
             Fingerprints::Wide(items) => items,
@@ -150,7 +150,7 @@ impl Fingerprints {
         }
     }
 
-    /// The fingerprints of keys as kernels take them, `n > 0` keys.
+    /// Queues the hashing of `n > 0` keys in the form of kernels.
     ///
     /// # Safety
     /// Until `stream` has passed this work the keys stay allocated, and nothing writes them.
@@ -161,18 +161,18 @@ impl Fingerprints {
         n: usize,
     ) -> Result<Fingerprints, Error> {
         let mut all = Fingerprints::alloc(layout, stream, n)?;
-        // SAFETY: there is a place for each key; the rest is the caller's promise.
+        // SAFETY: there is a place for each key; the rest is the contract of this function.
         with_width!(&mut all, |all| unsafe { hash(stream, layout, keys, n, all.global_mut()) })?;
         Ok(all)
     }
 
-    /// 4 or 8.
+    /// Returns 4 or 8.
     pub(crate) fn bytes_per_item(&self) -> usize {
         if matches!(self, Fingerprints::Narrow(_)) { 4 } else { 8 }
     }
 
     #[expect(clippy::len_without_is_empty, reason = "not for other crates")]
-    /// Number of fingerprints.
+    /// Returns the number of fingerprints.
     pub fn len(&self) -> usize {
         with_width!(self, |items| items.len())
     }
@@ -199,7 +199,7 @@ impl Fingerprints {
         Ok(all)
     }
 
-    /// Each of these, ascending, once. Waits for their number.
+    /// Drops repetitions of ascending fingerprints. Waits for the number of the rest.
     pub fn unique(&self, layout: &Layout, stream: &Stream) -> Result<Fingerprints, Error> {
         let mut kept = Fingerprints::alloc(layout, stream, self.len())?;
         let mut count = stream.alloc_zeroed::<u64>(1)?;
@@ -210,7 +210,7 @@ impl Fingerprints {
         kept.truncated(layout, stream, &count)
     }
 
-    /// The fingerprints whose bit is set. Waits for their number.
+    /// Selects the fingerprints whose bit is set. Waits for their number.
     pub(super) fn selected(
         &self,
         layout: &Layout,
@@ -226,8 +226,8 @@ impl Fingerprints {
         kept.truncated(layout, stream, &count)
     }
 
-    /// Queues the copy of those of the first `n > 0` whose bit is set to the start of `to`, and their number to the
-    /// first word of `count`. There are places for all of the `n`.
+    /// Queues the copy of the fingerprints, among the first `n > 0`, whose bit is set to the start of `to`, and of
+    /// their number to the first word of `count`. `to` has `n` places.
     pub fn keep(
         &self,
         stream: &Stream,
@@ -244,7 +244,7 @@ impl Fingerprints {
         Ok(())
     }
 
-    /// The first `count` of these.
+    /// Truncates to the length in `count`.
     fn truncated(self, layout: &Layout, stream: &Stream, count: &DeviceVec<u64>) -> Result<Fingerprints, Error> {
         let mut len = [0];
         stream.download(count, &mut len)?;
@@ -259,8 +259,8 @@ impl Fingerprints {
         Ok(all)
     }
 
-    /// Queues which of these have an equal in `others`, one for one, or which have none; both are ascending. `answers`
-    /// has room for these.
+    /// Queues the comparison with `others`: which of these have an equal there, one for one, or have none. Both ascend,
+    /// and `answers` is valid for these.
     pub(super) fn compare(
         &self,
         stream: &Stream,
@@ -286,7 +286,7 @@ impl Fingerprints {
 /// # Safety
 /// Until `stream` has passed this work:
 /// - the keys stay allocated, and nothing writes them;
-/// - `to` has room for `n` fingerprints of this layout, and nothing else accesses it.
+/// - `to` is valid for `n` fingerprints of this layout, and nothing else accesses it.
 unsafe fn hash<F: EntryOf<quotient_fingerprints<F>>>(
     stream: &Stream,
     layout: &Layout,
@@ -295,7 +295,7 @@ unsafe fn hash<F: EntryOf<quotient_fingerprints<F>>>(
     to: GlobalMut<F>,
 ) -> Result<(), Error> {
     let KeySlice { keys, kind, spread, .. } = keys;
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the contract is the same.
     unsafe {
         quotient_fingerprints { keys, kind, spread, n, parameters: parameters(layout), out: to }
             .launch(stream, grid(n.div_ceil(KEYS)))?

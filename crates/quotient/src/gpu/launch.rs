@@ -1,5 +1,4 @@
-//! What every launch needs: what kernels get to know of a layout, how many threads they take, how keys are hashed, and
-//! zero words.
+//! Common arguments of launches: layout, threads, hashing of keys, and zero words.
 
 use warpset_gpu::batch::Hashing;
 use warpset_gpu::{DeviceVec, LaunchConfig, Stream};
@@ -8,27 +7,27 @@ use warpset_kernels::quotient::memory::Parameters;
 
 use crate::{Error, Layout, OutOfMemory};
 
-/// A layout as kernels take it.
+/// Encodes a layout for kernels.
 pub fn parameters(layout: &Layout) -> u32 {
     Parameters::new(layout.split, layout.container, layout.keeps_duplicates()).0
 }
 
-/// One thread per item.
+/// Makes a grid of one thread per item.
 pub fn grid(n: usize) -> LaunchConfig {
     LaunchConfig::new(n.div_ceil(BLOCK as usize) as u32, BLOCK)
 }
 
-/// How the keys of a filter are hashed.
+/// Returns the hashing of a filter's keys.
 pub(super) fn hashing(layout: &Layout) -> Hashing {
     Hashing::seeded(layout.seed())
 }
 
-/// How many words a filter of this layout has.
+/// Returns the number of words of a filter of this layout.
 pub(super) fn word_count(layout: &Layout) -> Result<usize, OutOfMemory> {
     usize::try_from(layout.words()).map_err(|_| OutOfMemory { bytes: layout.words().saturating_mul(8) })
 }
 
-/// The words of an empty filter.
+/// Allocates the words of an empty filter.
 pub fn zeroed_words(layout: &Layout, stream: &Stream) -> Result<DeviceVec<u64>, Error> {
     Ok(stream.alloc_zeroed(word_count(layout)?)?)
 }

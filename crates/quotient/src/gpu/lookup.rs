@@ -1,4 +1,4 @@
-//! Lookups of keys on the host and on the device; and those by a method of choice.
+//! Lookups of keys on the host and on the device, and lookups by a method of choice.
 
 use warpset_base::filter::{Filter, Take};
 use warpset_gpu::batch::{Answers, Reply};
@@ -10,12 +10,12 @@ use super::slot_kind::Asked;
 use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, exact};
 use crate::{Error, Key};
 
-/// How a batch is looked up. Answers are in the order of the keys either way.
+/// Method of lookups of a batch. Answers are in the order of the keys in either case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LookupMethod {
-    /// The faster one, from measurements (`docs/performance/quotient.md`): sorted for large batches in filters so full
-    /// that clusters are long, else, and where there is no memory for sorting, unsorted.
+    /// The faster method by measurements (`docs/performance/quotient.md`): sorted for large batches in filters with
+    /// long clusters; otherwise, and without memory for sorting, unsorted.
     #[default]
     Auto,
     /// One thread per key, in the order of the keys.
@@ -51,7 +51,7 @@ impl<S: DeviceSlotKind> Filter for QuotientFilter<S> {
 }
 
 impl<S: DeviceSlotKind> QuotientFilter<S> {
-    /// [`Filter::answer_bulk`] for keys none of which is an integer of an exact filter.
+    /// Answers like [`Filter::answer_bulk`] for keys that are no integers of an exact filter.
     fn answer_hashed<K: Key>(&self, keys: &[K], mut take: impl FnMut(usize, &[u64])) -> Result<(), Error> {
         if keys.is_empty() {
             return Ok(());
@@ -73,7 +73,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
 
 /// Lookups of keys on the device by a method of choice.
 impl<S: DeviceSlotKind> QuotientFilter<S> {
-    /// [`DeviceFilter::contains_device`] by a method of choice.
+    /// Answers like [`DeviceFilter::contains_device`], by a method of choice.
     ///
     /// # Errors
     /// The errors of [`DeviceFilter::contains_device`].
@@ -87,7 +87,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         self.device.waiting(|stream| unsafe { self.contains_async_with(stream, keys, answers, method) })
     }
 
-    /// [`DeviceFilter::count_contained_device`] by a method of choice.
+    /// Counts like [`DeviceFilter::count_contained_device`], by a method of choice.
     ///
     /// # Errors
     /// The errors of [`DeviceFilter::count_contained_device`].
@@ -101,7 +101,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         })
     }
 
-    /// [`DeviceFilter::contains_async`] by a method of choice.
+    /// Queues lookups like [`DeviceFilter::contains_async`], by a method of choice.
     ///
     /// # Safety
     /// The conditions of [`DeviceFilter::contains_async`].
@@ -117,11 +117,11 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     ) -> Result<(), Error> {
         let there = answers.device();
         let answers = Answers::bytes(answers, keys.count())?;
-        // SAFETY: there is room; the rest is the caller's promise.
+        // SAFETY: there is room; the rest is the contract of this function.
         unsafe { self.look_up_async(stream, keys, &[there], answers, method) }
     }
 
-    /// [`DeviceFilter::count_contained_async`] by a method of choice.
+    /// Queues a count like [`DeviceFilter::count_contained_async`], by a method of choice.
     ///
     /// # Safety
     /// The conditions of [`DeviceFilter::count_contained_async`].
@@ -140,11 +140,11 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         }
         let there = count.device();
         let answers = Answers::count(count)?;
-        // SAFETY: there is room; the rest is the caller's promise.
+        // SAFETY: there is room; the rest is the contract of this function.
         unsafe { self.look_up_async(stream, keys, &[there], answers, method) }
     }
 
-    /// [`DeviceFilter::answer_async`] by a method of choice.
+    /// Queues answers like [`DeviceFilter::answer_async`], by a method of choice.
     ///
     /// # Safety
     /// The conditions of [`DeviceFilter::answer_async`].
@@ -163,9 +163,9 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         self.device.expect_all_here(lent, "a lookup in a quotient filter")?;
         // Sorted fingerprints have no place for a key without one.
         let method = if self.layout.exact { LookupMethod::Unsorted } else { method };
-        // SAFETY: the caller's promise; scratch is freed in the order of the stream.
+        // SAFETY: the contract of this function; scratch is freed in the order of the stream.
         unsafe {
-            keys.for_each_part(&hashing(&self.layout), stream, |first, hashed, n| {
+            keys.for_each_chunk(&hashing(&self.layout), stream, |first, hashed, n| {
                 let keys = exact::keys_for(&self.layout, hashed.keys);
                 S::look_up(self, Asked { stream, keys, n }, answers.from(first), method)
             })
@@ -175,7 +175,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
 
 impl<S: DeviceSlotKind, K: DeviceKeys> DeviceFilter<K> for QuotientFilter<S> {
     unsafe fn answer_async(&self, stream: &Stream, keys: K, others: &[&Device], answers: Answers) -> Result<(), Error> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe { self.look_up_async(stream, keys, others, answers, LookupMethod::Auto) }
     }
 }

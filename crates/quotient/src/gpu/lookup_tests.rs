@@ -1,4 +1,4 @@
-//! Lookups: the answers of the host and of the multiset, by both methods and in every form, in filters of every shape
+//! Lookups give the answers of the host and of a multiset, by both methods and in every form, in filters of every shape
 //! and width; on CUDA too where there is a device.
 
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ use crate::{Builder, Count, Duplicates, Error, Hashed, Layout, RankSelect, Stand
 
 const METHODS: [LookupMethod; 3] = [LookupMethod::Unsorted, LookupMethod::Sorted, LookupMethod::Auto];
 
-/// Hashes of these fingerprints.
+/// Returns hashes with these fingerprints.
 fn hashes(layout: &Layout, fingerprints: &[u64]) -> Vec<Hashed> {
     fingerprints.iter().map(|&f| Hashed(f << (64 - layout.fingerprint_bits()))).collect()
 }
@@ -27,7 +27,7 @@ fn layout(q: u32, r: u32, container: Container) -> Layout {
     builder.duplicates(Duplicates::Kept).layout().unwrap()
 }
 
-/// Every answer to `asked` in a filter of `stored`, in every form; in packed layouts with both kinds of slots.
+/// Checks every answer to `asked` in a filter of `stored`, in every form; in packed layouts with both kinds of slots.
 fn check(device: &Device, layout: Layout, stored: &[u64], asked: &[u64]) {
     check_kind::<Standard>(device, layout, stored, asked);
     if layout.container() == Container::Packed {
@@ -69,22 +69,22 @@ fn check_kind<S: DeviceSlotKind>(device: &Device, layout: Layout, stored: &[u64]
     }
 }
 
-/// Fingerprints of one shape, `n` of them.
+/// Returns `n` fingerprints of one shape.
 fn shaped(layout: &Layout, shape: u64, n: u64) -> Vec<u64> {
     let (quotients, last) = (layout.quotients(), !0 >> (64 - layout.remainder_bits()));
     let random = |i: u64| mix(i, 7 + shape);
     let fingerprint = |quotient: u64, i: u64| quotient << layout.remainder_bits() | random(!i) & last;
     let of = |i: u64| match shape {
-        // Anywhere.
+        // They are anywhere.
         0 => fingerprint(random(i) % quotients, i),
-        // A run longer than blocks of slots, runs after it that it shifts by blocks, and some before it.
+        // A run is longer than blocks of slots, shifts runs after it by blocks, and has some before it.
         1 => {
             let run = quotients / 5;
             fingerprint(if i.is_multiple_of(2) { run } else { (run + random(i) % 150).saturating_sub(20) }, i)
         }
-        // At the end, so that most lie in the overflow region.
+        // They are at the end, so that most lie in the overflow region.
         2 => fingerprint(quotients - 1 - random(i) % 40, i),
-        // Every other quotient twice: clusters that end nowhere.
+        // Every other quotient occurs twice: clusters do not end.
         _ => fingerprint((i / 2 + i / 100).min(quotients - 1), i),
     };
     (0..n).map(of).collect()
@@ -102,7 +102,7 @@ fn filters_of_every_shape_and_width() {
                 for shape in shapes {
                     let n = if shape == 2 { layout.limit().min(300) } else { layout.limit() - 1 };
                     let stored = shaped(&layout, shape, n);
-                    // Neighbours, which are often of the same run, and others.
+                    // The queries are neighbours, often of the same run, and others.
                     let mut asked: Vec<u64> = stored.iter().flat_map(|&f| [f, f ^ 1]).collect();
                     asked.extend((0..100).map(|i| mix(i, 5) >> (64 - layout.fingerprint_bits())));
                     check(&device, layout, &stored, &asked);
@@ -137,7 +137,7 @@ proptest! {
         let layout = layout(q, r, if packed { Container::Packed } else { Container::Bytes });
         let max = layout.last_fingerprint();
         let n = (layout.limit() as f64 * fill) as u64;
-        // Remainders of few values: runs with repetitions.
+        // Remainders have few values, so runs have repetitions.
         let fingerprint = |i: u64| {
             let random = mix(i, seed);
             let quotient = (random >> 32) % layout.quotients();
@@ -152,7 +152,7 @@ proptest! {
     }
 }
 
-/// On the emulator alone: on CUDA the limit is that of all tests that run at the same time.
+/// Runs on the emulator alone: on CUDA the limit is that of all tests that run at the same time.
 #[test]
 fn without_memory_for_sorting_keys_are_looked_up_as_they_come() {
     let device = warpset_gpu::testing::deferred(13);
@@ -166,7 +166,8 @@ fn without_memory_for_sorting_keys_are_looked_up_as_they_come() {
         let keys = device.from_slice(&hashes(&layout, &asked)).unwrap();
         let stream = device.new_stream().unwrap();
         let n = asked.len();
-        // What is there, and more and more of what sorting asks for: nothing, places, fingerprints, some of the rest.
+        // Free memory is that for the answers, and more and more of what sorting asks for: nothing, places,
+        // fingerprints, some of the rest.
         let (mut refused, mut sorted) = (0, 0);
         let forms = [results::BYTES, results::BITS, results::COUNT];
         for (more, form) in (0..18).map(|step| step * 4000).zip(forms.into_iter().cycle()) {
@@ -191,7 +192,7 @@ fn without_memory_for_sorting_keys_are_looked_up_as_they_come() {
             } else {
                 assert_eq!((0..n).map(answer).collect::<Vec<_>>(), expected, "{form} {more}");
             }
-            // The method itself says that there is none.
+            // The method on its own reports the lack of memory.
             let mut out = device.alloc_zeroed::<u64>(results::words(form, n)).unwrap();
             let info = device.memory_info().unwrap();
             device.set_memory_limit(info.total - info.free + more);

@@ -1,5 +1,5 @@
-//! Builds and updates by methods of other crates: what `benches/papers/quotient` measures ours by is made of this. Any
-//! release may change it.
+//! Builds and updates by methods of other crates, such as the yardsticks in `benches/papers/quotient`. Any release may
+//! change this module.
 
 use warpset_gpu::{DeviceVec, Stream};
 
@@ -23,7 +23,7 @@ pub struct Update<'a> {
 }
 
 impl<S: DeviceSlotKind> DeviceBuilder<S> {
-    /// [`DeviceBuilder::build_from`] by another method.
+    /// Builds a filter like [`DeviceBuilder::build_from`], by another method.
     ///
     /// # Errors
     /// The errors of [`DeviceBuilder::build_from`].
@@ -32,7 +32,7 @@ impl<S: DeviceSlotKind> DeviceBuilder<S> {
         QuotientFilter::from_keys(&self.device, self.layout()?, keys, lay_out)
     }
 
-    /// [`DeviceBuilder::build_from_device`] by another method.
+    /// Builds a filter like [`DeviceBuilder::build_from_device`], by another method.
     ///
     /// # Errors
     /// The errors of [`DeviceBuilder::build_from_device`].
@@ -47,8 +47,8 @@ impl<S: DeviceSlotKind> DeviceBuilder<S> {
 }
 
 impl<S: DeviceSlotKind> QuotientFilter<S> {
-    /// [`QuotientFilter::insert_device`] or [`QuotientFilter::remove_device`] by another method. Where
-    /// [`UpdateMethod::InPlace`] cannot be taken, and where the batch does not fit, the filter is rebuilt.
+    /// Inserts or removes keys on the device by another method. Where [`UpdateMethod::InPlace`] cannot be taken, and
+    /// where the batch does not fit, the filter is rebuilt.
     ///
     /// # Errors
     /// The errors of [`QuotientFilter::insert_device_with`].

@@ -1,4 +1,4 @@
-//! Rates of false positives, and how many different fingerprints there are.
+//! Rates of false positives, and the number of different fingerprints.
 
 use warpset_base::filter::Filter;
 use warpset_core::hash;
@@ -6,11 +6,11 @@ use warpset_core::hash;
 use super::{DeviceSlotKind, QuotientFilter};
 use crate::{Error, Hashed, rates};
 
-/// Hashes that are asked at a time.
+/// Hashes per lookup.
 const SAMPLES: u64 = 1 << 22;
 
 impl<S: DeviceSlotKind> QuotientFilter<S> {
-    /// How many different fingerprints are stored.
+    /// Counts the different stored fingerprints.
     ///
     /// # Errors
     /// [`Error::Gpu`] if the device fails or has too little memory.
@@ -25,8 +25,8 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         Ok(self.extract(&stream)?.unique(&self.layout, &stream)?.len() as u64)
     }
 
-    /// The rate of false positives of the filter as it is: the share of all fingerprints that are stored. Exact, if the
-    /// hashes of the keys asked for are uniform.
+    /// Returns the current rate of false positives: the stored share of all fingerprints. It is exact for uniform
+    /// hashes.
     ///
     /// # Errors
     /// [`Error::Gpu`] if the device fails or has too little memory.
@@ -37,7 +37,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         Ok(rates::of_distinct(self.distinct()?, self.layout.fingerprint_bits()))
     }
 
-    /// The rate of false positives to expect, were `keys` different keys in the filter.
+    /// Returns the expected rate of false positives with `keys` different keys in the filter.
     pub fn expected_fpr(&self, keys: u64) -> f64 {
         if self.layout.exact {
             return 0.0;
@@ -45,8 +45,8 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         rates::expected(keys, self.layout.fingerprint_bits())
     }
 
-    /// The fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain: the same hashes
-    /// as on the host.
+    /// Returns the share of `samples` random hashes, drawn with `seed`, that the filter claims to contain. The hashes
+    /// are those of the host.
     ///
     /// # Errors
     /// [`Error::Gpu`] if the device fails or has too little memory.

@@ -6,8 +6,8 @@ use super::{DeviceSlotKind, QuotientFilter};
 use crate::{Error, Layout, Standard};
 
 impl<S: DeviceSlotKind> QuotientFilter<S> {
-    /// A filter of these fingerprints with quotients of another width: one more quotient bit is one remainder bit less,
-    /// so that the rate of false positives stays, and twice as many keys fit.
+    /// Builds a filter of these fingerprints with quotients of another width. One more quotient bit is one remainder
+    /// bit less, so the rate of false positives stays, and twice as many keys fit.
     ///
     /// # Errors
     /// [`Error::InvalidBits`] if there are no fingerprints of that form, [`Error::Full`] or
@@ -17,7 +17,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         self.rewritten(self.layout.with_quotient_bits(quotient_bits, S::MAX_LOAD)?)
     }
 
-    /// Makes room for twice as many keys: moves one bit from the remainders to the quotients.
+    /// Doubles the number of slots: moves one bit from the remainders to the quotients.
     ///
     /// # Errors
     /// [`Error::CannotDouble`] if remainders have one bit; [`Error::Gpu`] if the device fails or has too little memory.
@@ -29,14 +29,14 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// Halves the number of slots: moves one bit from the quotients to the remainders.
     ///
     /// # Errors
-    /// [`Error::CannotHalve`] if there are no fingerprints of that form, else as for [`QuotientFilter::resized`]; then
-    /// nothing has been changed.
+    /// [`Error::CannotHalve`] if there are no fingerprints of that form, and the errors of [`QuotientFilter::resized`];
+    /// the filter is unchanged then.
     pub fn halve(&mut self) -> Result<(), Error> {
         *self = self.rewritten(self.layout.halved(S::MAX_LOAD)?)?;
         Ok(())
     }
 
-    /// A filter of these fingerprints, of as many bits, in another layout.
+    /// Builds a filter of these fingerprints in another layout with equally long fingerprints.
     fn rewritten(&self, layout: Layout) -> Result<QuotientFilter<S>, Error> {
         let stream = self.ready_stream()?;
         if layout.is_counted() {
@@ -47,7 +47,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
 }
 
 impl QuotientFilter<Standard> {
-    /// A filter of these fingerprints in another container.
+    /// Builds a filter of these fingerprints in another container.
     ///
     /// # Errors
     /// [`Error::Gpu`] if the device fails or has too little memory.

@@ -1,4 +1,4 @@
-//! Ascending fingerprints laid out by one scan, whatever the kind of slots.
+//! Layout of ascending fingerprints by one scan, for every kind of slots.
 
 use warpset_gpu::{DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::quotient::layout::{BLOCK, MOST_U32, SHARED_BYTES, TILE_U32, TILE_U64, look_back_words};
@@ -11,7 +11,7 @@ use super::launch::{parameters, zeroed_words};
 use crate::cpu::rewrite::check_fit;
 use crate::{Duplicates, Error, Layout};
 
-/// The arguments of a kernel that lays out fingerprints, after these: those of
+/// Arguments of a kernel that lays out fingerprints, after the fingerprints: those of
 /// `warpset_kernels::quotient::layout::lay_out`.
 pub struct Arguments {
     pub parameters: u32,
@@ -22,7 +22,7 @@ pub struct Arguments {
     pub totals: GlobalMut<u64>,
 }
 
-/// Fingerprints that one thread block takes, and the most that are laid out at once.
+/// Returns the fingerprints per thread block, and the most that are laid out at once.
 pub(crate) fn tile_and_most(sorted: &Fingerprints) -> (usize, usize) {
     match sorted {
         Fingerprints::Narrow(_) => (TILE_U32, MOST_U32),
@@ -30,8 +30,8 @@ pub(crate) fn tile_and_most(sorted: &Fingerprints) -> (usize, usize) {
     }
 }
 
-/// Words in which ascending fingerprints are laid out, and how many are stored. Waits; on an error before that work may
-/// still be queued.
+/// Lays out ascending fingerprints. Returns the words and the number of stored fingerprints. Waits; after an error work
+/// may still be queued.
 pub fn scan<S: DeviceSlotKind>(
     stream: &Stream,
     layout: &Layout,
@@ -43,7 +43,7 @@ pub fn scan<S: DeviceSlotKind>(
     if n > 0 {
         let (tile, most) = tile_and_most(sorted);
         if n > most {
-            // Far fewer fit, so there is no result but for one in which most are repetitions.
+            // Far fewer fit, so there is a result only if most are repetitions.
             check_count(layout, n)?;
             let unique = sorted.unique(layout, stream)?;
             check_fit(layout, unique.len() as u64, 0)?;
@@ -67,7 +67,7 @@ pub fn scan<S: DeviceSlotKind>(
     Ok((words, items))
 }
 
-/// An error if this many keys do not fit whatever they are: in a multiset each takes a slot.
+/// Refuses more keys than fit: in a multiset each takes a slot.
 pub(super) fn check_count(layout: &Layout, keys: usize) -> Result<(), Error> {
     let items = keys as u64;
     if layout.duplicates == Duplicates::Kept && items > layout.limit {

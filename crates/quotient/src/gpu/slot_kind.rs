@@ -1,4 +1,4 @@
-//! What a quotient filter on a device has to know of its slots.
+//! Interface of a kind of slots on devices.
 
 use warpset_gpu::batch::Answers;
 use warpset_gpu::{DeviceVec, LaunchConfig, Stream};
@@ -14,7 +14,7 @@ use super::{LookupMethod, QuotientFilter};
 use crate::slot_kind::{Change, Counts, SlotKind};
 use crate::{Error, Layout};
 
-/// Keys on a device that a filter is asked for, and the stream that this is queued on.
+/// Keys on a device to be looked up, and the stream of the lookup.
 #[derive(Clone, Copy)]
 pub struct Asked<'a> {
     pub stream: &'a Stream,
@@ -22,21 +22,21 @@ pub struct Asked<'a> {
     pub n: usize,
 }
 
-/// How fingerprints lie in slots, on devices. Sealed: [`Standard`](crate::Standard) and
+/// Arrangement of fingerprints in slots, on devices. Sealed: [`Standard`](crate::Standard) and
 /// [`RankSelect`](crate::RankSelect) implement it.
 pub trait DeviceSlotKind: SlotKind + DeviceSlots {}
 
-/// What [`DeviceSlotKind`] promises; not for other crates.
+/// Operations of a [`DeviceSlotKind`]; not for other crates.
 pub trait DeviceSlots: SlotKind {
-    /// When batches are worked off in place.
+    /// Rules for changes in place.
     const IN_PLACE: &'static [InPlaceRule];
-    /// Filters of this many slots and more are always rewritten.
+    /// Least number of slots of filters that are always rewritten.
     const MOST_SLOTS_IN_PLACE: u64;
 
     /// Queues the kernel that lays out ascending fingerprints, at least one.
     ///
     /// # Safety
-    /// As `warpset_kernels::quotient::layout::lay_out`, until `stream` has passed it.
+    /// The contract of `warpset_kernels::quotient::layout::lay_out`, until `stream` has passed it.
     unsafe fn launch_scan(
         stream: &Stream,
         config: LaunchConfig,
@@ -60,8 +60,9 @@ pub trait DeviceSlots: SlotKind {
         out: &mut Fingerprints,
     ) -> Result<(), Error>;
 
-    /// The fingerprints of a filter with counters, which is not empty, each without its lowest `dropped` bits and with
-    /// its copies, in `room`, which has a place for each slot in use. Waits. Kinds without counters are not asked.
+    /// Extracts the fingerprints of a filter with counters that is not empty, each without its lowest `dropped` bits
+    /// and with its copies, into `room`, which has a place for each slot in use. Waits. Kinds without counters are not
+    /// asked.
     fn extract_counts(
         filter: &QuotientFilter<Self>,
         stream: &Stream,
@@ -72,8 +73,8 @@ pub trait DeviceSlots: SlotKind {
         Err(Error::NoCounters { structure: Self::NAME })
     }
 
-    /// Words with counters in which ascending fingerprints with their copies are laid out, and what they hold. Waits;
-    /// on an error work may still be queued. Kinds without counters are not asked.
+    /// Lays out ascending fingerprints with their copies in words with counters. Returns the words and their contents.
+    /// Waits; on an error work may still be queued. Kinds without counters are not asked.
     fn lay_out_counts(
         stream: &Stream,
         layout: &Layout,
@@ -88,8 +89,8 @@ pub trait DeviceSlots: SlotKind {
     /// # Safety
     /// Until the stream has passed this work:
     /// - the filter and the keys stay allocated, and nothing writes them;
-    /// - `answers` has room for an answer per key, which nothing else accesses, but for other counts added to the same
-    ///   word.
+    /// - `answers` is valid for an answer per key, and nothing else accesses it, except for other counts added to the
+    ///   same word.
     unsafe fn look_up(
         filter: &QuotientFilter<Self>,
         asked: Asked<'_>,
@@ -97,17 +98,17 @@ pub trait DeviceSlots: SlotKind {
         method: LookupMethod,
     ) -> Result<(), Error>;
 
-    /// What counts need to know of the whole filter: all fingerprints, queued to be extracted, or nothing if the kind
-    /// counts in the slots ([`counts`](Self::counts)).
+    /// Prepares counts: queues the extraction of all fingerprints, or returns nothing if the kind counts in the slots
+    /// ([`counts`](Self::counts)).
     fn prepass_of_counts(filter: &QuotientFilter<Self>, stream: &Stream) -> Result<Option<Fingerprints>, Error>;
 
-    /// Queues the count of the copies of fingerprints of keys, one at least; `stored` is what
-    /// [`prepass_of_counts`](Self::prepass_of_counts) gave.
+    /// Queues the count of the copies of fingerprints of keys, at least one; `stored` is the result of
+    /// [`prepass_of_counts`](Self::prepass_of_counts).
     ///
     /// # Safety
     /// Until the stream has passed this work:
     /// - the filter, `stored` and the keys stay allocated, and nothing writes them;
-    /// - `counts` has room for a word per key, and nothing else accesses it.
+    /// - `counts` is valid for a word per key, and nothing else accesses it.
     unsafe fn counts(
         filter: &QuotientFilter<Self>,
         asked: Asked<'_>,
@@ -115,8 +116,9 @@ pub trait DeviceSlots: SlotKind {
         counts: GlobalMut<u64>,
     ) -> Result<(), Error>;
 
-    /// The first slot, counted from `first_slot`, that is empty or has only items after it that belong there, after the
-    /// items of all quotients. `tail` are the words from the block at `first_slot` on, which has the last quotient.
+    /// Returns the first slot after the items of all quotients, counted from `first_slot`, that is empty or followed
+    /// only by items in their canonical slots. `tail` is the words from the block at `first_slot` on, which has the
+    /// last quotient.
     fn free_after_quotients(layout: &Layout, tail: &[u64], first_slot: u64) -> u64;
 
     /// Queues one round of a change in place. A round of a removal leaves no fingerprint.
@@ -126,11 +128,11 @@ pub trait DeviceSlots: SlotKind {
     /// - `words` are those of a sound filter of this layout, of fewer slots than [`DeviceSlots::MOST_SLOTS_IN_PLACE`],
     ///   and nothing else accesses them;
     /// - the batch stays allocated, ascends, has fewer than 2^32 - 1 fingerprints, and nothing writes it;
-    /// - the rest of [`Round`] has the lengths that it says, and nothing else accesses it.
+    /// - the rest of [`Round`] has the lengths named there, and nothing else accesses it.
     unsafe fn change_round(round: Round<'_>) -> Result<(), Error>;
 
-    /// What `old`, the words of a filter without counters, and an ascending batch make: new words, and how many
-    /// fingerprints they hold. In one pass, or `None` if this kind has none for them, or none that is faster than to
+    /// Combines `old`, the words of a filter without counters, with an ascending batch in one pass. Returns new words
+    /// and their number of fingerprints, or `None` if this kind has no pass for them, or none that is faster than to
     /// extract, combine and lay out. Waits.
     fn rebuilt(
         stream: &Stream,

@@ -1,4 +1,4 @@
-//! A batch of lookups sorted by fingerprint, whatever the slots are (section IV-A of the paper).
+//! Lookups of a batch sorted by fingerprint, for every kind of slots (section IV-A of the paper).
 
 use warpset_gpu::batch::Answers;
 use warpset_kernels::batch::keys::KeySlice;
@@ -15,19 +15,20 @@ use crate::{Error, Layout};
 /// Sorted fingerprints as kernels take them.
 #[derive(Clone, Copy)]
 pub(crate) struct SortedKeys {
-    /// The fingerprints.
+    /// Fingerprints.
     pub fingerprints: Global<u64>,
     /// 1 if they have 64 bits, 0 if 32.
     pub wide: u32,
-    /// The place of each one's key; not written for counts.
+    /// Place of each fingerprint's key; not written for counts.
     pub places: Global<u32>,
 }
 
-/// Sorts the fingerprints of keys, one at least and fewer than 2^32, with their places, clears answers that are bits,
-/// and has `launch` queue the lookups.
+/// Sorts the fingerprints of keys, at least one and fewer than 2^32, with their places. Clears answers that are bits,
+/// and lets `launch` queue the lookups.
 ///
 /// # Safety
-/// - Until the stream has passed this work the keys stay allocated, nothing writes them, and `answers` has room.
+/// - Until the stream has passed this work the keys stay allocated, nothing writes them, and `answers` is valid for an
+///   answer per key.
 /// - `launch` reads as many fingerprints and places as keys, on the same stream.
 pub(crate) unsafe fn with_sorted(
     layout: &Layout,
@@ -46,8 +47,8 @@ pub(crate) unsafe fn with_sorted(
     }
     macro_rules! run {
         ($items:ident, $wide:literal) => {
-            // SAFETY: the vectors have a place per key, and are freed in the order of the stream; the caller answers
-            // for the rest.
+            // SAFETY: the vectors have a place per key, and are freed in the order of the stream; the rest is the
+            // contract of this function.
             unsafe {
                 let (items, places_out) = ($items.global_mut(), places.global_mut());
                 quotient_lookup_hash { keys, kind, spread, n, parameters, out: items, places: places_out }

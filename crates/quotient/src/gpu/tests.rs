@@ -1,4 +1,4 @@
-//! Bytes are those of the host, whatever the schedule; on CUDA too where there is a device.
+//! Bytes are those of the host, for every schedule; on CUDA too where there is a device.
 
 use warpset_base::filter::Filter;
 use warpset_core::hash::mix;
@@ -24,7 +24,7 @@ pub(crate) fn hashed(keys: &[u64]) -> Vec<Hashed> {
     keys.iter().map(|&key| Hashed(key)).collect()
 }
 
-/// Width of the remainders, container, what is done with duplicates.
+/// Width of the remainders, container, setting for duplicates.
 type Form = (u32, Container, Duplicates);
 
 const STANDARD: [Form; 5] = [
@@ -53,7 +53,7 @@ pub(crate) fn layouts(q: u32, load: f64) -> Vec<Layout> {
     STANDARD.map(|form| layout::<Standard>(q, load, form)).into()
 }
 
-/// Builds a filter on the device, and checks it against the host's; hands out both.
+/// Builds a filter on the device, and checks it against the host's. Returns both.
 pub(crate) fn build<S: DeviceSlotKind>(
     device: &Device,
     layout: Layout,
@@ -82,7 +82,7 @@ fn builds<S: DeviceSlotKind>(device: &Device, sizes: &[Size], forms: &[Form]) {
     for &(q, load, n) in sizes {
         for &form in forms.iter().filter(|form| q + form.0 <= 64) {
             let layout = layout::<S>(q, load, form);
-            // Some keys twice.
+            // Some keys occur twice.
             let most = layout.limit() as usize;
             let mut some = keys(n.min(most), 3);
             some.extend_from_within(..some.len().min(most - some.len()) / 4);
@@ -110,7 +110,7 @@ fn tiles<S: DeviceSlotKind>(device: &Device, forms: &[Form]) {
     for &form in forms {
         let tile = if form.0 + 14 <= 32 { TILE_U32 } else { TILE_U64 };
         for n in [tile - 1, tile, tile + 1, 3 * tile + 77] {
-            // Some keys twice, so that duplicates lie across tiles too.
+            // Some keys occur twice, so that duplicates lie across tiles too.
             let mut some = keys(n - n / 8, 9);
             some.extend_from_within(..n / 8);
             build::<S>(device, layout::<S>(14, 0.95, form), &some);
@@ -135,7 +135,7 @@ fn one_long_run_across_tiles() {
             let builder =
                 StandardBuilder::with_bits(12, 20).max_load(0.95).container(container).duplicates(Duplicates::Kept);
             let layout = builder.layout().unwrap();
-            // Everything in one cluster from the first quotient on, with long runs of equal fingerprints.
+            // Everything is in one cluster from the first quotient on, with long runs of equal fingerprints.
             let hashes: Vec<Hashed> = (0..3800u64).map(|i| Hashed((i / 900) << 52 | (i % 3) << 35)).collect();
             let built = StandardBuilder::with_layout(layout).on(&device).build_from(&hashes).unwrap();
             let expected = StandardBuilder::with_layout(layout).build_from(&hashes).unwrap();
@@ -159,7 +159,7 @@ fn batches_and_merges<S: DeviceSlotKind>(device: &Device, form: Form) {
         assert_eq!(filter.remove_bulk(batch).unwrap(), host.remove_bulk(batch).unwrap());
         same(&filter, &host);
     }
-    // Fewer quotients, and longer fingerprints, which lose a bit.
+    // The other filter has fewer quotients, and longer fingerprints, which lose a bit.
     let other = Builder::<S>::with_bits(10, r + 2).duplicates(duplicates).build_from(&rest).unwrap();
     let on_device = other.to_device(device).unwrap();
     assert_eq!(filter.union_count(&on_device).unwrap(), host.union_count(&other).unwrap());
@@ -177,7 +177,7 @@ fn batches_and_merges<S: DeviceSlotKind>(device: &Device, form: Form) {
     filter.subtract(&on_device).unwrap();
     host.subtract(&third).unwrap();
     same(&filter, &host);
-    // Too many: an error, and nothing changed.
+    // Too many keys are an error, and nothing is changed.
     let error = filter.insert_bulk(&keys(1946, 7)).unwrap_err();
     assert!(matches!(error, Error::Full { .. }), "{error}");
     same(&filter, &host);
@@ -252,7 +252,7 @@ fn sorted_lookups_answer_in_the_order_of_the_keys() {
             let stored = keys(layout.limit() as usize, 3);
             let filter = StandardBuilder::with_layout(layout).on(&device).build_from(&stored).unwrap();
             for n in [1, 63, 257, 700] {
-                // Present and absent ones in turn, and some twice.
+                // The queries are stored and absent fingerprints in turn, some twice.
                 let mut asked = [&stored[..n.min(400)], &keys(n, 4)[..]].concat();
                 asked.extend_from_within(..n / 3);
                 asked.sort_unstable_by_key(|&key| mix(key, 5));

@@ -1,4 +1,4 @@
-//! The traits that all filters share.
+//! Traits of all filters.
 
 use warpset_base::filter::{Filter, Insert, Remove, TestAndInsert, same_length};
 
@@ -11,10 +11,10 @@ use crate::slot_kind::Change;
 use crate::{Error, Key};
 
 impl<S: DeviceSlotKind> Insert for QuotientFilter<S> {
-    /// The number of fingerprints added.
+    /// Number of fingerprints added.
     type Inserted = u64;
 
-    /// Inserts all keys; returns the number of fingerprints added.
+    /// Inserts all keys. Returns the number of fingerprints added.
     ///
     /// # Errors
     /// [`Error::Full`] or [`Error::OverflowRegionFull`] if they do not all fit, [`Error::KeyTooWide`] if the
@@ -39,7 +39,7 @@ impl<S: DeviceSlotKind> DeviceInsert for QuotientFilter<S> {
     }
 }
 
-/// The batch is looked up and inserted on the device; which of equal fingerprints came first is found on the host.
+/// The batch is looked up and inserted on the device; the host finds which of equal fingerprints came first.
 impl<S: DeviceSlotKind> TestAndInsert for QuotientFilter<S> {
     fn test_and_insert_bulk_into<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> Result<(), Error> {
         same_length(keys.len(), new.len())?;
@@ -51,9 +51,9 @@ impl<S: DeviceSlotKind> TestAndInsert for QuotientFilter<S> {
 }
 
 impl<S: DeviceSlotKind> Remove for QuotientFilter<S> {
-    /// Removes the fingerprints of all keys; returns the number of fingerprints removed.
+    /// Removes the fingerprints of all keys. Returns the number of fingerprints removed.
     ///
-    /// Each key removes one copy of its fingerprint if there is one: in a set, keys with equal fingerprints remove it
+    /// Each key removes one copy of its fingerprint if there is one. In a set, keys with equal fingerprints remove it
     /// together; in a multiset, they remove one copy per key.
     fn remove_bulk<K: Key>(&mut self, keys: &[K]) -> Result<u64, Error> {
         self.update_bulk(keys, Change::Remove)

@@ -12,7 +12,7 @@ use crate::{Error, Key};
 pub(crate) mod crossover;
 pub(crate) mod in_place;
 
-/// How a batch is inserted into a filter on a device, or removed from it. All methods give the same bytes.
+/// Method of insertions and removals of a batch on a device. All give the same bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum UpdateMethod {
@@ -20,18 +20,18 @@ pub enum UpdateMethod {
     /// (see `docs/performance/quotient.md`).
     #[default]
     Auto,
-    /// The sorted batch walks to its clusters, and one thread changes each, in rounds, so that a round costs as much as
-    /// the batch is large. A removal takes one round; what an insertion has left after 24 rounds is merged. Takes
-    /// memory for a copy of the filter, unless it is clear from the start that the batch fits. Batches of nearly 2^32
-    /// keys, filters with counters and standard filters of 2^32 slots are rebuilt instead.
+    /// The sorted batch walks to its clusters, and one thread changes each, in rounds, so the cost of a round grows
+    /// with the batch. A removal takes one round; the rest of an insertion after 24 rounds is merged. Takes memory for
+    /// a copy of the filter, unless the batch is certain to fit. Batches of nearly 2^32 keys, filters with counters and
+    /// standard filters of 2^32 slots are rebuilt instead.
     InPlace,
     /// The filter is rewritten from its own fingerprints and the sorted batch.
     Rebuild,
 }
 
 impl<S: DeviceSlotKind> QuotientFilter<S> {
-    /// [`Insert::insert_bulk`](crate::Insert::insert_bulk) for keys on the device. It waits: only the result shows whether the batch fits,
-    /// so there is no form that is only queued.
+    /// Inserts keys on the device, like [`Insert::insert_bulk`](crate::Insert::insert_bulk). It waits, because only the
+    /// result shows whether the batch fits; so there is no `_async` form.
     ///
     /// # Errors
     /// The errors of [`Insert::insert_bulk`](crate::Insert::insert_bulk); memory of another device is refused.
@@ -39,24 +39,25 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         self.insert_device_with(keys, UpdateMethod::Auto)
     }
 
-    /// [`QuotientFilter::insert_device`] by a method of choice.
+    /// Inserts keys like [`QuotientFilter::insert_device`], by a method of choice.
     ///
     /// # Errors
-    /// The errors of [`QuotientFilter::insert_device`]. If the device fails while a batch that surely fits is
+    /// The errors of [`QuotientFilter::insert_device`]. If the device fails while a batch that is certain to fit is
     /// inserted in place, part of it may be stored.
     pub fn insert_device_with<K: DeviceKeys>(&mut self, keys: K, method: UpdateMethod) -> Result<u64, Error> {
         self.update_device(keys, Change::Insert, method)
     }
 
-    /// [`Insert::insert_bulk`](crate::Insert::insert_bulk) for fingerprints, in any order.
+    /// Inserts fingerprints, in any order, like [`Insert::insert_bulk`](crate::Insert::insert_bulk).
     ///
     /// # Errors
-    /// The errors of [`Insert::insert_bulk`](crate::Insert::insert_bulk), and [`Error::InvalidFingerprint`] if one has too many bits.
+    /// The errors of [`Insert::insert_bulk`](crate::Insert::insert_bulk), and [`Error::InvalidFingerprint`] if one has
+    /// too many bits.
     pub fn insert_fingerprints_bulk(&mut self, fingerprints: &[u64]) -> Result<u64, Error> {
         self.update_fingerprints(fingerprints, Change::Insert)
     }
 
-    /// [`Remove::remove_bulk`](crate::Remove::remove_bulk) for keys on the device.
+    /// Removes keys on the device, like [`Remove::remove_bulk`](crate::Remove::remove_bulk).
     ///
     /// # Errors
     /// The errors of [`Remove::remove_bulk`](crate::Remove::remove_bulk); memory of another device is refused.
@@ -64,7 +65,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         self.remove_device_with(keys, UpdateMethod::Auto)
     }
 
-    /// [`QuotientFilter::remove_device`] by a method of choice.
+    /// Removes keys like [`QuotientFilter::remove_device`], by a method of choice.
     ///
     /// # Errors
     /// The errors of [`QuotientFilter::remove_device`].
@@ -72,15 +73,16 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         self.update_device(keys, Change::Remove, method)
     }
 
-    /// [`Remove::remove_bulk`](crate::Remove::remove_bulk) for fingerprints, in any order.
+    /// Removes fingerprints, in any order, like [`Remove::remove_bulk`](crate::Remove::remove_bulk).
     ///
     /// # Errors
-    /// The errors of [`Remove::remove_bulk`](crate::Remove::remove_bulk), and [`Error::InvalidFingerprint`] if one has too many bits.
+    /// The errors of [`Remove::remove_bulk`](crate::Remove::remove_bulk), and [`Error::InvalidFingerprint`] if one has
+    /// too many bits.
     pub fn remove_fingerprints_bulk(&mut self, fingerprints: &[u64]) -> Result<u64, Error> {
         self.update_fingerprints(fingerprints, Change::Remove)
     }
 
-    /// Whether there is nothing to remove from an empty filter.
+    /// Whether the change is a removal from an empty filter.
     fn changes_nothing(&self, change: Change) -> bool {
         change == Change::Remove && self.items == 0
     }
@@ -96,7 +98,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         self.update_hashed(&hashes, change)
     }
 
-    /// [`QuotientFilter::update_bulk`] for keys none of which is an integer of an exact filter.
+    /// Inserts or removes like [`QuotientFilter::update_bulk`], keys that are no integers of an exact filter.
     fn update_hashed<K: Key>(&mut self, keys: &[K], change: Change) -> Result<u64, Error> {
         if keys.is_empty() || self.changes_nothing(change) {
             return Ok(0);
@@ -135,7 +137,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         changed
     }
 
-    /// Fingerprints travel as hashes that have them.
+    /// Inserts or removes fingerprints, which travel as hashes with these fingerprints.
     fn update_fingerprints(&mut self, fingerprints: &[u64], change: Change) -> Result<u64, Error> {
         self.layout.check_fingerprints(fingerprints)?;
         let dropped = 64 - self.layout.fingerprint_bits();
@@ -143,8 +145,8 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         self.update_hashed(as_hashed(&hashes), change)
     }
 
-    /// Inserts or removes a batch of fingerprints, in any order; returns by how many the fingerprints changed, and
-    /// waits. On an error of a rebuild the filter is as it was.
+    /// Inserts or removes a batch of fingerprints, in any order. Returns the change of the number of fingerprints, and
+    /// waits. On an error of a rebuild the filter is unchanged.
     pub(super) fn update(
         &mut self,
         stream: &Stream,
@@ -170,14 +172,14 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
                 return Ok(changed);
             }
         }
-        // Where the batch does not fit, rebuilding says why.
+        // If the batch does not fit, the rebuild reports why.
         self.rebuild(stream, &sorted, change)
     }
 
-    /// The method that is taken: the fastest where none is asked for, and one that can count that far.
+    /// Returns the method to take: the fastest if none is asked for, and one with wide enough numbers.
     pub(super) fn method_for(&self, keys: usize, change: Change, asked: UpdateMethod) -> UpdateMethod {
         let (layout, slots) = (&self.layout, self.layout.slots());
-        // Threads, and what they number, are counted in 32 bits.
+        // Threads, and their numbers, have 32 bits.
         if layout.is_counted() || keys >= u32::MAX as usize || slots >= S::MOST_SLOTS_IN_PLACE {
             return UpdateMethod::Rebuild;
         }
@@ -191,9 +193,9 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         }
     }
 
-    /// Lets `work` change the words in place: those of this filter, or of a copy if the batch may turn out not to fit.
-    /// It returns by how many fingerprints it changed them, or `None` if the batch does not fit; then this filter is as
-    /// it was.
+    /// Lets `work` change the words in place: those of this filter, or of a copy if the batch may not fit. `work`
+    /// returns the change of the number of fingerprints, or `None` if the batch does not fit; the filter is unchanged
+    /// then.
     pub(super) fn change_words(
         &mut self,
         stream: &Stream,
@@ -212,9 +214,9 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         Ok(changed)
     }
 
-    /// Rewrites a filter without counters from its own fingerprints and an ascending batch: in one pass where the kind
-    /// of slots has one that is faster, else extracted, combined and laid out. Returns by how many the fingerprints
-    /// changed, and waits; on an error the filter is as it was.
+    /// Rewrites a filter without counters from its own fingerprints and an ascending batch: in one pass if the kind of
+    /// slots has a faster one, otherwise by extraction, combination and layout. Returns the change of the number of
+    /// fingerprints, and waits. On an error the filter is unchanged.
     fn rebuild(&mut self, stream: &Stream, batch: &Fingerprints, change: Change) -> Result<u64, Error> {
         let before = self.items;
         let Some(rebuilt) = S::rebuilt(stream, &self.layout, &self.words, batch, change)? else {

@@ -1,25 +1,25 @@
-//! Writing blocks in ascending order into zero memory on the CPU, with the words of a block kept in registers.
+//! Writer of blocks in ascending order into zero memory on the CPU, with the words of a block kept in registers.
 
 use warpset_core::quotient::rank_select::{DIGITS, OCCUPIEDS, OFFSET, RUNENDS, metadata_words};
 
 use crate::slot_kind::{PlacedItem, SlotWriter};
 
-/// Writes items of ascending slots, their quotients, and the offsets of all blocks, into whole blocks that are zero.
+/// Writer of items in ascending slots, their quotients, and the offsets of all blocks, into whole zero blocks.
 pub(super) struct BlockWriter<'a, const COUNTED: bool> {
     words: &'a mut [u64],
     width: u32,
     block_words: usize,
-    /// The last quotient's block, and the `occupieds` of it that are not written yet; blocks up to it have their
+    /// Block of the last quotient, and those of its `occupieds` that are not written yet; blocks up to it have their
     /// offsets.
     home: usize,
     occupieds: u64,
-    /// The last slot's block, its `runends`, and those of its slots that hold digits.
+    /// Block of the last slot, its `runends`, and its slots that hold digits.
     block: usize,
     runends: u64,
     digits: u64,
-    /// The bit of the last slot, which ends its run unless the next item follows it.
+    /// Bit of the last slot, which ends its run unless the next item follows it.
     last: u64,
-    /// The word of the last remainder, and its bits.
+    /// Word of the last remainder, and its bits.
     index: usize,
     remainders: u64,
     begun: bool,
@@ -45,7 +45,7 @@ impl<'a, const COUNTED: bool> BlockWriter<'a, COUNTED> {
         }
     }
 
-    /// Writes the offsets of the blocks `first..end`; those that no item reaches stay zero.
+    /// Writes the offsets of the blocks `first..end`; those of blocks that no item reaches stay zero.
     #[inline(always)]
     fn write_offsets(&mut self, first: usize, end: usize, free: u64) {
         let mut block = first;
@@ -72,7 +72,7 @@ impl<'a, const COUNTED: bool> BlockWriter<'a, COUNTED> {
         }
     }
 
-    /// Then continues with another word.
+    /// Writes the word of remainders, and continues with another.
     #[inline(always)]
     fn write_remainders(&mut self, next: usize) {
         self.words[self.index] = self.remainders;

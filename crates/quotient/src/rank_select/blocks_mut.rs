@@ -1,8 +1,7 @@
-//! Changes on the CPU, over as many blocks as they take but for the last of a filter, whose bounds are checked once per
-//! block.
+//! Changes on the CPU over any number of blocks except the last of a filter, with bounds checked once per block.
 //!
-//! The words afterwards are those that `warpset_core::quotient::rank_select` leaves. Slots are counted from the first
-//! one of the block of the fingerprint's quotient.
+//! The words afterwards are those of `warpset_core::quotient::rank_select`. Slots are counted from the first one of the
+//! block of the fingerprint's quotient.
 
 use warpset_core::bits::{Select, lowest, range};
 use warpset_core::quotient::Split;
@@ -14,51 +13,51 @@ use crate::slot_kind::{Changed, Counts};
 
 mod moves;
 
-/// The blocks of a filter or of a part of it, to be changed.
+/// Blocks of a filter, or of a part of it, to be changed.
 pub(super) struct BlocksMut<'a, const COUNTED: bool> {
     words: &'a mut [u64],
     fields: Fields,
     block_words: usize,
 }
 
-/// The metadata of a block, not the last one.
+/// Metadata of a block that is not the last one.
 #[derive(Clone, Copy)]
 struct Head {
-    /// Its first word.
+    /// First word of the block.
     first: usize,
     offset: u64,
     occupieds: u64,
-    /// The slot after the runs of earlier blocks, after the first run of this block, and so on; none if the first of
-    /// these is in another block.
+    /// Slots after the runs of earlier blocks, after the first run of this block, and so on; no bit for the first if it
+    /// is in another block.
     begins: u64,
 }
 
-/// A slot of a block that begins at this word.
+/// Slot of a block that begins at this word.
 #[derive(Clone, Copy)]
 struct BlockSlot {
     first: usize,
     slot: u32,
 }
 
-/// Where a fingerprint is or belongs.
+/// Place of a fingerprint that is stored or to be stored.
 struct Found {
-    /// The block of its quotient.
+    /// Block of its quotient.
     home: Head,
-    /// Its quotient, counted from the block's first.
+    /// Quotient, counted from the block's first.
     at: u32,
     /// Whether the quotient has a run.
     occupied: bool,
-    /// The run's first slot.
+    /// First slot of the run.
     start: u64,
-    /// The first slot that this run and those before leave free.
+    /// First free slot after this run and those before.
     free: u64,
-    /// The slot of the fingerprint.
+    /// Slot of the fingerprint.
     place: u64,
     /// Whether it is there.
     is_there: bool,
 }
 
-/// The bits up to this one, below 64.
+/// Returns the bits up to this one, below 64.
 #[inline(always)]
 const fn upto(bit: u32) -> u64 {
     (2u64 << bit).wrapping_sub(1)
@@ -73,7 +72,7 @@ impl<'a, const COUNTED: bool> BlocksMut<'a, COUNTED> {
         BlocksMut { words, fields: Fields::new(split.remainder_bits), block_words }
     }
 
-    /// The metadata of the block at this word, if it is not the last one.
+    /// Returns the metadata of the block at this word, if it is not the last one.
     #[inline(always)]
     fn head(&self, first: usize) -> Option<Head> {
         let &[offset, occupieds, runends] = self.words.get(first..first + 2 * self.block_words)?.first_chunk()?;
@@ -81,13 +80,13 @@ impl<'a, const COUNTED: bool> BlocksMut<'a, COUNTED> {
         Some(Head { first, offset, occupieds, begins })
     }
 
-    /// The block that has a slot, and the slot in it.
+    /// Returns the block of a slot, and the slot in it.
     #[inline(always)]
     fn place(&self, home: &Head, slot: u64) -> BlockSlot {
         BlockSlot { first: home.first + (slot / 64) as usize * self.block_words, slot: slot as u32 % 64 }
     }
 
-    /// The slot after the first `runs` runs of a block.
+    /// Returns the slot after the first `runs` runs of a block.
     #[inline(always)]
     fn after(&self, head: &Head, runs: u32, select: impl Select) -> Option<u64> {
         match select.select(head.begins, runs) {
@@ -96,7 +95,7 @@ impl<'a, const COUNTED: bool> BlocksMut<'a, COUNTED> {
         }
     }
 
-    /// [`BlocksMut::after`] for a slot of another block.
+    /// Returns what [`BlocksMut::after`] does for a slot of another block.
     #[inline(always)]
     fn after_far(&self, head: &Head, runs: u32, select: impl Select) -> Option<u64> {
         let mut slot = head.offset;
@@ -122,13 +121,13 @@ impl<'a, const COUNTED: bool> BlocksMut<'a, COUNTED> {
         }
     }
 
-    /// Up to 64 bits of remainders from that in this slot on; those of later blocks are missing.
+    /// Returns up to 64 bits of remainders from this slot on, without those of later blocks.
     #[inline(always)]
     fn window(&self, BlockSlot { first, slot }: BlockSlot) -> u64 {
         let bit = slot * self.fields.width();
         let index = first + Self::REMAINDERS + (bit / 64) as usize;
         let low = self.words.get(index).map_or(0, |word| word >> (bit % 64));
-        // The next word has bits of it or none that count.
+        // The next word has further bits, or none that matter.
         let high = self.words.get(index + 1).map_or(0, |word| word << 1 << (63 - bit % 64));
         low | high
     }
@@ -147,14 +146,15 @@ impl<'a, const COUNTED: bool> BlocksMut<'a, COUNTED> {
     #[inline(always)]
     fn set_bits(&mut self, first: usize, at: u32, len: u32, bits: u64) {
         let (index, shift, all) = (first + Self::REMAINDERS + (at / 64) as usize, at % 64, lowest(len));
-        // Without a branch on whether the next word has bits of it; there is one, as the block is not the last.
+        // There is no branch on whether the bits reach into the next word. That word exists, because the block is not
+        // the last.
         if let Some([low, high]) = self.words.get_mut(index..).and_then(|words| words.first_chunk_mut()) {
             *low = *low & !(all << shift) | bits << shift;
             *high = *high & !(all >> 1 >> (63 - shift)) | bits >> 1 >> (63 - shift);
         }
     }
 
-    /// Where the run of a quotient is or belongs; the fingerprint's place is the run's end.
+    /// Finds the run of a quotient, stored or new; the fingerprint's place is the run's end.
     #[inline(always)]
     fn find_run(&self, quotient: u64, select: impl Select) -> Option<Found> {
         let at = quotient as u32 % 64;
@@ -169,7 +169,7 @@ impl<'a, const COUNTED: bool> BlocksMut<'a, COUNTED> {
         Some(found)
     }
 
-    /// Where a fingerprint is or belongs.
+    /// Finds the place of a fingerprint, stored or new.
     #[inline(always)]
     fn find(&self, quotient: u64, remainder: u64, select: impl Select) -> Option<Found> {
         let mut found = self.find_run(quotient, select)?;
@@ -179,7 +179,7 @@ impl<'a, const COUNTED: bool> BlocksMut<'a, COUNTED> {
         Some(found)
     }
 
-    /// Where a fingerprint is, if it is there: in fewer instructions.
+    /// Finds a fingerprint if it is there, in fewer instructions.
     #[inline(always)]
     fn find_stored(&self, quotient: u64, remainder: u64, select: impl Select) -> Option<Found> {
         let mut found = self.find_run(quotient, select)?;
@@ -194,7 +194,7 @@ impl<'a, const COUNTED: bool> BlocksMut<'a, COUNTED> {
         Some(found)
     }
 
-    /// Where a remainder is or belongs in the run that has the slots `start..free`, and whether it is there.
+    /// Finds the place of a remainder in the run with the slots `start..free`, and whether it is there.
     #[inline(always)]
     fn find_between(&self, home: &Head, start: u64, free: u64, remainder: u64) -> (u64, bool) {
         let (first, len) = (self.place(home, start), free.saturating_sub(start));
@@ -216,7 +216,7 @@ impl<'a, const COUNTED: bool> BlocksMut<'a, COUNTED> {
         }
     }
 
-    /// Finds the place of a remainder slot by slot, whatever block the slots are in.
+    /// Finds the place of a remainder slot by slot, in any block.
     #[inline(always)]
     fn find_one_by_one(&self, home: &Head, start: u64, free: u64, remainder: u64) -> (u64, bool) {
         for slot in start..free {
@@ -231,12 +231,12 @@ impl<'a, const COUNTED: bool> BlocksMut<'a, COUNTED> {
         (free, false)
     }
 
-    /// Puts remainder or digit into the slot `place` of a run, which may be new, after making room there.
+    /// Puts a remainder or digit into the slot `place` of a run, which may be new, after moving later items.
     #[inline(always)]
     fn open(&mut self, found: &Found, place: u64, remainder: u64, select: impl Select) -> Option<()> {
         let &Found { home, free, .. } = found;
         let mut slot = free as u32;
-        // The first empty slot from `free` on.
+        // This finds the first empty slot from `free` on.
         while slot < 64 {
             let next = select.select(home.begins, (home.occupieds & upto(slot)).count_ones());
             if next <= slot {
@@ -254,7 +254,7 @@ impl<'a, const COUNTED: bool> BlocksMut<'a, COUNTED> {
         let &Found { home: Head { first, .. }, at, occupied, free, .. } = found;
         let ends = place == free as u32;
         let moved = range(place + 1, empty + 1);
-        // Runs end one slot later; this one ends at its new slot if it is the last of them.
+        // Runs end one slot later; this one ends at its new slot if it is its last.
         let last = 1 << place | u64::from(occupied && ends) << (place.wrapping_sub(1) % 64);
         if let Some(words) = self.words.get_mut(first..).and_then(|words| words.first_chunk_mut::<4>()) {
             let runends = words[RUNENDS as usize];
@@ -268,7 +268,7 @@ impl<'a, const COUNTED: bool> BlocksMut<'a, COUNTED> {
         self.move_up_here(first, place, empty, remainder);
     }
 
-    /// Opens a slot where those that move are in several blocks.
+    /// Opens a slot where the slots that move are in several blocks.
     #[inline(always)]
     fn open_far(&mut self, found: &Found, place: u64, remainder: u64, select: impl Select) -> Option<()> {
         let &Found { home, at, occupied, free, .. } = found;
@@ -280,7 +280,7 @@ impl<'a, const COUNTED: bool> BlocksMut<'a, COUNTED> {
         loop {
             let next = select.select(head.begins, (head.occupieds & upto(slot)).count_ones());
             if next == 64 {
-                // The rest of the block is taken, and of the next one what its offset says.
+                // The rest of the block is taken, and as many slots of the next one as its offset says.
                 head = self.head(head.first + self.block_words)?;
                 slot = head.offset as u32 % 64;
             } else if next <= slot {
@@ -291,7 +291,7 @@ impl<'a, const COUNTED: bool> BlocksMut<'a, COUNTED> {
         }
         let target = self.place(&home, place);
         self.move_up(target, BlockSlot { first: head.first, slot }, remainder);
-        // It ends the run that it begins, or that it is the last of; those within a run end nothing.
+        // An item ends its run if it begins the run or is its last; items within a run end nothing.
         let ends = place == free;
         let word = &mut self.words[target.first + RUNENDS as usize];
         *word = *word & !(1 << target.slot) | u64::from(ends) << target.slot;
@@ -309,7 +309,7 @@ impl<'a, const COUNTED: bool> BlocksMut<'a, COUNTED> {
     fn close(&mut self, found: &Found, place: u64, select: impl Select) -> Option<()> {
         let &Found { home, free, .. } = found;
         let mut end = free as u32;
-        // Runs whose quotients come before their slots follow, up to one in its canonical slot or an empty slot.
+        // Runs with quotients before their slots follow, up to one in its canonical slot or an empty slot.
         while end < 64 {
             let next = select.select(home.begins, (home.occupieds & lowest(end)).count_ones());
             if next <= end {
@@ -340,7 +340,7 @@ impl<'a, const COUNTED: bool> BlocksMut<'a, COUNTED> {
         self.move_down_here(first, place, last);
     }
 
-    /// Closes a slot where those that move are in several blocks.
+    /// Closes a slot where the slots that move are in several blocks.
     #[inline(always)]
     fn close_far(&mut self, found: &Found, place: u64, select: impl Select) -> Option<()> {
         let &Found { home, at, start, free, .. } = found;
@@ -383,7 +383,7 @@ impl<'a, const COUNTED: bool> BlocksMut<'a, COUNTED> {
         self.words[first + RUNENDS as usize] |= 1 << at;
     }
 
-    /// Changes the offsets of the blocks after one block, up to another.
+    /// Adds to the offsets of the blocks after one block, up to another.
     #[inline(always)]
     fn add_to_offsets(&mut self, mut after: usize, last: usize, change: u64) {
         while after < last {
@@ -400,7 +400,7 @@ impl<'a, const COUNTED: bool> BlocksMut<'a, COUNTED> {
 }
 
 impl BlocksMut<'_, false> {
-    /// Stores a fingerprint; `None` if that reaches the last block, and then nothing was written.
+    /// Stores a fingerprint. Returns `None` if that reaches the last block; then nothing was written.
     #[inline(always)]
     pub(super) fn insert(
         &mut self,
@@ -411,7 +411,7 @@ impl BlocksMut<'_, false> {
     ) -> Option<Changed> {
         let found = self.find(quotient, remainder, select)?;
         if found.free <= found.at as u64 {
-            // Nothing reaches the quotient's slot, so no run is there, and it is empty.
+            // No run reaches the quotient's slot, so the slot is empty.
             self.put_alone(&found, remainder);
             return Some(Changed::Done);
         }
@@ -422,7 +422,7 @@ impl BlocksMut<'_, false> {
         Some(Changed::Done)
     }
 
-    /// Removes a fingerprint once; `None` if that reaches the last block, and then nothing was written.
+    /// Removes a fingerprint once. Returns `None` if that reaches the last block; then nothing was written.
     #[inline(always)]
     pub(super) fn remove(&mut self, quotient: u64, remainder: u64, select: impl Select) -> Option<Changed> {
         let found = self.find_stored(quotient, remainder, select)?;
@@ -435,8 +435,8 @@ impl BlocksMut<'_, false> {
 }
 
 impl BlocksMut<'_, true> {
-    /// Stores `more >= 1` further copies of a fingerprint; `None` if that takes more than one slot more, or reaches the
-    /// last block, or there would be too many copies, and then nothing was written.
+    /// Stores `more >= 1` further copies of a fingerprint. Returns `None` if that takes more than one slot more,
+    /// reaches the last block, or makes too many copies; then nothing was written.
     #[inline(always)]
     pub(super) fn add(&mut self, quotient: u64, remainder: u64, more: u64, select: impl Select) -> Option<Counts> {
         let mut found = self.find(quotient, remainder, select)?;
@@ -464,8 +464,8 @@ impl BlocksMut<'_, true> {
         Some(Counts { copies: more, slots: wanted - taken })
     }
 
-    /// Removes up to `fewer` copies of a fingerprint; `None` if that frees more than one slot, or reaches the last
-    /// block, and then nothing was written.
+    /// Removes up to `fewer` copies of a fingerprint. Returns `None` if that frees more than one slot or reaches the
+    /// last block; then nothing was written.
     #[inline(always)]
     pub(super) fn subtract(
         &mut self,
@@ -491,11 +491,11 @@ impl BlocksMut<'_, true> {
         Some(Counts { copies: before - after, slots: taken - wanted })
     }
 
-    /// The slots that these counts take.
+    /// Returns the numbers of slots of these counts.
     #[inline(always)]
     fn slots(&self, before: u64, after: u64) -> (u64, u64) {
         let width = self.fields.width();
-        // One to two copies, or the reverse, or a digit that stays one.
+        // The change is from one copy to two, back, or within one digit.
         let few = |count: u64| count.min(2);
         if before.max(after) < 2 + (1 << width) {
             return (few(before), few(after));
@@ -503,12 +503,12 @@ impl BlocksMut<'_, true> {
         (slots(before, width), slots(after, width))
     }
 
-    /// How often a fingerprint is stored that is there; `None` if its digits reach out of the block.
+    /// Returns the number of copies of a stored fingerprint, or `None` if its digits reach out of the block.
     #[inline(always)]
     fn count_at(&self, found: &Found) -> Option<u64> {
         let BlockSlot { first, slot } = self.place(&found.home, found.place);
         let digits = !(self.words[first + DIGITS as usize] >> slot >> 1);
-        // Digits in the slots after this one; slots past the block hold none here.
+        // The digits are in the slots after this one; slots past the block hold none here.
         let len = digits.trailing_zeros();
         let digit = |i| self.remainder(BlockSlot { first, slot: slot + 1 + i });
         match len {
@@ -519,7 +519,7 @@ impl BlocksMut<'_, true> {
         }
     }
 
-    /// Writes the digits of a counter whose slots are there.
+    /// Writes the digits of a counter, for which there are slots.
     #[inline(always)]
     fn write_digits(&mut self, found: &Found, count: u64, slots: u64) {
         for i in 1..slots {

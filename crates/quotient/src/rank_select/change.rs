@@ -1,4 +1,4 @@
-//! Changes of fingerprints: near their quotients by code for the host, else by that of all backends.
+//! Changes of fingerprints: near their quotients by code for the host, others by the code of all backends.
 
 use warpset_base::processor::Pdep;
 use warpset_core::bits::{Portable, Select};
@@ -27,12 +27,12 @@ macro_rules! with_select {
 }
 pub(super) use with_select;
 
-/// What is stored or removed of one fingerprint, whose quotient and remainder are `parts`.
+/// Change of one fingerprint, with quotient and remainder in `parts`.
 pub(super) trait Edit: Copy {
-    /// What it came to.
+    /// Outcome of the change.
     type Done;
 
-    /// Stores or removes; `None` if that reaches the last block, or is not for the fast code, and then nothing was
+    /// Stores or removes. Returns `None` if that reaches the last block or is not for the fast code; then nothing was
     /// written.
     fn change_blocks(
         self,
@@ -43,7 +43,7 @@ pub(super) trait Edit: Copy {
         select: impl Select,
     ) -> Option<Self::Done>;
 
-    /// [`Edit::change_blocks`] whatever blocks it takes.
+    /// Stores or removes over any blocks.
     fn far(
         self,
         layout: &Layout,
@@ -53,7 +53,7 @@ pub(super) trait Edit: Copy {
         select: impl Select,
     ) -> Self::Done;
 
-    /// The one or the other.
+    /// Tries the fast code, then the general one.
     #[inline(always)]
     fn apply(
         self,
@@ -70,10 +70,10 @@ pub(super) trait Edit: Copy {
     }
 }
 
-/// One copy, in blocks without counters.
+/// Change of one copy, in blocks without counters.
 #[derive(Clone, Copy)]
 pub(super) struct One {
-    /// Whether one that is stored is stored again.
+    /// Whether a stored fingerprint is stored again.
     pub(super) duplicates: bool,
 }
 
@@ -119,7 +119,7 @@ impl Edit for One {
     }
 }
 
-/// That many copies, in blocks with counters; comes to nothing if there are no slots for that.
+/// Change of that many copies, in blocks with counters. Its outcome is `None` without slots for it.
 #[derive(Clone, Copy)]
 pub(super) struct Many(pub(super) u64);
 
@@ -168,8 +168,8 @@ impl Edit for Many {
     }
 }
 
-/// Stores, or removes, one fingerprint. The functions for the processor's instructions and for any processor take few
-/// arguments, as more than there are registers for would cost as much as the rest.
+/// Stores or removes one fingerprint. The functions for the processor's instructions and for any processor take few
+/// arguments: more than there are registers would double the cost.
 #[inline(always)]
 pub(super) fn apply_one<E: Edit, const REMOVES: bool>(
     layout: &Layout,

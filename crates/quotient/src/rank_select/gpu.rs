@@ -1,4 +1,4 @@
-//! The slots of the rank-and-select quotient filter on devices.
+//! Slots of the rank-and-select quotient filter on devices.
 
 use warpset_gpu::batch::Answers;
 use warpset_gpu::{DeviceVec, LaunchConfig, Stream};
@@ -20,22 +20,22 @@ use crate::gpu::{DeviceSlotKind, LookupMethod, QuotientFilter};
 use crate::slot_kind::{Change, Counts};
 use crate::{Error, Layout, RankSelect};
 
-mod ask;
 mod counted;
+mod device_query;
 mod in_place;
 mod lookup;
 mod rebuild;
 
-pub use ask::RankSelectQuery;
+pub use device_query::RankSelectQuery;
 
-/// A rank-and-select quotient filter on a device.
+/// Rank-and-select quotient filter on a device.
 type Filter = QuotientFilter<RankSelect>;
 
 impl DeviceSlotKind for RankSelect {}
 
 impl DeviceSlots for RankSelect {
     const IN_PLACE: &'static [InPlaceRule] = &in_place::RULES;
-    /// 2^32 blocks.
+    /// The limit of 2^32 blocks.
     const MOST_SLOTS_IN_PLACE: u64 = 1 << 38;
 
     unsafe fn launch_scan(
@@ -45,7 +45,7 @@ impl DeviceSlots for RankSelect {
         arguments: Arguments,
     ) -> Result<(), Error> {
         let Arguments { parameters, slots, look_back, ticket, words, totals } = arguments;
-        // SAFETY: the fingerprints give their own length; the rest is the caller's promise.
+        // SAFETY: the fingerprints give their own length; the rest is the contract of this method.
         with_width!(sorted, |sorted| unsafe {
             let (fingerprints, n) = (sorted.global(), sorted.len());
             quotient_rank_select_build { fingerprints, n, parameters, slots, look_back, ticket, words, totals }
@@ -67,8 +67,8 @@ impl DeviceSlots for RankSelect {
         let (look_back, ticket) = (scratch.words(), scratch.ticket());
         let config = LaunchConfig::new(tiles as u32, BLOCK).shared(shared_bytes(out.bytes_per_item()));
         let (slots, parameters) = (layout.slots(), parameters(layout));
-        // SAFETY: scratch is zero, this call's own, and freed in the order of the stream; the rest is the caller's
-        // promise.
+        // SAFETY: scratch is zero, this call's own, and freed in the order of the stream; the rest is the contract of
+        // this method.
         with_width!(out, |out| unsafe {
             let out = out.global_mut();
             quotient_rank_select_extract { words, slots, parameters, dropped, look_back, ticket, out, n: items }
@@ -78,7 +78,7 @@ impl DeviceSlots for RankSelect {
     }
 
     unsafe fn look_up(filter: &Filter, asked: Asked<'_>, answers: Answers, method: LookupMethod) -> Result<(), Error> {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract is the same.
         unsafe { lookup::look_up(filter, asked, answers, method) }
     }
 
@@ -99,7 +99,7 @@ impl DeviceSlots for RankSelect {
         counted::lay_out(stream, layout, counts)
     }
 
-    /// CountedFingerprints are taken in the slots.
+    /// Returns nothing: copies are counted in the slots.
     fn prepass_of_counts(_: &Filter, _: &Stream) -> Result<Option<Fingerprints>, Error> {
         Ok(None)
     }
@@ -110,7 +110,7 @@ impl DeviceSlots for RankSelect {
         _: Option<&Fingerprints>,
         counts: GlobalMut<u64>,
     ) -> Result<(), Error> {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract is the same.
         unsafe { lookup::count(filter, asked, counts) }
     }
 
@@ -119,7 +119,7 @@ impl DeviceSlots for RankSelect {
     }
 
     unsafe fn change_round(round: Round<'_>) -> Result<(), Error> {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract is the same.
         unsafe { in_place::change_round(round) }
     }
 

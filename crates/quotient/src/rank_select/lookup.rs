@@ -1,7 +1,7 @@
 //! Lookups in blocks on the CPU, by single keys and a batch at a time.
 //!
-//! The answers are those of `warpset_core::quotient::rank_select`. Nearly all runs begin and end in the block of their
-//! quotient: those are answered from that block's words alone, bounds checked once.
+//! Answers are those of `warpset_core::quotient::rank_select`. Nearly all runs begin and end in the block of their
+//! quotient. They are answered from that block's words alone, with bounds checked once.
 
 #[cfg(target_arch = "x86_64")]
 use warpset_base::processor::Pdep;
@@ -12,9 +12,9 @@ use warpset_core::quotient::rank_select::{Blocks, DIGITS, OCCUPIEDS, metadata_wo
 
 use super::run::Fields;
 use crate::Layout;
-use crate::cpu::ahead::{BATCH, prefetch};
+use crate::cpu::prefetch::{BATCH, prefetch};
 
-/// The blocks of a filter that are asked, with counters or without.
+/// Blocks of a filter for lookups, with counters or without.
 #[derive(Clone, Copy)]
 pub(super) struct Lookup<'a, const COUNTED: bool> {
     words: &'a [u64],
@@ -23,14 +23,14 @@ pub(super) struct Lookup<'a, const COUNTED: bool> {
     fields: Fields,
 }
 
-/// A run that begins and ends in the block of its quotient.
+/// Run that begins and ends in the block of its quotient.
 struct Run<'a> {
     block: &'a [u64],
-    /// Its first slot.
+    /// First slot of the run.
     slot: u32,
-    /// Its remainders, digits included, and what comes after them.
+    /// Remainders of the run, digits included, and the bits after them.
     stored: u64,
-    /// The bits of `stored` that belong to the run.
+    /// Bits of `stored` that belong to the run.
     within: u64,
 }
 
@@ -48,7 +48,7 @@ impl<'a, const COUNTED: bool> Lookup<'a, COUNTED> {
         (self.words.len() / self.block_words) as u64
     }
 
-    /// Asks for the lines with the metadata of a quotient and with the remainder in its canonical slot.
+    /// Prefetches the lines with the metadata of a quotient and with the remainder in its canonical slot.
     #[inline(always)]
     fn prefetch(&self, fingerprint: u64) {
         let quotient = self.split.quotient(fingerprint) as usize;
@@ -66,7 +66,7 @@ impl<'a, const COUNTED: bool> Lookup<'a, COUNTED> {
         self.words.get(word).is_some_and(|occupieds| occupieds >> (quotient % 64) & 1 != 0)
     }
 
-    /// The run of a fingerprint's quotient, which has one, if the block tells where it is and a word holds it.
+    /// Returns the run of an occupied quotient, if the block tells its place and a word holds it.
     #[inline(always)]
     fn run(&self, fingerprint: u64, select: impl Select) -> Option<Run<'a>> {
         let width = self.split.remainder_bits;
@@ -78,10 +78,10 @@ impl<'a, const COUNTED: bool> Lookup<'a, COUNTED> {
         if offset >= 64 {
             return None;
         }
-        // Slots that come after a run's end: after that of the block before, after the first of this block, ...
+        // These are the slots after run ends: after the last of the block before, after the first of this block, ...
         let begins = 1 << offset | (runends & !0 << offset) << 1;
         let slot = select.select(begins, (occupieds & !(!0 << at)).count_ones()).max(at);
-        // A shift by 64, where there is none, would be one by zero.
+        // A shift by 64, which does not occur, would be one by zero.
         let rest = runends >> (slot % 64);
         let len = 1 + rest.trailing_zeros();
         if slot >= 64 || rest == 0 || len * width > 64 {
@@ -89,13 +89,13 @@ impl<'a, const COUNTED: bool> Lookup<'a, COUNTED> {
         }
         let bit = slot * width;
         let index = Self::REMAINDERS + (bit / 64) as usize;
-        // The next word has bits of it or none that count.
+        // The next word has further bits, or none that matter.
         let high = block.get(index + 1).map_or(0, |word| word << 1);
         let stored = block.get(index)? >> (bit % 64) | high << (63 - bit % 64);
         Some(Run { block, slot, stored, within: self.fields.first(len as u64) })
     }
 
-    /// How many copies of a fingerprint, whose quotient has a run, are stored.
+    /// Returns the number of copies of a fingerprint with an occupied quotient.
     #[inline(always)]
     pub(super) fn count(&self, fingerprint: u64, select: impl Select) -> u64 {
         match self.count_near(fingerprint, select) {
@@ -104,7 +104,7 @@ impl<'a, const COUNTED: bool> Lookup<'a, COUNTED> {
         }
     }
 
-    /// [`Lookup::count`], if the block of the fingerprint's quotient tells.
+    /// Returns the number of copies, if the block of the fingerprint's quotient tells.
     #[inline(always)]
     fn count_near(&self, fingerprint: u64, select: impl Select) -> Option<u64> {
         let run = self.run(fingerprint, select)?;
@@ -123,16 +123,16 @@ impl<'a, const COUNTED: bool> Lookup<'a, COUNTED> {
         Some(0)
     }
 
-    /// How many copies there are of the item that is number `index` of a run with these digits.
+    /// Returns the number of copies of item number `index` of a run with these digits.
     #[inline(always)]
     fn count_at(&self, run: &Run<'_>, digits: u64, index: u32) -> u64 {
         let width = self.split.remainder_bits;
         let after = (run.stored >> (index * width) >> 1) >> (width - 1);
         let len = (!(digits >> index >> 1)).trailing_zeros();
-        // Bytes that have not been checked may say that there are more digits than the word has.
+        // Unchecked bytes may claim more digits than the word has.
         let digit = |i| after.checked_shr(i * width).unwrap_or(0) & lowest(width);
         match len {
-            // Chosen without a branch.
+            // This is chosen without a branch.
             0 | 1 => 1 + if len == 1 { 1 + digit(0) } else { 0 },
             _ => count_of((0..len).map(digit), width),
         }
@@ -140,7 +140,7 @@ impl<'a, const COUNTED: bool> Lookup<'a, COUNTED> {
 }
 
 impl Lookup<'_, false> {
-    /// Whether a fingerprint, whose quotient has a run, is stored.
+    /// Whether a fingerprint with an occupied quotient is stored.
     #[inline(always)]
     pub(super) fn contains(&self, fingerprint: u64, select: impl Select) -> bool {
         match self.run(fingerprint, select) {
@@ -151,14 +151,14 @@ impl Lookup<'_, false> {
 }
 
 impl Lookup<'_, true> {
-    /// Whether a fingerprint, whose quotient has a run, is stored.
+    /// Whether a fingerprint with an occupied quotient is stored.
     #[inline(always)]
     pub(super) fn contains(&self, fingerprint: u64, select: impl Select) -> bool {
         self.count(fingerprint, select) > 0
     }
 }
 
-/// How many copies of a fingerprint are stored, wherever its run is.
+/// Returns the number of stored copies of a fingerprint, for runs anywhere.
 #[inline(never)]
 fn count_far<const COUNTED: bool>(words: &[u64], split: Split, fingerprint: u64, select: impl Select) -> u64 {
     let (blocks, width) = (Lookup::<COUNTED>::new(words, split).blocks(), split.remainder_bits);
@@ -170,8 +170,8 @@ fn count_far<const COUNTED: bool>(words: &[u64], split: Split, fingerprint: u64,
     }
 }
 
-/// Makes a function of a filter's words and a fingerprint that asks the processor what it has, and passes no more on
-/// than there are registers for.
+/// Makes a function of a filter's words and a fingerprint that asks the processor for its instructions and passes on at
+/// most as many arguments as there are registers.
 macro_rules! one_by_one {
     ($(#[$doc:meta])* $name:ident, $method:ident, $counted:literal, $answer:ty) => {
         $(#[$doc])*
@@ -206,16 +206,16 @@ one_by_one! {
     contains, contains, false, bool
 }
 one_by_one! {
-    /// How many copies of a fingerprint are stored, in a filter without counters.
+    /// Returns the number of stored copies of a fingerprint, in a filter without counters.
     count, count, false, u64
 }
 one_by_one! {
-    /// How many copies of a fingerprint are stored, in a filter with counters.
+    /// Returns the number of stored copies of a fingerprint, in a filter with counters.
     count_counted, count, true, u64
 }
 
-/// Hands out what `ask` answers of the fingerprints whose quotients have a run, and the default of all others, a batch
-/// at a time; `fingerprint` gives that of a key by its number.
+/// Reports the answers of `ask` for fingerprints with occupied quotients, and the default for all others, a batch at a
+/// time; `fingerprint` maps the number of a key to its fingerprint.
 #[inline(always)]
 pub(super) fn answer<T: Copy + Default, const COUNTED: bool>(
     layout: &Layout,
@@ -234,7 +234,7 @@ pub(super) fn answer<T: Copy + Default, const COUNTED: bool>(
             *place = fingerprint(first + i);
             lookup.prefetch(*place);
         }
-        // Fingerprints without a run are sorted out first: a branch on each would be guessed wrong as often as not.
+        // Fingerprints without a run are sorted out first: a branch on each would be mispredicted half of the time.
         let (mut left, mut answers) = ([0u8; BATCH], [T::default(); BATCH]);
         let mut stay = 0;
         for (i, &fingerprint) in fingerprints[..count].iter().enumerate() {

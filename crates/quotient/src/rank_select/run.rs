@@ -1,14 +1,14 @@
-//! The remainders of a run compared all at once, as fields of a word.
+//! Remainders of a run compared all at once, as fields of a word.
 
 use warpset_core::bits::lowest;
 use warpset_core::quotient::rank_select::fields;
 
-/// Remainders of one width, side by side in a word; those that do not fit whole are no fields of it.
+/// Remainders of one width, side by side in a word; incomplete ones are no fields.
 ///
-/// What compares fields answers in their highest bits.
+/// Comparisons answer in the highest bit of each field.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fields {
-    /// The lowest bit of each.
+    /// Lowest bit of each field.
     lows: u64,
     width: u32,
 }
@@ -24,13 +24,13 @@ impl Fields {
         self.width
     }
 
-    /// Whether this many are fields of a word.
+    /// Whether a word has this many fields.
     #[inline(always)]
     pub(super) fn hold(self, len: u64) -> bool {
         len * self.width as u64 <= 64
     }
 
-    /// The first `len` of them.
+    /// Returns the bits of the first `len` fields.
     #[inline(always)]
     pub(super) fn first(self, len: u64) -> u64 {
         lowest(len as u32 * self.width)
@@ -41,47 +41,47 @@ impl Fields {
         self.lows << (self.width - 1)
     }
 
-    /// Which fields have this value.
+    /// Marks the fields with this value.
     #[inline(always)]
     pub(super) fn equal(self, word: u64, value: u64) -> u64 {
         let differ = word ^ self.lows.wrapping_mul(value);
-        // A sum sets the highest bit of a field where another is set, and carries nothing further.
+        // A sum sets the highest bit of a field where another bit is set, and carries no further.
         let below = self.highs() - self.lows;
         !(((differ & below) + below) | differ) & self.highs()
     }
 
-    /// Whether a field of `within`, the fields of which are the lowest ones, has this value.
+    /// Whether a field of `within`, which covers the lowest fields, has this value.
     #[inline(always)]
     pub(super) fn any_equal(self, word: u64, within: u64, value: u64) -> bool {
         self.lowest_equal(word, value) & within != 0
     }
 
-    /// The number of the first field of `within`, the fields of which are the lowest ones, that has this value.
+    /// Returns the number of the first field with this value of `within`, which covers the lowest fields.
     #[inline(always)]
     pub(super) fn first_equal(self, word: u64, within: u64, value: u64) -> Option<u64> {
         let equal = self.lowest_equal(word, value) & within;
         if equal != 0 { Some(self.lowest_of(equal)) } else { None }
     }
 
-    /// The highest bit of the lowest field that has this value, and of others above it.
+    /// Marks the lowest field with this value, and possibly fields above it.
     #[inline(always)]
     fn lowest_equal(self, word: u64, value: u64) -> u64 {
-        // A field is zero where it is equal; the lowest of those, if any, is the first whose highest bit the
-        // subtraction sets.
+        // A field is zero where it is equal; the lowest such field is the first with a highest bit set by the
+        // subtraction.
         let differ = word ^ self.lows.wrapping_mul(value);
         differ.wrapping_sub(self.lows) & !differ & self.highs()
     }
 
-    /// Which fields are not less than this value.
+    /// Marks the fields that are not less than this value.
     #[inline(always)]
     pub(super) fn not_below(self, word: u64, value: u64) -> u64 {
         let (highs, value) = (self.highs(), self.lows.wrapping_mul(value));
-        // With the highest bits set on one side and clear on the other, no difference borrows from the next field.
+        // The highest bits are set on one side and clear on the other, so no difference borrows from the next field.
         let rest = (word | highs) - (value & !highs);
         (word & !value | !(word ^ value) & rest) & highs
     }
 
-    /// The number of the field with the lowest of these bits, which are highest bits of fields; there is one.
+    /// Returns the number of the lowest marked field; there is one.
     #[inline(always)]
     pub(super) fn lowest_of(self, bits: u64) -> u64 {
         (self.lows & (bits ^ bits.wrapping_sub(1))).count_ones() as u64 - 1

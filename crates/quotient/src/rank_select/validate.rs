@@ -1,4 +1,4 @@
-//! Whether blocks are those of a filter: for bytes from outside.
+//! Validation of blocks in bytes from outside.
 
 use warpset_base::parallel;
 use warpset_core::bits::{Portable, range};
@@ -8,11 +8,11 @@ use super::{blocks, counted_blocks};
 use crate::slot_kind::Counts;
 use crate::{Error, FileError, Layout, RankSelectQuotientFilterView};
 
-/// Blocks that one task checks.
+/// Blocks per task.
 const TASK: u64 = 1 << 10;
 
-/// The first block whose offset is not that of the runs before it. Each offset is used only once those before it are
-/// known to be right, so that damaged ones cost no time.
+/// Finds the first block with an offset that is not that of the runs before it. An offset is used only after those
+/// before it have been checked, so damaged ones cost no time.
 fn check_offsets<const COUNTED: bool>(blocks: &Blocks<&[u64], COUNTED>) -> Result<(), Error> {
     let mut free = 0u64;
     for block in 0..blocks.blocks() {
@@ -31,11 +31,11 @@ fn check_offsets<const COUNTED: bool>(blocks: &Blocks<&[u64], COUNTED>) -> Resul
     Ok(())
 }
 
-/// Checks the slots of a run, from `first` on: that remainders ascend, and that digits are those of a counter. Returns
-/// the slot after it, and what it holds.
+/// Check of the slots of a run from `first` on: remainders ascend, and digits are those of a counter. It returns the
+/// slot after the run, and the contents.
 trait CheckRun {
     fn check_run(&self, layout: &Layout, first: u64) -> Result<(u64, Counts), Error>;
-    /// Whether nothing is in a slot.
+    /// Whether a slot is empty.
     fn is_empty(&self, slot: u64) -> bool;
 }
 
@@ -92,8 +92,8 @@ impl CheckRun for Blocks<&[u64], true> {
     }
 }
 
-/// Checks the runs of the quotients of the blocks `first..end`, whose offsets are right, and the empty slots between
-/// them; adds up what they hold.
+/// Checks the runs of the quotients of blocks `first..end`, which have right offsets, and the empty slots in between.
+/// Adds up the contents.
 fn check<const COUNTED: bool>(
     layout: &Layout,
     blocks: &Blocks<&[u64], COUNTED>,
@@ -156,7 +156,7 @@ where
     Ok(())
 }
 
-/// An error unless the slots are those of a filter that holds what the view says.
+/// Refuses slots that are not those of a filter with the contents that the view claims.
 pub(super) fn validate(view: &RankSelectQuotientFilterView<'_>) -> Result<(), Error> {
     let layout = view.layout();
     if layout.is_counted() {

@@ -1,4 +1,4 @@
-//! All fingerprints of the blocks in ascending order, run by run.
+//! Iteration over all fingerprints of the blocks in ascending order, run by run.
 
 use warpset_base::processor::Pdep;
 use warpset_core::bits::{Portable, Select};
@@ -7,28 +7,28 @@ use warpset_core::quotient::rank_select::Blocks;
 
 use crate::slot_kind::{Copies, Walk};
 
-/// The fingerprints of a rank-and-select quotient filter.
+/// Iterator over the fingerprints of a rank-and-select quotient filter.
 pub enum BlockWalk<'a> {
     /// Without counters.
     Plain(Runs<'a, false>),
-    /// With counters, and what of the last counted fingerprint is still to come as copies.
+    /// With counters, and the copies of the last counted fingerprint that are still to come.
     Counted(Runs<'a, true>, Copies),
 }
 
-/// The runs of a filter's quotients.
+/// Runs of a filter's quotients.
 pub struct Runs<'a, const COUNTED: bool> {
     blocks: Blocks<&'a [u64], COUNTED>,
     split: Split,
-    /// The block of the next quotient, and those of its quotients that are to come.
+    /// Block of the next quotient, and its quotients that are to come.
     home: u64,
     left: u64,
-    /// The next slot; within a run, its quotient.
+    /// Next slot; within a run, its quotient.
     slot: u64,
     quotient: Option<u64>,
 }
 
 impl<'a, const COUNTED: bool> Runs<'a, COUNTED> {
-    /// From the first fingerprint on whose quotient is at least `from`.
+    /// Starts at the first fingerprint with a quotient of at least `from`.
     pub(super) fn from_quotient(blocks: Blocks<&'a [u64], COUNTED>, split: Split, from: u64) -> Self {
         let mut runs = Runs { blocks, split, home: from / 64, left: 0, slot: 0, quotient: None };
         if runs.home < blocks.blocks() {
@@ -48,7 +48,7 @@ impl<'a, const COUNTED: bool> Runs<'a, COUNTED> {
         self.blocks.find_run_start(quotient, select)
     }
 
-    /// The quotients of the block that have a run. There are none past the last quotient, except in damaged memory.
+    /// Returns the occupied quotients of the block. There are none past the last quotient, except in damaged memory.
     #[inline(always)]
     fn occupieds(&self) -> u64 {
         let quotients = self.split.quotients().saturating_sub(self.home * 64);
@@ -56,7 +56,7 @@ impl<'a, const COUNTED: bool> Runs<'a, COUNTED> {
         self.blocks.metadata(self.home).occupieds & exist
     }
 
-    /// The quotient of the next slot, which is a filter's; `None` at the end.
+    /// Returns the quotient of the next slot, which is valid; `None` at the end.
     #[inline(always)]
     fn next_slot(&mut self) -> Option<u64> {
         let quotient = match self.quotient {
@@ -78,7 +78,7 @@ impl<'a, const COUNTED: bool> Runs<'a, COUNTED> {
             }
         };
         if self.slot >= self.blocks.slots() {
-            // From damaged memory only.
+            // Only damaged memory leads here.
             (self.home, self.left, self.quotient) = (self.blocks.blocks(), 0, None);
             return None;
         }
@@ -92,7 +92,7 @@ impl Runs<'_, false> {
         let mut count = 0;
         while count < into.len() {
             let Some(quotient) = self.next_slot() else { break };
-            // As much of the run as there is in this block of slots, and as there are places for.
+            // The run is read as far as it is in this block of slots and as there are places.
             let ends = self.blocks.runends(self.slot / 64) >> (self.slot % 64);
             let here = if ends == 0 { 64 - self.slot % 64 } else { ends.trailing_zeros() as u64 + 1 };
             let taken = here.min((into.len() - count) as u64);

@@ -6,18 +6,18 @@ use warpset_core::quotient::slots::{BLOCK_SLOTS, ByteSlots, OCCUPIED, bytes_of_s
 use warpset_core::quotient::standard::{self as core, Inserted};
 
 use crate::Layout;
-use crate::cpu::ahead::{BATCH, prefetch};
+use crate::cpu::prefetch::{BATCH, prefetch};
 use crate::slot_kind::{Change, Changed, PlacedItem, SlotWriter};
 
-/// Writes items of ascending slots into zero words: what `warpset_core::quotient::slots::Appender` writes, with the
-/// words kept in registers.
+/// Writer of items in ascending slots into zero words, like `warpset_core::quotient::slots::Appender`, with the words
+/// kept in registers.
 pub(super) struct ByteWriter<'a> {
     words: &'a mut [u64],
     slot_bits: u32,
-    /// The word of the last quotient's slot, and the `is_occupied` bits of it that are not written yet.
+    /// Word of the last quotient's slot, and its `is_occupied` bits that are not written yet.
     home: u64,
     occupieds: u64,
-    /// The word of the last item, and its bits that are not written yet.
+    /// Word of the last item, and its bits that are not written yet.
     index: u64,
     items: u64,
 }
@@ -29,7 +29,7 @@ impl<'a> ByteWriter<'a> {
         ByteWriter { words, slot_bits, home: 0, occupieds: 0, index: 0, items: 0 }
     }
 
-    /// Then continues with another word.
+    /// Writes the word of items, and continues with another.
     #[inline(always)]
     fn write_items(&mut self, next: u64) {
         self.words.or(self.index, self.items);
@@ -71,7 +71,7 @@ impl SlotWriter for ByteWriter<'_> {
     }
 }
 
-/// Hands out what `ask` answers of each of `len` fingerprints, a batch at a time.
+/// Reports the answers of `ask` for each of `len` fingerprints, a batch at a time.
 #[inline(always)]
 pub(super) fn answer_many<'a, T: Copy + Default>(
     layout: &Layout,
@@ -99,7 +99,7 @@ pub(super) fn answer_many<'a, T: Copy + Default>(
     }
 }
 
-/// Whether each fingerprint is stored. A function of its own, as its loops need all registers.
+/// Reports whether each fingerprint is stored. It is a function of its own, because its loops need all registers.
 #[inline(never)]
 pub(super) fn contains(slots: ByteSlots<&[u64]>, split: Split, fingerprints: &[u64], answers: &mut [bool]) {
     for (answer, &fingerprint) in answers.iter_mut().zip(fingerprints) {
@@ -107,7 +107,7 @@ pub(super) fn contains(slots: ByteSlots<&[u64]>, split: Split, fingerprints: &[u
     }
 }
 
-/// How many copies of each fingerprint are stored; like [`contains`].
+/// Reports the number of copies of each fingerprint; a function of its own like [`contains`].
 #[inline(never)]
 pub(super) fn count(slots: ByteSlots<&[u64]>, split: Split, fingerprints: &[u64], answers: &mut [u64]) {
     for (answer, &fingerprint) in answers.iter_mut().zip(fingerprints) {
@@ -147,7 +147,8 @@ fn insert(slots: &mut ByteSlots<&mut [u64]>, quotient: u64, remainder: u64, dupl
     core::insert(slots, quotient, remainder, duplicates)
 }
 
-/// Works off ascending fingerprints of a part; see [`SlotKind::change_part`](crate::slot_kind::SlotKind::change_part).
+/// Applies the ascending fingerprints of a part; see
+/// [`SlotKind::change_part`](crate::slot_kind::SlotKind::change_part).
 pub(super) fn change_part(
     layout: &Layout,
     words: &mut [u64],

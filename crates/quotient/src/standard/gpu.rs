@@ -1,4 +1,4 @@
-//! The slots of the standard quotient filter on devices.
+//! Slots of the standard quotient filter on devices.
 
 use warpset_gpu::batch::Answers;
 use warpset_gpu::{DeviceVec, LaunchConfig, Stream};
@@ -24,7 +24,7 @@ mod in_place;
 mod lookup;
 mod rebuild;
 
-/// A standard quotient filter on a device.
+/// Standard quotient filter on a device.
 type Filter = QuotientFilter<Standard>;
 
 impl DeviceSlotKind for Standard {}
@@ -40,7 +40,7 @@ impl DeviceSlots for Standard {
         arguments: Arguments,
     ) -> Result<(), Error> {
         let Arguments { parameters, slots, look_back, ticket, words, totals } = arguments;
-        // SAFETY: the fingerprints give their own length; the rest is the caller's promise.
+        // SAFETY: the fingerprints give their own length; the rest is the contract of this method.
         with_width!(sorted, |sorted| unsafe {
             let (fingerprints, n) = (sorted.global(), sorted.len());
             quotient_build { fingerprints, n, parameters, slots, look_back, ticket, words, totals }
@@ -62,8 +62,8 @@ impl DeviceSlots for Standard {
         let (look_back, ticket) = (scratch.words(), scratch.ticket());
         let config = LaunchConfig::new(tiles as u32, BLOCK).shared(SHARED_BYTES);
         let (slots, parameters) = (layout.slots(), parameters(layout));
-        // SAFETY: scratch is zero, this call's own, and freed in the order of the stream; the rest is the caller's
-        // promise.
+        // SAFETY: scratch is zero, this call's own, and freed in the order of the stream; the rest is the contract of
+        // this method.
         with_width!(out, |out| unsafe {
             let out = out.global_mut();
             quotient_extract { words, slots, parameters, dropped, look_back, ticket, out, n: items }
@@ -73,11 +73,11 @@ impl DeviceSlots for Standard {
     }
 
     unsafe fn look_up(filter: &Filter, asked: Asked<'_>, answers: Answers, method: LookupMethod) -> Result<(), Error> {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract is the same.
         unsafe { filter.look_up_keys(asked, answers, method) }
     }
 
-    /// All fingerprints, which counts are searched in.
+    /// Extracts all fingerprints, in which copies are counted.
     fn prepass_of_counts(filter: &Filter, stream: &Stream) -> Result<Option<Fingerprints>, Error> {
         filter.extract(stream).map(Some)
     }
@@ -89,7 +89,7 @@ impl DeviceSlots for Standard {
         counts: GlobalMut<u64>,
     ) -> Result<(), Error> {
         let stored = stored.expect("the prepass gives all fingerprints");
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract is the same.
         unsafe { filter.count_among(asked, stored, counts) }
     }
 
@@ -98,7 +98,7 @@ impl DeviceSlots for Standard {
     }
 
     unsafe fn change_round(round: Round<'_>) -> Result<(), Error> {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract is the same.
         unsafe { in_place::change_round(round) }
     }
 

@@ -1,9 +1,9 @@
-//! Packed slots on the CPU, by whole words, with the processor's instructions on bits where it has them.
+//! Packed slots on the CPU, by whole words, with the processor's bit instructions where it has them.
 //!
-//! The way to a run is shorter by a pass than that of `warpset_core::quotient::standard`: going left to the start of
-//! the cluster (algorithm 1, `FINDRUNSTART`) counts the quotients that have a run and the runs that begin, and their
-//! difference is how many runs lie between the canonical slot and the run, so that the walk to the right begins at the
-//! canonical slot instead of the cluster.
+//! The search for a run saves one pass of that in `warpset_core::quotient::standard`. Going left to the start of the
+//! cluster (algorithm 1, `FINDRUNSTART`) counts occupied quotients and run starts. Their difference is the number of
+//! runs between the canonical slot and the run, so the walk to the right begins at the canonical slot instead of the
+//! cluster.
 
 use warpset_core::bits::{Portable, Select, above_last};
 use warpset_core::quotient::Split;
@@ -19,7 +19,7 @@ pub(super) use lookup::count_many;
 pub(super) use update::PackedMut;
 pub use walk::PackedWalk;
 
-/// Packed slots that are read.
+/// Packed slots for reading.
 #[derive(Clone, Copy)]
 pub(super) struct Packed<'a> {
     words: &'a [u64],
@@ -28,12 +28,12 @@ pub(super) struct Packed<'a> {
 }
 
 impl<'a> Packed<'a> {
-    /// The slots in `words`, whole blocks of them.
+    /// Makes slots of `words`, whole blocks.
     pub(super) fn new(words: &'a [u64], split: Split) -> Packed<'a> {
         Packed { words, split, block_words: split.remainder_bits as usize + 3 }
     }
 
-    /// `is_occupied`, `is_continuation` and `is_shifted` of a block; empty slots after the last block.
+    /// Returns `is_occupied`, `is_continuation` and `is_shifted` of a block; empty slots after the last block.
     #[inline(always)]
     fn metadata(&self, block: usize) -> [u64; 3] {
         let first = block.wrapping_mul(self.block_words);
@@ -51,8 +51,8 @@ impl<'a> Packed<'a> {
         self.words.get(word).is_some_and(|occupieds| occupieds >> (quotient % 64) & 1 != 0)
     }
 
-    /// The block and the place in it where the run of a quotient begins; where it would begin if it is `new`, and the
-    /// slot is in use.
+    /// Returns block and place of the start of a quotient's run; if the run is `new` and the slot is in use, of its
+    /// future start.
     #[inline(always)]
     fn run_start(&self, quotient: u64, new: bool) -> (usize, u32) {
         let (block, at) = ((quotient / 64) as usize, (quotient % 64) as u32);
@@ -60,7 +60,7 @@ impl<'a> Packed<'a> {
         if shifteds >> at & 1 == 0 {
             return (block, at);
         }
-        // Everything up to the quotient's slot, from the slot after the start of the cluster on.
+        // These are the bits up to the quotient's slot, from the slot after the start of the cluster on.
         let upto = !0 >> (63 - at);
         let mut range = upto & above_last(!shifteds & upto);
         let mut runs = (occupieds & range).count_ones();
@@ -78,13 +78,14 @@ impl<'a> Packed<'a> {
                 }
             }
         }
-        // At least one in a sound filter: a run that had begun by its canonical slot would begin there, unshifted.
+        // The number is at least one in a sound filter: a run that had begun by its canonical slot would begin there,
+        // unshifted.
         let skipped = runs.wrapping_add(new as u32).wrapping_sub(starts);
         self.nth_head(block, !continuations & !upto, skipped.wrapping_sub(1))
     }
 
-    /// The block, and the place in it, of the head that has `rank` others before it, of those in a block that are given
-    /// and all of the blocks after it. The slots up to there are in use.
+    /// Returns block and place of the head with `rank` heads before it, among the given heads of a block and all heads
+    /// of the blocks after it. The slots up to there are in use.
     #[inline(always)]
     fn nth_head(&self, mut block: usize, mut heads: u64, mut rank: u32) -> (usize, u32) {
         loop {
@@ -101,8 +102,8 @@ impl<'a> Packed<'a> {
         }
     }
 
-    /// Where a remainder is or belongs in the run that begins there: the first slot with one that is not smaller, or
-    /// the end of the run; and whether it is there.
+    /// Finds a remainder in the run that begins there: the first slot with one that is not smaller, or the end of the
+    /// run; and whether it is equal.
     #[inline(always)]
     fn find_in_run(&self, (mut block, mut at): (usize, u32), remainder: u64) -> ((usize, u32), bool) {
         let mut continuations = self.metadata(block)[1] >> at;
@@ -123,20 +124,21 @@ impl<'a> Packed<'a> {
         }
     }
 
-    /// The remainder in a slot; zero after the last block.
+    /// Returns the remainder in a slot; zero after the last block.
     #[inline(always)]
     fn remainder(&self, block: usize, at: u32) -> u64 {
         self.split.remainder(self.remainders_from(block, at))
     }
 
-    /// As many remainders as a word holds, from that of a slot on, the first in the lowest bits.
+    /// Returns as many remainders as a word holds, from a slot on, the first in the lowest bits.
     #[inline(always)]
     fn remainders_from(&self, block: usize, at: u32) -> u64 {
         let bit = at * self.split.remainder_bits;
         let index = block.wrapping_mul(self.block_words).wrapping_add(3 + bit as usize / 64);
         let shift = bit % 64;
         let low = self.words.get(index).map_or(0, |word| word >> shift);
-        // The next word has bits of it or none that count. Two shifts, since a shift by 64 has no meaning.
+        // The next word has further bits, or none that matter. There are two shifts, because a shift by 64 is
+        // undefined.
         let high = self.words.get(index + 1).map_or(0, |word| (word << 1) << (63 - shift));
         low | high
     }

@@ -1,4 +1,4 @@
-//! Whether slots are those of a filter: for bytes from outside.
+//! Validation of slots in bytes from outside.
 
 use rayon::prelude::*;
 use warpset_core::quotient::slots::{
@@ -9,7 +9,7 @@ use warpset_core::quotient::standard as core;
 use super::with_slots;
 use crate::{Error, FileError, Layout, StandardQuotientFilterView};
 
-/// Blocks that one task checks.
+/// Blocks per task.
 const TASK: u64 = 1 << 10;
 
 /// Checks the slots from the first empty one at or after `first` up to the first empty one at or after `end`, and
@@ -62,7 +62,7 @@ fn check<S: Slots>(layout: &Layout, slots: &S, first: u64, end: u64) -> Result<u
     Ok(items)
 }
 
-/// An error unless the slots are those of a filter with as many items as the view says.
+/// Refuses slots that are not those of a filter with as many items as the view claims.
 pub(super) fn validate(view: &StandardQuotientFilterView<'_>) -> Result<(), Error> {
     let layout = *view.layout();
     let (blocks, slots) = (layout.blocks, layout.slots());

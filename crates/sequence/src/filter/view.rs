@@ -23,7 +23,7 @@ const FAR_BYTES: usize = 1 << 20;
 /// Letters per random sequence of a measurement.
 const SAMPLE_LETTERS: u64 = 1 << 16;
 
-/// Borrowed filter: parameters, and words of which it owns nothing. It answers queries.
+/// Borrowed filter, for queries: parameters, and a borrow of the words.
 ///
 /// Made of saved bytes without a copy ([`SequenceFilterView::from_bytes`]), or of a filter
 /// ([`SequenceFilter::view`](crate::SequenceFilter::view)).

@@ -6,18 +6,18 @@ use core::arch::asm;
 macro_rules! read_modify_write {
     ($($name:ident $(, $reduce:ident)?;)*) => {$(
         /// # Safety
-        /// As for the public function.
+        /// The contract of the public function of this name.
         #[inline(always)]
         pub unsafe fn $name<T: AtomicWord>(word: Raw<T>, value: T) -> T {
-            // SAFETY: the caller vouches for the word.
+            // SAFETY: the word is valid, by this function's contract.
             unsafe { T::$name(word.pointer(), value) }
         }
         $(
             /// # Safety
-            /// As for the public function.
+            /// The contract of the public function of this name.
             #[inline(always)]
             pub unsafe fn $reduce<T: AtomicWord>(word: Raw<T>, value: T) {
-                // SAFETY: the caller vouches for the word. ptxas makes a RED of an unused result.
+                // SAFETY: the word is valid, by this function's contract. ptxas makes a RED of an unused result.
                 unsafe { T::$name(word.pointer(), value) };
             }
         )?
@@ -37,20 +37,20 @@ read_modify_write! {
 /// Exchanges the word if it equals `current`.
 ///
 /// # Safety
-/// The public function's contract.
+/// The contract of the public function of this name.
 #[inline(always)]
 pub unsafe fn compare_exchange<T: AtomicWord>(word: Raw<T>, current: T, new: T) -> T {
-    // SAFETY: the caller vouches for the word.
+    // SAFETY: the word is valid, by this function's contract.
     unsafe { T::compare_exchange(word.pointer(), current, new) }
 }
 
 macro_rules! loads {
     ($($name:ident;)*) => {$(
         /// # Safety
-        /// As for the public function.
+        /// The contract of the public function of this name.
         #[inline(always)]
         pub unsafe fn $name<T: AtomicWord>(word: Raw<T>) -> T {
-            // SAFETY: the caller vouches for the word.
+            // SAFETY: the word is valid, by this function's contract.
             unsafe { T::$name(word.pointer()) }
         }
     )*};
@@ -59,10 +59,10 @@ macro_rules! loads {
 macro_rules! stores {
     ($($name:ident;)*) => {$(
         /// # Safety
-        /// As for the public function.
+        /// The contract of the public function of this name.
         #[inline(always)]
         pub unsafe fn $name<T: AtomicWord>(word: Raw<T>, value: T) {
-            // SAFETY: the caller vouches for the word.
+            // SAFETY: the word is valid, by this function's contract.
             unsafe { T::$name(word.pointer(), value) }
         }
     )*};
@@ -74,11 +74,11 @@ stores! { store_relaxed; store_release; }
 /// Loads two words.
 ///
 /// # Safety
-/// The public function's contract.
+/// The contract of the public function of this name.
 #[inline(always)]
 pub unsafe fn load_relaxed2(words: Raw<u64>) -> [u64; 2] {
     let (a, b);
-    // SAFETY: the caller vouches for the words and their alignment. Not `pure`: a poll must not be hoisted.
+    // SAFETY: the words are valid and aligned, by this function's contract. Not `pure`: a poll must not be hoisted.
     unsafe {
         asm!("ld.relaxed.gpu.global.v2.u64 {{{a}, {b}}}, [{p}];", p = in(reg64) words.pointer(), a = out(reg64) a,
              b = out(reg64) b, options(nostack, preserves_flags));
@@ -89,10 +89,10 @@ pub unsafe fn load_relaxed2(words: Raw<u64>) -> [u64; 2] {
 /// Stores two words.
 ///
 /// # Safety
-/// The public function's contract.
+/// The contract of the public function of this name.
 #[inline(always)]
 pub unsafe fn store_relaxed2(words: Raw<u64>, [a, b]: [u64; 2]) {
-    // SAFETY: the caller vouches for the words and their alignment.
+    // SAFETY: the words are valid and aligned, by this function's contract.
     unsafe {
         asm!("st.relaxed.gpu.global.v2.u64 [{p}], {{{a}, {b}}};", p = in(reg64) words.pointer(), a = in(reg64) a,
              b = in(reg64) b, options(nostack, preserves_flags));

@@ -9,12 +9,12 @@ pub fn block() {
 
 #[inline(always)]
 pub fn device() {
-    // SAFETY: as above.
+    // SAFETY: orders memory, touches none.
     unsafe { asm!("fence.acq_rel.gpu;", options(nostack, preserves_flags)) };
 }
 
 #[inline(always)]
 pub fn system() {
-    // SAFETY: as above.
+    // SAFETY: orders memory, touches none.
     unsafe { asm!("fence.acq_rel.sys;", options(nostack, preserves_flags)) };
 }

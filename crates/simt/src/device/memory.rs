@@ -41,7 +41,7 @@ pub fn cast<T, U>(raw: Raw<T>) -> Raw<U> {
 /// The contract of [`Global::read`](crate::Global::read).
 #[inline(always)]
 pub unsafe fn read<T: Copy>(raw: Raw<T>, i: usize) -> T {
-    // SAFETY: the caller vouches for element `i`.
+    // SAFETY: `i` is below the length, by this function's contract.
     unsafe { *raw.0.add(i) }
 }
 
@@ -51,7 +51,7 @@ pub unsafe fn read<T: Copy>(raw: Raw<T>, i: usize) -> T {
 /// The contract of [`GlobalMut::write`](crate::GlobalMut::write).
 #[inline(always)]
 pub unsafe fn write<T: Copy>(raw: Raw<T>, i: usize, value: T) {
-    // SAFETY: the caller vouches for element `i`.
+    // SAFETY: `i` is below the length, by this function's contract.
     unsafe { *raw.0.add(i) = value }
 }
 
@@ -61,7 +61,7 @@ pub unsafe fn write<T: Copy>(raw: Raw<T>, i: usize, value: T) {
 /// The contract of [`Global::read_nc`](crate::Global::read_nc).
 #[inline(always)]
 pub unsafe fn read_nc<T: Word>(raw: Raw<T>, i: usize) -> T {
-    // SAFETY: the caller vouches for element `i`, and that no thread writes it.
+    // SAFETY: `i` is below the length, and no thread writes the element, by this function's contract.
     unsafe { T::load_nc(raw.0.add(i)) }
 }
 
@@ -71,18 +71,18 @@ pub unsafe fn read_nc<T: Word>(raw: Raw<T>, i: usize) -> T {
 /// The contract of [`Global::prefetch_l2`](crate::Global::prefetch_l2).
 #[inline(always)]
 pub unsafe fn prefetch_l2<T>(raw: Raw<T>, i: usize) {
-    // SAFETY: a prefetch of an address inside an allocation, as the caller vouches.
+    // SAFETY: `i` is below the length, by this function's contract, so the address is inside an allocation.
     unsafe { asm!("prefetch.global.L2 [{p}];", p = in(reg64) raw.0.add(i), options(nostack, preserves_flags)) };
 }
 
 macro_rules! vector {
     ($ty:ty, $reg:ident, $n:literal, $load:ident, $nc:ident, $store:ident, $suffix:literal, $regs:literal, $($v:ident),*) => {
         /// # Safety
-        /// As for the public function.
+        /// The contract of the public function of this name.
         #[inline(always)]
         pub unsafe fn $load(raw: Raw<$ty>, i: usize) -> [$ty; $n] {
             $(let $v: $ty;)*
-            // SAFETY: the caller vouches for the elements and their alignment.
+            // SAFETY: the elements are valid and aligned, by this function's contract.
             unsafe {
                 asm!(concat!("ld.global.", $suffix, " ", $regs, ", [{p}];"), p = in(reg64) raw.0.add(i),
                      $($v = out($reg) $v,)* options(pure, readonly, nostack, preserves_flags));
@@ -91,11 +91,11 @@ macro_rules! vector {
         }
 
         /// # Safety
-        /// As for the public function.
+        /// The contract of the public function of this name.
         #[inline(always)]
         pub unsafe fn $nc(raw: Raw<$ty>, i: usize) -> [$ty; $n] {
             $(let $v: $ty;)*
-            // SAFETY: as above, and no thread writes them.
+            // SAFETY: the elements are valid, aligned and not written, by this function's contract.
             unsafe {
                 asm!(concat!("ld.global.nc.", $suffix, " ", $regs, ", [{p}];"), p = in(reg64) raw.0.add(i),
                      $($v = out($reg) $v,)* options(pure, readonly, nostack, preserves_flags));
@@ -104,10 +104,10 @@ macro_rules! vector {
         }
 
         /// # Safety
-        /// As for the public function.
+        /// The contract of the public function of this name.
         #[inline(always)]
         pub unsafe fn $store(raw: Raw<$ty>, i: usize, [$($v),*]: [$ty; $n]) {
-            // SAFETY: the caller vouches for the elements and their alignment.
+            // SAFETY: the elements are valid and aligned, by this function's contract.
             unsafe {
                 asm!(concat!("st.global.", $suffix, " [{p}], ", $regs, ";"), p = in(reg64) raw.0.add(i),
                      $($v = in($reg) $v,)* options(nostack, preserves_flags));
@@ -126,7 +126,7 @@ vector!(u64, reg64, 2, read2, read2_nc, write2, "v2.u64", "{{{a}, {b}}}", a, b);
 #[inline(always)]
 pub unsafe fn read2_nc_once(raw: Raw<u64>, i: usize) -> [u64; 2] {
     let (a, b): (u64, u64);
-    // SAFETY: the caller vouches for the elements and their alignment, and that no thread writes them.
+    // SAFETY: the elements are valid, aligned and not written, by this function's contract.
     unsafe {
         asm!(
             "{{",

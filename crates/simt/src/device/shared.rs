@@ -26,10 +26,10 @@ pub fn dynamic_bytes() -> u32 {
 macro_rules! forward {
     ($bound:ident: $($name:ident as $method:ident ($($arg:ident),*) $(-> $ret:ident)?;)*) => {$(
         /// # Safety
-        /// As for the public function.
+        /// The contract of the public function of this name.
         #[inline(always)]
         pub unsafe fn $name<T: $bound>(address: u32 $(, $arg: T)*) $(-> $ret)? {
-            // SAFETY: the caller vouches for the element at `address`.
+            // SAFETY: the element at `address` is valid, by this function's contract.
             unsafe { T::$method(address $(, $arg)*) }
         }
     )*};
@@ -62,11 +62,11 @@ forward! { AtomicWord:
 macro_rules! vector {
     ($ty:ty, $reg:ident, $n:literal, $get:ident, $set:ident, $suffix:literal, $regs:literal, $($v:ident),*) => {
         /// # Safety
-        /// As for the public function.
+        /// The contract of the public function of this name.
         #[inline(always)]
         pub unsafe fn $get(address: u32) -> [$ty; $n] {
             $(let $v: $ty;)*
-            // SAFETY: the caller vouches for the elements and their alignment.
+            // SAFETY: the elements are valid and aligned, by this function's contract.
             unsafe {
                 asm!(concat!("ld.shared.", $suffix, " ", $regs, ", [{p}];"), p = in(reg32) address,
                      $($v = out($reg) $v,)* options(pure, readonly, nostack, preserves_flags));
@@ -75,10 +75,10 @@ macro_rules! vector {
         }
 
         /// # Safety
-        /// As for the public function.
+        /// The contract of the public function of this name.
         #[inline(always)]
         pub unsafe fn $set(address: u32, [$($v),*]: [$ty; $n]) {
-            // SAFETY: as above.
+            // SAFETY: the elements are valid and aligned, by this function's contract.
             unsafe {
                 asm!(concat!("st.shared.", $suffix, " [{p}], ", $regs, ";"), p = in(reg32) address,
                      $($v = in($reg) $v,)* options(nostack, preserves_flags));

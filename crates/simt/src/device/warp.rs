@@ -1,4 +1,4 @@
-//! Warp intrinsics, which LLVM knows to be convergent.
+//! Warp intrinsics, which LLVM treats as convergent.
 use core::arch::asm;
 
 use super::word::{MatchWord, ShuffleWord};
@@ -73,7 +73,7 @@ registers! {
 macro_rules! votes {
     ($($name:ident -> $ret:ty = $intrinsic:ident;)*) => {$(
         /// # Safety
-        /// As for the public function.
+        /// The contract of the public function of this name.
         #[inline(always)]
         pub unsafe fn $name(mask: u32, predicate: bool) -> $ret {
             // SAFETY: the caller's lanes all come here with the same mask.
@@ -85,7 +85,7 @@ macro_rules! votes {
 macro_rules! reductions {
     ($($name:ident = $intrinsic:ident;)*) => {$(
         /// # Safety
-        /// As for the public function.
+        /// The contract of the public function of this name.
         #[inline(always)]
         pub unsafe fn $name(mask: u32, value: u32) -> u32 {
             // SAFETY: the caller's lanes all come here with the same mask.
@@ -122,7 +122,7 @@ pub unsafe fn sync_warp(mask: u32) {
 macro_rules! shuffles {
     ($($name:ident = $intrinsic:ident, $clamp:literal;)*) => {$(
         /// # Safety
-        /// As for the public function.
+        /// The contract of the public function of this name.
         #[inline(always)]
         pub unsafe fn $name<T: ShuffleWord>(mask: u32, value: T, x: u32) -> T {
             // SAFETY: the caller's lanes all come here with the same mask, once per half.
@@ -172,8 +172,8 @@ pub unsafe fn match_low_byte(mask: u32, value: u32) -> u32 {
         };
     }
     let mut peers = mask;
-    // SAFETY: votes, to which the caller's lanes all come with the same mask. Neither `pure` nor `nomem`, so that LLVM,
-    // which does not know them to be convergent, leaves them where they are.
+    // SAFETY: votes, which all lanes of the caller reach with the same mask. Neither `pure` nor `nomem`: LLVM does not
+    // treat them as convergent, and must leave them in place.
     unsafe {
         asm!(
             "{{ .reg .pred p; .reg .b32 v, w;",

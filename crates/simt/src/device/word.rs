@@ -37,7 +37,7 @@ macro_rules! word {
             #[inline(always)]
             unsafe fn load_nc(pointer: *const Self) -> Self {
                 let value: $carrier;
-                // SAFETY: the caller vouches for `pointer`.
+                // SAFETY: `pointer` is valid, by this function's contract.
                 unsafe {
                     asm!(concat!("ld.global.nc.", $suffix, " {v}, [{p}];"), v = out($reg) value, p = in(reg64) pointer,
                          options(pure, readonly, nostack, preserves_flags));
@@ -47,7 +47,7 @@ macro_rules! word {
             #[inline(always)]
             unsafe fn load_shared(address: u32) -> Self {
                 let value: $carrier;
-                // SAFETY: the caller vouches for `address`.
+                // SAFETY: `address` is valid, by this function's contract.
                 unsafe {
                     asm!(concat!("ld.shared.", $suffix, " {v}, [{a}];"), v = out($reg) value, a = in(reg32) address,
                          options(pure, readonly, nostack, preserves_flags));
@@ -56,7 +56,7 @@ macro_rules! word {
             }
             #[inline(always)]
             unsafe fn store_shared(address: u32, value: Self) {
-                // SAFETY: the caller vouches for `address`.
+                // SAFETY: `address` is valid, by this function's contract.
                 unsafe {
                     asm!(concat!("st.shared.", $suffix, " [{a}], {v};"), v = in($reg) value as $carrier,
                          a = in(reg32) address, options(nostack, preserves_flags));
@@ -65,7 +65,7 @@ macro_rules! word {
             #[inline(always)]
             unsafe fn load_shared_volatile(address: u32) -> Self {
                 let value: $carrier;
-                // SAFETY: the caller vouches for `address`.
+                // SAFETY: `address` is valid, by this function's contract.
                 unsafe {
                     asm!(concat!("ld.volatile.shared.", $suffix, " {v}, [{a}];"), v = out($reg) value,
                          a = in(reg32) address, options(nostack, preserves_flags));
@@ -74,7 +74,7 @@ macro_rules! word {
             }
             #[inline(always)]
             unsafe fn store_shared_volatile(address: u32, value: Self) {
-                // SAFETY: the caller vouches for `address`.
+                // SAFETY: `address` is valid, by this function's contract.
                 unsafe {
                     asm!(concat!("st.volatile.shared.", $suffix, " [{a}], {v};"), v = in($reg) value as $carrier,
                          a = in(reg32) address, options(nostack, preserves_flags));
@@ -103,7 +103,7 @@ macro_rules! two_words {
         #[inline(always)]
         unsafe fn $name(pointer: $pointer) -> Self {
             let (low, high): (u64, u64);
-            // SAFETY: the caller vouches for `pointer`.
+            // SAFETY: `pointer` is valid, by this function's contract.
             unsafe {
                 asm!(concat!($op, " {{{l}, {h}}}, [{p}];"), l = out(reg64) low, h = out(reg64) high,
                      p = in($reg) pointer, options($($option,)* nostack, preserves_flags));
@@ -114,7 +114,7 @@ macro_rules! two_words {
     (@store $name:ident, $op:literal) => {
         #[inline(always)]
         unsafe fn $name(address: u32, value: Self) {
-            // SAFETY: the caller vouches for `address`.
+            // SAFETY: `address` is valid, by this function's contract.
             unsafe {
                 asm!(concat!($op, " [{a}], {{{l}, {h}}};"), a = in(reg32) address, l = in(reg64) value as u64,
                      h = in(reg64) (value >> 64) as u64, options(nostack, preserves_flags));
@@ -244,7 +244,7 @@ macro_rules! atomic_trait {
             unsafe fn shared_compare_exchange(address: u32, current: Self, new: Self) -> Self;
             $(
                 /// # Safety
-                /// As above.
+                /// The element at `address` is in the block's shared memory, aligned, and only accessed atomically.
                 unsafe fn $reduce(address: u32, value: Self);
             )*
         }
@@ -269,7 +269,7 @@ macro_rules! atomic_word {
             #[inline(always)]
             unsafe fn compare_exchange(pointer: *mut Self, current: Self, new: Self) -> Self {
                 let old: $ty;
-                // SAFETY: the caller vouches for `pointer`.
+                // SAFETY: `pointer` is valid, by this function's contract.
                 unsafe {
                     asm!(concat!("atom.relaxed.gpu.global.cas.", $bits, " {o}, [{p}], {c}, {n};"), o = out($reg) old,
                          p = in(reg64) pointer, c = in($reg) current, n = in($reg) new,
@@ -292,7 +292,7 @@ macro_rules! atomic_word {
             #[inline(always)]
             unsafe fn shared_exchange(address: u32, value: Self) -> Self {
                 let old: $ty;
-                // SAFETY: the caller vouches for `address`.
+                // SAFETY: `address` is valid, by this function's contract.
                 unsafe {
                     asm!(concat!("atom.relaxed.cta.shared.exch.", $bits, " {o}, [{a}], {v};"), o = out($reg) old,
                          a = in(reg32) address, v = in($reg) value, options(nostack, preserves_flags));
@@ -302,7 +302,7 @@ macro_rules! atomic_word {
             #[inline(always)]
             unsafe fn shared_compare_exchange(address: u32, current: Self, new: Self) -> Self {
                 let old: $ty;
-                // SAFETY: the caller vouches for `address`.
+                // SAFETY: `address` is valid, by this function's contract.
                 unsafe {
                     asm!(concat!("atom.relaxed.cta.shared.cas.", $bits, " {o}, [{a}], {c}, {n};"), o = out($reg) old,
                          a = in(reg32) address, c = in($reg) current, n = in($reg) new,
@@ -315,7 +315,7 @@ macro_rules! atomic_word {
     (@global $atomic:ident, $($name:ident $method:ident),*) => {$(
         #[inline(always)]
         unsafe fn $name(pointer: *mut Self, value: Self) -> Self {
-            // SAFETY: the caller vouches for `pointer`.
+            // SAFETY: `pointer` is valid, by this function's contract.
             unsafe { $atomic::from_ptr(pointer) }.$method(value, Relaxed)
         }
     )*};
@@ -323,7 +323,7 @@ macro_rules! atomic_word {
         #[inline(always)]
         unsafe fn $name(pointer: *const Self) -> Self {
             let value: Self;
-            // SAFETY: the caller vouches for `pointer`. Not `pure`: a poll must not be hoisted.
+            // SAFETY: `pointer` is valid, by this function's contract. Not `pure`: a poll must not be hoisted.
             unsafe {
                 asm!(concat!($op, " {v}, [{p}];"), v = out($reg) value, p = in(reg64) pointer,
                      options(nostack, preserves_flags));
@@ -334,7 +334,7 @@ macro_rules! atomic_word {
     (@store $reg:ident, $name:ident, $op:expr) => {
         #[inline(always)]
         unsafe fn $name(pointer: *mut Self, value: Self) {
-            // SAFETY: the caller vouches for `pointer`.
+            // SAFETY: `pointer` is valid, by this function's contract.
             unsafe {
                 asm!(concat!($op, " [{p}], {v};"), v = in($reg) value, p = in(reg64) pointer,
                      options(nostack, preserves_flags));
@@ -345,7 +345,7 @@ macro_rules! atomic_word {
         #[inline(always)]
         unsafe fn $fetch(address: u32, value: Self) -> Self {
             let old: Self;
-            // SAFETY: the caller vouches for `address`.
+            // SAFETY: `address` is valid, by this function's contract.
             unsafe {
                 asm!(concat!("atom.relaxed.cta.shared.", $op, ".", $suffix, " {o}, [{a}], {v};"), o = out($reg) old,
                      a = in(reg32) address, v = in($reg) value, options(nostack, preserves_flags));
@@ -354,7 +354,7 @@ macro_rules! atomic_word {
         }
         #[inline(always)]
         unsafe fn $reduce(address: u32, value: Self) {
-            // SAFETY: the caller vouches for `address`.
+            // SAFETY: `address` is valid, by this function's contract.
             unsafe {
                 asm!(concat!("red.relaxed.cta.shared.", $op, ".", $suffix, " [{a}], {v};"), a = in(reg32) address,
                      v = in($reg) value, options(nostack, preserves_flags));

@@ -166,13 +166,13 @@ unsafe fn host_atomic<T: AtomicWord>(pointer: *mut T, op: Atomic<T>) -> (u64, bo
         Atomic::CompareExchange(current, new) => (old == current.to_bits()).then(|| new.to_bits()),
     };
     let result = if size_of::<T>() == 4 {
-        // SAFETY: the caller vouches for the word.
+        // SAFETY: the word is valid, by this function's contract.
         let word = unsafe { AtomicU32::from_ptr(pointer.cast()) };
         word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |old| step(u64::from(old)).map(|new| new as u32))
             .map(u64::from)
             .map_err(u64::from)
     } else {
-        // SAFETY: the caller vouches for the word.
+        // SAFETY: the word is valid, by this function's contract.
         let word = unsafe { AtomicU64::from_ptr(pointer.cast()) };
         word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, step)
     };
@@ -187,7 +187,7 @@ unsafe fn host_atomic<T: AtomicWord>(pointer: *mut T, op: Atomic<T>) -> (u64, bo
 /// # Safety
 /// `pointer` is to a valid `T`, aligned to its size.
 unsafe fn commit<T: AtomicWord>(pointer: *mut u8, modify: Modify, operand: u64) -> u64 {
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the callee has this function's contract.
     unsafe { host_atomic(pointer.cast(), Atomic::Modify(modify, T::from_bits(operand))) }.0
 }
 
@@ -370,7 +370,7 @@ impl Engine {
         op: Atomic<T>,
         order: Order,
     ) -> u64 {
-        // SAFETY: the caller vouches for the word.
+        // SAFETY: the word is valid, by this function's contract.
         let (old, written) = unsafe { host_atomic(pointer, op) };
         let (me, who) = (self.current, self.who());
         let loads = !matches!(op, Atomic::Store(_));

@@ -12,7 +12,7 @@ pub struct Warp {
     pub exited: u32,
     pub at_barrier: u32,
     pub in_collective: u32,
-    /// Whether all lanes in a collective are in the same.
+    /// Whether all lanes in a collective are in one.
     pub uniform: bool,
 }
 
@@ -45,7 +45,7 @@ pub struct Barrier {
     pub result: u32,
 }
 
-/// Shared memory is made of these, so that vector accesses are aligned.
+/// Unit of shared memory, so that vector accesses are aligned.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(16))]
 struct Line([u8; 16]);

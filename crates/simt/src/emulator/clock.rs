@@ -1,11 +1,10 @@
 //! Knowledge of a thread about the others' past: the happens-before order of a launch.
 //!
-//! Everything of a launch runs on one host thread, so one counter dates all events.
-//! *A knows B up to t* means: what B did at times up to t happened before what A does
-//! next. A full table of who knows whom would be quadratic; but a block barrier makes
-//! all threads of a block know each other up to one time, and a warp barrier all lanes
-//! of a warp. So the knowledge of a thread is: one time for its block, one for its
-//! warp, rarely one per lane, and, for what it learned by acquiring, a [`Clock`].
+//! A launch runs on one host thread, so one counter dates all events. *A knows B up to t* means: B's actions at times
+//! up to t happened before A's next action. A full table of this relation would be quadratic. But a block barrier makes
+//! all threads of a block know each other up to one time, and a warp barrier all lanes of a warp. So the knowledge of a
+//! thread is: one time for its block, one for its warp, rarely one per lane, and a [`Clock`] for the knowledge gained
+//! by acquiring.
 use std::rc::Rc;
 
 /// A time; 0 is before everything.

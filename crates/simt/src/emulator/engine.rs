@@ -1,8 +1,7 @@
-//! One launch: which thread runs next, and what happens where threads meet.
+//! One launch: the choice of the next thread, and the meetings of threads.
 //!
-//! Everything of a launch happens on the host thread that called it. Kernel code
-//! reaches the engine through a thread-local pointer, always in short borrows that
-//! end before any thread is suspended or resumed.
+//! A launch runs entirely on the host thread that called it. Kernel code reaches the engine through a thread-local
+//! pointer, always in short borrows that end before any thread is suspended or resumed.
 use super::block::Block;
 use super::fault::{CallSite, Fault, FaultKind, Other};
 use super::memory::{Memory, Region};
@@ -25,13 +24,13 @@ pub use super::access::{
 
 pub use super::meeting::{barrier, collective};
 
-/// Blocks that are candidates for the next free slot: the start order is shuffled this far.
+/// Number of candidate blocks for the next free slot: the start order is shuffled this far.
 const WINDOW: usize = 8;
 
-/// Accesses that a thread may do before others get their turn.
+/// Accesses of a thread before others get their turn.
 const FUEL: u32 = 1 << 17;
 
-/// Scheduling steps that using up the fuel counts for.
+/// Scheduling steps that a used-up fuel counts as.
 const FUEL_STEPS: u64 = 10_000;
 
 thread_local! {
@@ -57,7 +56,7 @@ pub struct Engine {
     pub(super) ready: Vec<ThreadRef>,
     /// Thread that a worker drew but could not start itself.
     handoff: Option<ThreadRef>,
-    /// Whether the worker that came back has no thread any more.
+    /// Whether the worker that returned has no thread left.
     worker_is_idle: bool,
     upcoming: Vec<u64>,
     next_block: u64,
@@ -80,7 +79,7 @@ pub struct Engine {
 /// Policy for drawing the next thread. Every ready thread has a chance in all of them.
 #[derive(Clone, Copy, Debug)]
 enum Policy {
-    /// Each with the same probability.
+    /// Each with equal probability.
     Uniform,
     /// Mostly the one that became ready last: threads run far ahead of each other.
     LatestFirst,
@@ -377,7 +376,7 @@ impl Engine {
         self.steps_since_progress = 0;
     }
 
-    /// Puts the next block, in shuffled order, into `slot`. False when all have started.
+    /// Puts the next block, in shuffled order, into `slot`. Returns `false` when all have started.
     pub(super) fn start_block(&mut self, slot: u32) -> bool {
         while self.upcoming.len() < WINDOW && self.next_block < self.blocks {
             self.upcoming.push(self.next_block);
@@ -469,8 +468,8 @@ impl Engine {
         }
     }
 
-    /// Accounts for the end of the current thread. True if the worker is to run the
-    /// thread that is now current.
+    /// Accounts for the end of the current thread. Returns `true` if the worker has to run the thread that is now
+    /// current.
     fn thread_ended(&mut self, outcome: Result<(), Box<dyn Any + Send>>) -> bool {
         self.worker_is_idle = true;
         if let Err(payload) = outcome

@@ -158,7 +158,7 @@ impl fmt::Display for Whereabouts {
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FaultKind {
-    /// An access to elements that the handle or its buffer does not have.
+    /// An access to elements outside of the handle or its buffer.
     #[error("global memory out of bounds: {count} element(s) of {size} bytes at index {index} of {len}")]
     GlobalOutOfBounds {
         /// The first element's index.
@@ -191,7 +191,7 @@ pub enum FaultKind {
         offset: u32,
         /// Bytes accessed.
         size: usize,
-        /// Bytes of shared memory that the launch asked for.
+        /// Requested bytes of shared memory.
         shared_bytes: u32,
     },
     /// An address that is not a multiple of the access's size.
@@ -238,7 +238,7 @@ pub enum FaultKind {
         /// The lane.
         lane: u32,
     },
-    /// Two threads accessed the same word, one of them writing, with nothing that orders them.
+    /// Two threads accessed one word, one of them writing, with nothing that orders them.
     #[error("race on {space} memory, byte {byte}: {mine} here; unordered {theirs} by {other}")]
     Race {
         /// Memory of the access.
@@ -252,7 +252,7 @@ pub enum FaultKind {
         /// Who made it.
         other: Other,
     },
-    /// Two operations of different streams accessed the same byte, one of them writing, with nothing that orders them.
+    /// Two operations of different streams accessed one byte, one of them writing, with nothing that orders them.
     #[error("operations without order: {0}")]
     Unordered(Box<Unordered>),
     /// All threads wait, and nothing that they wait for can happen any more.
@@ -263,7 +263,7 @@ pub enum FaultKind {
         /// Polls since the last write.
         polls: u64,
     },
-    /// Threads run, but none has made progress for as many steps as the configuration allows.
+    /// Threads run, but none has made progress for the number of steps that the configuration allows.
     #[error("livelock: {steps} steps without a thread that ended or a barrier that was passed")]
     Livelock {
         /// Scheduling steps taken.

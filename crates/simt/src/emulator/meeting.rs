@@ -43,7 +43,7 @@ pub fn collective(op: Collective, mask: u32, value: u64, operand: u32) -> u64 {
     }
 }
 
-/// Whether two places are one; most often they are the same reference.
+/// Whether two places are equal; most often they are one reference.
 fn same_place(a: CallSite, b: CallSite) -> bool {
     std::ptr::eq(a, b) || a == b
 }
@@ -145,7 +145,7 @@ impl Engine {
         let block = &mut self.slots[slot as usize];
         let threads = block.threads.len() as u32;
         if block.live < threads {
-            // Lanes that never were stand after all threads, so the first one found has exited.
+            // Lanes that do not exist come after all threads, so the first one found has exited.
             let gone = block.find(|warp| warp.exited).unwrap_or(0);
             let other = self.other(slot, gone, None);
             return Err(FaultKind::DivergentBarrier { other, whereabouts: Whereabouts::Exited });

@@ -20,7 +20,7 @@ const QUARANTINE_BYTES: usize = 64 << 20;
     "out of device memory: {asked} bytes asked for, {free} free; raise `Config::memory_bytes` or free something first"
 )]
 pub struct OutOfMemory {
-    /// Bytes asked for.
+    /// Requested bytes.
     pub asked: usize,
     /// Bytes free.
     pub free: usize,
@@ -46,7 +46,7 @@ pub struct Region {
 
 // SAFETY: the pointer is only used to free the allocation, by the last owner of the region.
 unsafe impl Send for Region {}
-// SAFETY: as above.
+// SAFETY: shared regions only read the pointer's value; `freed` is atomic.
 unsafe impl Sync for Region {}
 
 impl Region {
@@ -168,7 +168,7 @@ impl Memory {
         }
     }
 
-    /// Bytes free and in all.
+    /// Returns the bytes free and in all.
     pub fn info(&self) -> (usize, usize) {
         (self.capacity - self.accounts.lock().unwrap().used, self.capacity)
     }

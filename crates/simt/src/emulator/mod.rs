@@ -52,7 +52,7 @@ pub use order::{Clock, Operation, join};
 /// The environment variable that sets the seed of every emulator, to replay a schedule.
 pub const SEED_VARIABLE: &str = "WARPSET_EMULATOR_SEED";
 
-/// The environment variable that names a file to which each emulator, when it is dropped, adds a line: how many
+/// Environment variable with the name of a file. Each emulator adds a line to it when it is dropped: the number of
 /// launches it ran, each with a schedule of its own.
 pub const COUNT_VARIABLE: &str = "WARPSET_EMULATOR_COUNT";
 
@@ -76,7 +76,7 @@ pub struct Config {
     /// Polls per thread without any write by any thread, after which threads that all
     /// spin count as a deadlock. Default: 1000.
     pub max_polls: u64,
-    /// Bytes of device memory. Default: 16 GiB (of which only what is used is taken from the host).
+    /// Bytes of device memory. Default: 16 GiB (only used memory is taken from the host).
     pub memory_bytes: usize,
 }
 
@@ -109,7 +109,7 @@ impl Config {
     }
 }
 
-/// Most bytes of shared memory a block may ask for: that of compute capability 9.0.
+/// Most bytes of shared memory per block: the limit of compute capability 9.0.
 pub const MAX_SHARED_BYTES: u32 = 227 << 10;
 
 /// Most threads of a block.
@@ -186,7 +186,7 @@ impl Emulator {
         self.memory.unregister(pointer)
     }
 
-    /// Bytes of device memory that are free, and all there are.
+    /// Returns the bytes of device memory that are free, and all there are.
     #[must_use]
     pub fn memory_info(&self) -> (usize, usize) {
         self.memory.info()

@@ -1,9 +1,9 @@
 //! Order between launches, copies and frees of several streams.
 //!
-//! Within a launch, `races` finds threads that nothing orders. This module does the same for whole operations: each
-//! belongs to a stream, has a time on it, and knows up to which time it comes after every other stream. Two operations
-//! that access a byte, one of them writing, are a fault unless one knows the other. The order in which this run
-//! executed them does not matter.
+//! Within a launch, `races` finds threads that nothing orders. This module does that for whole operations: each belongs
+//! to a stream, has a time on it, and a time up to which it comes after every other stream. Two operations that access
+//! a byte, one of them writing, are a fault unless one is ordered after the other. The order in which this run executed
+//! them does not matter.
 //!
 //! ```text
 //! stream 1   copy (1,1)   merge (1,2)

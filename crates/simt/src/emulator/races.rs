@@ -1,8 +1,8 @@
 //! The race detector: happens-before by barriers, warp barriers, release and acquire.
 //!
-//! Two accesses to a word by different threads, at least one a write and not both
-//! atomic, are a race unless one happened before the other. The order in which this
-//! run did them does not matter: a missing barrier is found though the schedule hid it.
+//! Two accesses to a word by different threads, at least one a write and not both atomic, are a race unless one
+//! happened before the other. The order in which this run executed them does not matter: the detector finds a missing
+//! barrier even if the schedule hid it.
 use super::clock::{Known, Subject, Time, join};
 use super::fault::CallSite;
 use super::shadow::{Record, Shadow};
@@ -36,7 +36,7 @@ struct ThreadClock {
     /// Knowledge at its last fence, at device and at any scope.
     fenced: Known,
     fenced_block: Known,
-    /// Up to when it knows the lanes of its warp, where warp barriers had partial masks.
+    /// Time up to which it knows the lanes of its warp, after warp barriers with partial masks.
     lanes: Option<Box<[Time; 32]>>,
 }
 

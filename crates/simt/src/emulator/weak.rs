@@ -1,9 +1,9 @@
 //! Weak memory: relaxed stores that arrive late, and relaxed loads of old values.
 //!
-//! A relaxed store or reduction may wait in a buffer until its thread fences or passes a
-//! barrier, until the launch ends, or until the scheduler commits it; stores to different words may
-//! be committed in any order. A relaxed load may give the value before one of the last
-//! few changes, if its thread has not fenced since and has seen nothing newer of that word.
+//! A relaxed store or reduction may wait in a buffer until its thread fences or passes a barrier, until the launch
+//! ends, or until the scheduler commits it. Stores to different words may be committed in any order. A relaxed load may
+//! return the value before one of the last few changes, if its thread has not fenced since and has seen no newer value
+//! of that word.
 use super::engine::ThreadRef;
 use super::memory::Region;
 use super::races::Released;
@@ -11,22 +11,22 @@ use crate::host::word::Modify;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// Stores that may wait at once.
+/// Largest number of waiting stores.
 const MOST_WAITING: usize = 128;
 
-/// Changes that a load may miss.
+/// Largest number of changes that a load may miss.
 const REMEMBERED: usize = 32;
 
-/// Words seen that are remembered, before all threads are brought up to date.
+/// Number of seen words that are remembered before all threads are brought up to date.
 const MOST_SEEN: usize = 4096;
 
-/// Changes a word as one type's arithmetic has it; returns the old bits.
+/// Changes a word by the arithmetic of one type; returns the old bits.
 ///
 /// # Safety
 /// The pointer is to a valid word of that type.
 pub type Commit = unsafe fn(*mut u8, Modify, u64) -> u64;
 
-/// A store that its thread has done and others do not see.
+/// A store that its thread has performed and others do not see.
 #[derive(Debug)]
 pub struct Waiting {
     pub owner: ThreadRef,
@@ -58,7 +58,7 @@ pub struct Weak {
     waiting: VecDeque<Waiting>,
     changes: VecDeque<Change>,
     now: u64,
-    /// Before these times a thread must not look, by slot and thread.
+    /// Earliest time whose values a thread may see, by slot and thread.
     floors: Vec<Vec<u64>>,
     floor: u64,
     seen: HashMap<(ThreadRef, usize), u64>,
@@ -88,7 +88,7 @@ impl Weak {
         self.waiting.push_back(waiting);
     }
 
-    /// Takes the first store that `wanted` picks.
+    /// Takes the first store that satisfies `wanted`.
     pub fn take(&mut self, wanted: impl Fn(&Waiting) -> bool) -> Option<Waiting> {
         let at = self.waiting.iter().position(wanted)?;
         self.waiting.remove(at)

@@ -34,7 +34,7 @@ type Body = Coroutine<(), (), ()>;
 /// A coroutine that runs kernel threads. Boxed by corosensei: moving it moves a pointer.
 pub struct Worker(Body, Counted);
 
-/// Counts a stack for as long as it lives.
+/// Counts a stack until it is dropped.
 struct Counted;
 
 impl Counted {

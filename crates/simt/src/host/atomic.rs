@@ -8,14 +8,14 @@ use super::word::{AtomicWord, Modify};
 macro_rules! read_modify_write {
     ($($name:ident $(, $reduce:ident)? = $op:ident;)*) => {$(
         /// # Safety
-        /// As for the public function.
+        /// The contract of the public function of this name.
         #[track_caller]
         pub unsafe fn $name<T: AtomicWord>(word: Raw<T>, value: T) -> T {
             engine::global_atomic(word, Atomic::Modify(Modify::$op, value), Order::Relaxed, false)
         }
         $(
             /// # Safety
-            /// As for the public function.
+            /// The contract of the public function of this name.
             #[track_caller]
             pub unsafe fn $reduce<T: AtomicWord>(word: Raw<T>, value: T) {
                 engine::global_atomic(word, Atomic::Modify(Modify::$op, value), Order::Relaxed, true);
@@ -37,7 +37,7 @@ read_modify_write! {
 /// Exchanges the word if it equals `current`.
 ///
 /// # Safety
-/// The public function's contract.
+/// The contract of the public function of this name.
 #[track_caller]
 pub unsafe fn compare_exchange<T: AtomicWord>(word: Raw<T>, current: T, new: T) -> T {
     engine::global_atomic(word, Atomic::CompareExchange(current, new), Order::Relaxed, false)
@@ -46,7 +46,7 @@ pub unsafe fn compare_exchange<T: AtomicWord>(word: Raw<T>, current: T, new: T) 
 /// Loads the word.
 ///
 /// # Safety
-/// The public function's contract.
+/// The contract of the public function of this name.
 #[track_caller]
 pub unsafe fn load_relaxed<T: AtomicWord>(word: Raw<T>) -> T {
     engine::global_atomic(word, Atomic::Load, Order::Relaxed, false)
@@ -55,7 +55,7 @@ pub unsafe fn load_relaxed<T: AtomicWord>(word: Raw<T>) -> T {
 /// Loads the word and acquires.
 ///
 /// # Safety
-/// The public function's contract.
+/// The contract of the public function of this name.
 #[track_caller]
 pub unsafe fn load_acquire<T: AtomicWord>(word: Raw<T>) -> T {
     engine::global_atomic(word, Atomic::Load, Order::Ordered, false)
@@ -64,7 +64,7 @@ pub unsafe fn load_acquire<T: AtomicWord>(word: Raw<T>) -> T {
 /// Stores the word.
 ///
 /// # Safety
-/// The public function's contract.
+/// The contract of the public function of this name.
 #[track_caller]
 pub unsafe fn store_relaxed<T: AtomicWord>(word: Raw<T>, value: T) {
     engine::global_atomic(word, Atomic::Store(value), Order::Relaxed, true);
@@ -73,7 +73,7 @@ pub unsafe fn store_relaxed<T: AtomicWord>(word: Raw<T>, value: T) {
 /// Stores the word and releases.
 ///
 /// # Safety
-/// The public function's contract.
+/// The contract of the public function of this name.
 #[track_caller]
 pub unsafe fn store_release<T: AtomicWord>(word: Raw<T>, value: T) {
     engine::global_atomic(word, Atomic::Store(value), Order::Ordered, false);
@@ -82,7 +82,7 @@ pub unsafe fn store_release<T: AtomicWord>(word: Raw<T>, value: T) {
 /// Loads two words.
 ///
 /// # Safety
-/// The public function's contract.
+/// The contract of the public function of this name.
 #[track_caller]
 pub unsafe fn load_relaxed2(words: Raw<u64>) -> [u64; 2] {
     engine::check_pair(words);
@@ -92,7 +92,7 @@ pub unsafe fn load_relaxed2(words: Raw<u64>) -> [u64; 2] {
 /// Stores two words.
 ///
 /// # Safety
-/// The public function's contract.
+/// The contract of the public function of this name.
 #[track_caller]
 pub unsafe fn store_relaxed2(words: Raw<u64>, values: [u64; 2]) {
     engine::check_pair(words);

@@ -70,7 +70,7 @@ pub unsafe fn read<T: Copy>(raw: Raw<T>, i: usize) -> T {
 /// The contract of [`Global::read_nc`](crate::Global::read_nc).
 #[track_caller]
 pub unsafe fn read_nc<T: Word>(raw: Raw<T>, i: usize) -> T {
-    // SAFETY: the caller's promise is stronger than that of `read`.
+    // SAFETY: `i` is below the length and no thread writes the element, which is more than `read` asks.
     unsafe { read(raw, i) }
 }
 
@@ -94,7 +94,7 @@ pub unsafe fn prefetch_l2<T>(_raw: Raw<T>, _i: usize) {}
 macro_rules! vector {
     ($ty:ty, $n:literal, $load:ident, $nc:ident, $store:ident) => {
         /// # Safety
-        /// As for the public function.
+        /// The contract of the public function of this name.
         #[track_caller]
         pub unsafe fn $load(raw: Raw<$ty>, i: usize) -> [$ty; $n] {
             let pointer = check(raw, i, $n, 16, Access::Read);
@@ -103,15 +103,15 @@ macro_rules! vector {
         }
 
         /// # Safety
-        /// As for the public function.
+        /// The contract of the public function of this name.
         #[track_caller]
         pub unsafe fn $nc(raw: Raw<$ty>, i: usize) -> [$ty; $n] {
-            // SAFETY: the caller's promise is stronger than that of the plain load.
+            // SAFETY: the elements are valid, aligned and not written, which is more than the plain load asks.
             unsafe { $load(raw, i) }
         }
 
         /// # Safety
-        /// As for the public function.
+        /// The contract of the public function of this name.
         #[track_caller]
         pub unsafe fn $store(raw: Raw<$ty>, i: usize, values: [$ty; $n]) {
             let pointer = check(raw, i, $n, 16, Access::Write);
@@ -130,6 +130,6 @@ vector!(u64, 2, read2, read2_nc, write2);
 /// The contract of [`Global::read2_nc_once`](crate::Global::read2_nc_once).
 #[track_caller]
 pub unsafe fn read2_nc_once(raw: Raw<u64>, i: usize) -> [u64; 2] {
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the callee has this function's contract.
     unsafe { read2_nc(raw, i) }
 }

@@ -1,4 +1,4 @@
-//! Operations that a thread asks the engine for.
+//! Operations of a thread that the engine performs.
 use super::word::Modify;
 use crate::Dim3;
 

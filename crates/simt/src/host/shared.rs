@@ -29,7 +29,7 @@ pub unsafe fn get<T: Word>(address: u32) -> T {
 #[track_caller]
 pub unsafe fn set<T: Word>(address: u32, value: T) {
     let pointer: *mut T = engine::shared_access(address, size_of::<T>(), Access::Write).cast();
-    // SAFETY: as above.
+    // SAFETY: checked to lie in the block's shared memory, aligned; one host thread runs the block.
     unsafe { pointer.write(value) };
 }
 
@@ -42,7 +42,7 @@ pub unsafe fn get_volatile<T: Word>(address: u32) -> T {
     engine::preempt();
     let pointer: *mut T = engine::shared_access(address, size_of::<T>(), Access::AtomicRead).cast();
     engine::shared_volatile(address, false);
-    // SAFETY: as above.
+    // SAFETY: checked to lie in the block's shared memory, aligned; one host thread runs the block.
     unsafe { pointer.read() }
 }
 
@@ -55,27 +55,27 @@ pub unsafe fn set_volatile<T: Word>(address: u32, value: T) {
     engine::preempt();
     let pointer: *mut T = engine::shared_access(address, size_of::<T>(), Access::AtomicWrite).cast();
     engine::shared_volatile(address, true);
-    // SAFETY: as above.
+    // SAFETY: checked to lie in the block's shared memory, aligned; one host thread runs the block.
     unsafe { pointer.write(value) };
 }
 
 macro_rules! vector {
     ($ty:ty, $n:literal, $get:ident, $set:ident) => {
         /// # Safety
-        /// As for the public function.
+        /// The contract of the public function of this name.
         #[track_caller]
         pub unsafe fn $get(address: u32) -> [$ty; $n] {
             let pointer: *mut [$ty; $n] = engine::shared_access(address, 16, Access::Read).cast();
-            // SAFETY: as above.
+            // SAFETY: checked to lie in the block's shared memory, aligned; one host thread runs the block.
             unsafe { pointer.read() }
         }
 
         /// # Safety
-        /// As for the public function.
+        /// The contract of the public function of this name.
         #[track_caller]
         pub unsafe fn $set(address: u32, values: [$ty; $n]) {
             let pointer: *mut [$ty; $n] = engine::shared_access(address, 16, Access::Write).cast();
-            // SAFETY: as above.
+            // SAFETY: checked to lie in the block's shared memory, aligned; one host thread runs the block.
             unsafe { pointer.write(values) };
         }
     };
@@ -87,14 +87,14 @@ vector!(u64, 2, get2, set2);
 macro_rules! read_modify_write {
     ($($name:ident $(, $reduce:ident)? = $op:ident;)*) => {$(
         /// # Safety
-        /// As for the public function.
+        /// The contract of the public function of this name.
         #[track_caller]
         pub unsafe fn $name<T: AtomicWord>(address: u32, value: T) -> T {
             engine::shared_atomic(address, Atomic::Modify(Modify::$op, value))
         }
         $(
             /// # Safety
-            /// As for the public function.
+            /// The contract of the public function of this name.
             #[track_caller]
             pub unsafe fn $reduce<T: AtomicWord>(address: u32, value: T) {
                 engine::shared_atomic(address, Atomic::Modify(Modify::$op, value));
@@ -116,7 +116,7 @@ read_modify_write! {
 /// Exchanges the element if it equals `current`.
 ///
 /// # Safety
-/// The public function's contract.
+/// The contract of the public function of this name.
 #[track_caller]
 pub unsafe fn compare_exchange<T: AtomicWord>(address: u32, current: T, new: T) -> T {
     engine::shared_atomic(address, Atomic::CompareExchange(current, new))

@@ -40,7 +40,7 @@ pub unsafe fn sync_warp(mask: u32) {
 macro_rules! shuffles {
     ($($name:ident = $op:ident;)*) => {$(
         /// # Safety
-        /// As for the public function.
+        /// The contract of the public function of this name.
         #[track_caller]
         pub unsafe fn $name<T: ShuffleWord>(mask: u32, value: T, x: u32) -> T {
             let [low, high] = value.to_halves();
@@ -107,7 +107,7 @@ pub unsafe fn match_low_byte(mask: u32, value: u32) -> u32 {
 macro_rules! reductions {
     ($($name:ident = $op:ident;)*) => {$(
         /// # Safety
-        /// As for the public function.
+        /// The contract of the public function of this name.
         #[track_caller]
         pub unsafe fn $name(mask: u32, value: u32) -> u32 {
             engine::collective(Collective::$op, mask, u64::from(value), 0) as u32

@@ -1,24 +1,24 @@
-//! Building one shard: pilots of its groups, then its buckets.
+//! Build of one shard: the pilots of its groups, then its buckets.
 
 use warpset_core::static_set::{MOST_IN_GROUP, PILOTS, Shape, hash, key, place};
 
 use super::Element;
 use crate::{Layout, StaticKey, Value};
 
-/// Memory that a thread uses for one shard after the other.
+/// Memory that a thread reuses from shard to shard.
 #[derive(Default)]
 pub(super) struct Scratch {
-    /// Where each group begins, and the end.
+    /// Start of each group, and the end of the last one.
     begins: Vec<u32>,
-    /// The groups that have keys, largest first, those of one size by number.
+    /// Groups with keys, largest first, those of one size by number.
     order: Vec<u32>,
-    /// How many keys each bucket has.
+    /// Keys in each bucket.
     counts: Vec<u8>,
-    /// How many keys have been written to each bucket.
+    /// Keys written to each bucket.
     written: Vec<u8>,
 }
 
-/// What is to be written of a shard.
+/// Parts of a shard to write.
 pub(super) struct Shard<'a> {
     pub(super) number: u64,
     pub(super) pilots: &'a mut [u8],
@@ -27,7 +27,7 @@ pub(super) struct Shard<'a> {
 }
 
 impl Shard<'_> {
-    /// Places the shard's elements, ascending by hash; whether it could.
+    /// Places the shard's elements, ascending by hash; returns whether it could.
     pub(super) fn place<K: StaticKey, V: Value>(
         self,
         layout: &Layout<K, V>,
@@ -45,7 +45,7 @@ impl Shard<'_> {
         found
     }
 
-    /// Writes keys and values, and the free slots' fillers.
+    /// Writes keys and values, and fills the free slots.
     fn write<K: StaticKey, V: Value>(self, layout: &Layout<K, V>, elements: &[Element<V>], scratch: &mut Scratch) {
         let (shape, spread) = (layout.shape(), layout.spread());
         let keys: &mut [K] = bytemuck::cast_slice_mut(self.keys);
@@ -72,8 +72,9 @@ impl Shard<'_> {
     }
 }
 
-/// The smallest key that is sought in another bucket than this one of this shard: fills it while it is empty, which
-/// says so, and no lookup finds it there. There is one, because a set with an empty bucket has a key in another one.
+/// Returns the smallest key that lookups search in another bucket than this one of this shard. It fills the bucket
+/// while it is empty, which marks it as empty, and no lookup finds it there. Such a key exists, since a set with an
+/// empty bucket has a key in another one.
 fn filler<K: StaticKey, V: Value>(shard: u64, bucket: u32, layout: &Layout<K, V>, pilots: &[u8]) -> K {
     let shape = layout.shape();
     let is_sought_here = |word: &u64| {
@@ -86,7 +87,7 @@ fn filler<K: StaticKey, V: Value>(shard: u64, bucket: u32, layout: &Layout<K, V>
 }
 
 impl Scratch {
-    /// Finds where groups begin, and in which order to place them; `false` if one has too many keys.
+    /// Finds the starts of groups, and the order to place them; `false` if one has too many keys.
     fn group<V: Copy>(&mut self, shape: Shape, elements: &[Element<V>]) -> bool {
         let Scratch { begins, order, .. } = self;
         begins.clear();
@@ -97,7 +98,7 @@ impl Scratch {
             }
         }
         begins.resize(shape.groups as usize + 1, elements.len() as u32);
-        // Where the groups of each size begin among those in order, the largest size first.
+        // Start of each size among the groups in order, the largest size first.
         let size = |group: &[u32]| (group[1] - group[0]) as usize;
         let mut next = [0u32; MOST_IN_GROUP as usize + 1];
         for group in begins.windows(2) {
@@ -123,8 +124,8 @@ impl Scratch {
         true
     }
 
-    /// Finds the smallest pilot of each group with which its keys have room, the groups in their order; `false` if
-    /// there is none for one.
+    /// Finds the smallest pilot of each group with which its keys fit, group by group in order; `false` if there is
+    /// none for one.
     fn find_pilots<V>(&mut self, shape: Shape, elements: &[Element<V>], slots: u8, pilots: &mut [u8]) -> bool {
         let Scratch { begins, order, counts, .. } = self;
         counts.clear();
@@ -141,7 +142,7 @@ impl Scratch {
     }
 }
 
-/// Whether keys with these low bits of their hashes have room with this pilot; if so, they are counted.
+/// Whether keys with these low bits of their hashes fit with this pilot; if so, counts them.
 #[inline(always)]
 fn fits(low: &[u32], pilot: u32, buckets: u32, slots: u8, counts: &mut [u8]) -> bool {
     for (i, &key) in low.iter().enumerate() {

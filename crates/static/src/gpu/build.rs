@@ -1,4 +1,4 @@
-//! Building on a device: hashes are sorted, and one thread block builds each shard.
+//! Builds on a device: hashes are sorted, and one thread block builds each shard.
 
 use warpset_gpu::batch::{DeviceKey, Hashing};
 use warpset_gpu::{Device, DeviceSlice, DeviceVec, LaunchConfig};
@@ -11,10 +11,10 @@ use crate::build::ATTEMPTS;
 use crate::{Error, Layout};
 use warpset_core::static_set::{MOST_KEYS, spread};
 
-/// Blocks that hash, at most.
+/// The most blocks that hash.
 const MOST_BLOCKS: usize = 1 << 16;
 
-/// Builds a map of keys with their values, of which there are as many, or none for a set.
+/// Builds a map of keys with one value each, or none for a set.
 pub(super) fn build<K: DeviceStaticKey, V: DeviceValue>(
     device: &Device,
     keys: DeviceSlice<'_, K>,
@@ -36,7 +36,7 @@ pub(super) fn build<K: DeviceStaticKey, V: DeviceValue>(
     Err(Error::NoSeed { keys: distinct, seed, attempts: ATTEMPTS })
 }
 
-/// The map under this seed, unless a shard finds no pilots; says how many different keys there are.
+/// Builds the map under this seed, unless a shard finds no pilots; also returns the number of different keys.
 fn attempt_build<K: DeviceStaticKey, V: DeviceValue>(
     device: &Device,
     keys: DeviceSlice<'_, K>,
@@ -57,7 +57,7 @@ fn attempt_build<K: DeviceStaticKey, V: DeviceValue>(
                 n,
                 hashes: hashes.global_mut(),
             };
-            // SAFETY: there is room for all hashes; keys are borrowed until the stream has been waited for.
+            // SAFETY: there are places for all hashes; keys are borrowed until the stream has been waited for.
             unsafe { kernel.launch(stream, LaunchConfig::new(blocks, HASH_BLOCK))? };
         }
         // SAFETY: values are borrowed until the stream has been waited for.
@@ -84,8 +84,8 @@ fn attempt_build<K: DeviceStaticKey, V: DeviceValue>(
             failed: failed.global_mut(),
         };
         let config = LaunchConfig::new(shape.shards() as u32, BLOCK).shared(shared_bytes(shape));
-        // SAFETY: hashes ascend and differ, and each has a value, if there are any; the words have room for all parts
-        // of this shape and are zero; both are this function's own until the stream has been waited for.
+        // SAFETY: hashes ascend and differ, and each has a value, if there are any; the words have all parts of this
+        // shape and are zero; this function owns both until the stream has been waited for.
         unsafe { <K as EntryOf<static_set_build<K>>>::launch(kernel, stream, config)? };
         let is_failed = stream.download_first(&failed)? != 0;
         Ok((!is_failed).then(|| StaticMap::from_parts(device, layout, words)))

@@ -10,7 +10,7 @@ use super::element::DeviceMapValue;
 use super::{DeviceStaticKey, StaticMap, StaticSet};
 use crate::{Builder, Error, StaticKey, Value};
 
-/// Makes a set or map in device memory: made by [`Builder::on`].
+/// Settings of a set or map in device memory: made by [`Builder::on`].
 ///
 /// ```
 /// use warpset_gpu::Device;
@@ -32,7 +32,7 @@ pub struct DeviceBuilder<K, V> {
 }
 
 impl<K: StaticKey, V: Value> Builder<K, V> {
-    /// Makes the set or map in device memory, with the same bytes.
+    /// Builds the set or map in device memory, with the same bytes.
     pub fn on(&self, device: &Device) -> DeviceBuilder<K, V> {
         DeviceBuilder { seed: self.seed, device: device.clone(), elements: PhantomData }
     }
@@ -48,8 +48,7 @@ impl<K: DeviceStaticKey> DeviceBuilder<K, ()> {
         self.build_from_device(keys.as_slice())
     }
 
-    /// [`build_from`](Self::build_from) of keys on the device, which stay as they are. Takes 24 bytes per key besides
-    /// the set. Waits.
+    /// Builds from keys on the device, which stay unchanged. Takes 24 bytes per key besides the set. Waits.
     ///
     /// # Errors
     /// The errors of [`build_from`](Self::build_from); [`Error::Gpu`] for memory of another device.
@@ -60,8 +59,8 @@ impl<K: DeviceStaticKey> DeviceBuilder<K, ()> {
 }
 
 impl<K: DeviceStaticKey, V: DeviceMapValue> DeviceBuilder<K, V> {
-    /// Builds the map of these keys and values, of which there are as many, and which are copied to the device. Of
-    /// equal keys the last one counts.
+    /// Builds the map of these keys, one value per key; both are copied to the device. Of equal keys the last one
+    /// counts.
     ///
     /// # Errors
     /// The errors of [`Builder::build_from`]; [`Error::Gpu`].
@@ -71,8 +70,8 @@ impl<K: DeviceStaticKey, V: DeviceMapValue> DeviceBuilder<K, V> {
         self.build_from_device(keys.as_slice(), values.as_slice())
     }
 
-    /// [`build_from`](Self::build_from) of keys and values on the device, which stay as they are. Takes 24 bytes per
-    /// key and three times the values besides the map. Waits.
+    /// Builds from keys and values on the device, which stay unchanged. Takes 24 bytes per key and three times the
+    /// values besides the map. Waits.
     ///
     /// # Errors
     /// The errors of [`build_from`](Self::build_from); [`Error::Gpu`] for memory of another device.

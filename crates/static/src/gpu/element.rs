@@ -1,4 +1,4 @@
-//! Keys and values on devices: which kernels there are for them, and which forms of the primitives they take.
+//! Keys and values on devices: their kernels, and their forms in the primitives.
 
 use bytemuck::Pod;
 use warpset_gpu::batch::DeviceKey;
@@ -22,9 +22,9 @@ impl DeviceValue for u32 {}
 impl DeviceValue for u64 {}
 impl DeviceValue for () {}
 
-/// Values that lookups on devices can give: `u32` and `u64`. Sealed.
+/// Values that lookups on devices can return: `u32` and `u64`. Sealed.
 pub trait DeviceMapValue: DeviceValue + MapValue {
-    /// As kernels name it.
+    /// Form of the value in kernels.
     #[doc(hidden)]
     const WANTED: u32;
 }
@@ -38,7 +38,7 @@ impl DeviceMapValue for u64 {
 pub(super) mod sealed {
     use super::*;
 
-    /// Hashes that ascend and differ, at the beginning of a vector, their values there, and how many they are.
+    /// Ascending, different hashes at the beginning of a vector, their values, and their number.
     pub struct Distinct<T: Pod> {
         pub hashes: DeviceVec<u64>,
         pub values: DeviceVec<T>,
@@ -46,7 +46,7 @@ pub(super) mod sealed {
     }
 
     pub trait Sorted: Sized {
-        /// What is stored for a value; of `()` nothing, whatever the type.
+        /// Stored form of a value; `()` stores nothing, whatever the type.
         type Stored: Pod;
         /// Words of 32 bits in a value.
         const WORDS: u32;
@@ -70,7 +70,7 @@ pub(super) mod sealed {
             mut hashes: DeviceVec<u64>,
             _: DeviceSlice<'_, u32>,
         ) -> Result<Distinct<u32>, Error> {
-            // SAFETY: all vectors are this function's own, and freed in the order of the stream.
+            // SAFETY: this function owns all vectors, and they are freed in the order of the stream.
             unsafe {
                 sort_keys_in_place_async(stream, &mut hashes, By::ascending())?;
                 let mut distinct = stream.alloc_uninit(hashes.len())?;
@@ -92,7 +92,7 @@ pub(super) mod sealed {
                     hashes: DeviceVec<u64>,
                     values: DeviceSlice<'_, $value>,
                 ) -> Result<Distinct<$value>, Error> {
-                    // SAFETY: the caller's promise is the same.
+                    // SAFETY: the contracts are the same.
                     unsafe { distinct_pairs(stream, hashes, values) }
                 }
             }
@@ -103,8 +103,10 @@ pub(super) mod sealed {
         u64: 2;
     }
 
+    /// Sorts hashes with values that take memory.
+    ///
     /// # Safety
-    /// That of [`Sorted::distinct`].
+    /// The contract of [`Sorted::distinct`].
     unsafe fn distinct_pairs<V: Payload + Item>(
         stream: &Stream,
         hashes: DeviceVec<u64>,
@@ -112,16 +114,16 @@ pub(super) mod sealed {
     ) -> Result<Distinct<V>, Error> {
         let n = hashes.len();
         let (mut sorted, mut sorted_values) = (stream.alloc_uninit::<u64>(n)?, stream.alloc_uninit::<V>(n)?);
-        // SAFETY: all vectors are this function's own, and freed in the order of the stream; the caller answers for the
-        // values.
+        // SAFETY: this function owns all vectors, and they are freed in the order of the stream; the values stay
+        // allocated, by this function's contract.
         unsafe {
             let by = By::ascending().last_first();
             sort_pairs_async(stream, hashes.as_slice(), values, &mut sorted, &mut sorted_values, by)?;
         }
-        // The unsorted hashes' memory holds the distinct ones.
+        // The memory of the unsorted hashes is reused for the distinct ones.
         let (mut distinct, mut distinct_values) = (hashes, stream.alloc_uninit::<V>(n)?);
         let mut count = stream.alloc_zeroed::<u64>(1)?;
-        // SAFETY: as above.
+        // SAFETY: this function owns all vectors, and they are freed in the order of the stream.
         unsafe {
             unique_by_key_async(
                 stream,

@@ -1,4 +1,4 @@
-//! Whether keys are there, by the traits of filters.
+//! Membership tests by the traits of filters.
 
 use warpset_base::filter::{Filter, Take};
 use warpset_base::key::Key;
@@ -11,8 +11,8 @@ use super::StaticMap;
 use super::lookup::Wanted;
 use crate::{Error, StaticKey, Value};
 
-/// Asks for keys of any type. Integers count by their value in 64 bits, signed ones with their sign; a key that is no
-/// integer, or has another value than every key of the set's type, is not in the set.
+/// Accepts keys of any type. Integers count by their value in 64 bits, signed ones with their sign. A key that is no
+/// integer, or has a value outside the set's type, is not in the set.
 impl<K: StaticKey, V: Value> Filter for StaticMap<K, V> {
     type Error = Error;
 
@@ -20,7 +20,7 @@ impl<K: StaticKey, V: Value> Filter for StaticMap<K, V> {
         match Q::raw(keys) {
             Raw::U32(_) | Raw::I32(_) | Raw::U64(_) => self.answer_integers(keys, take),
             Raw::Hashes(_) | Raw::Other => {
-                // Those that have no value are asked for as zero, and their answers dropped.
+                // Keys without such a value are looked up as zero, and their answers dropped.
                 let words: Vec<Option<u64>> =
                     keys.iter().map(|key| key.word().filter(|&w| K::of_word(w).is_some())).collect();
                 let asked: Vec<u64> = words.iter().map(|word| word.unwrap_or(0)).collect();
@@ -41,12 +41,12 @@ impl<K: StaticKey, V: Value> Filter for StaticMap<K, V> {
 }
 
 impl<K: StaticKey, V: Value> StaticMap<K, V> {
-    /// [`Filter::answer_bulk`] of integers of 32 or 64 bits.
+    /// Runs [`Filter::answer_bulk`] for integers of 32 or 64 bits.
     fn answer_integers<Q: Key>(&self, keys: &[Q], take: &mut Take<'_>) -> Result<(), Error> {
         if keys.is_empty() {
             return Ok(());
         }
-        // Work that the caller queued on other streams comes first.
+        // Waits for work that the caller queued on other streams.
         self.device.synchronize()?;
         let staging = Staging::new(&self.device, Hashing::seeded(self.seed())).chunk_keys(self.chunk_keys);
         staging.run(
@@ -54,7 +54,7 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
             Reply::Bits,
             |chunk| {
                 let answers = Answers::bits_at(chunk.replies);
-                // SAFETY: a chunk has room for its replies; the set is borrowed until `run` has waited.
+                // SAFETY: a chunk has places for its replies; the set is borrowed until `run` has waited.
                 unsafe { self.queue(chunk.stream, chunk.keys, chunk.range.len(), answers, Wanted::Nothing) }
             },
             |range, words| take(range.start, words),
@@ -62,7 +62,7 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
     }
 }
 
-/// Asks for integers of 32 and 64 bits on the device; hashes are in no set.
+/// Accepts integers of 32 and 64 bits on the device; hashes are in no set.
 impl<K: StaticKey, V: Value, Q: DeviceKey> DeviceFilter<DeviceSlice<'_, Q>> for StaticMap<K, V> {
     unsafe fn answer_async(
         &self,

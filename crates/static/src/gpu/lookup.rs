@@ -1,4 +1,4 @@
-//! Numbers and values of keys.
+//! Lookups of numbers and values.
 
 use bytemuck::Pod;
 use warpset_base::filter::same_length;
@@ -12,17 +12,17 @@ use super::element::DeviceMapValue;
 use super::{DeviceStaticKey, StaticMap};
 use crate::{Bitmap, Error, StaticKey, Value};
 
-/// L2 caches that a set fills before its buckets are told to leave the cache first. With fewer, buckets that happen to
-/// be there are worth more than the pilots that they drive out.
+/// Least size of a set, in L2 caches, whose buckets are evicted first. Below, cached buckets are worth more than the
+/// pilots that they evict.
 const CACHES: u64 = 4;
 
-/// What a lookup is to write besides answers.
+/// Output of a lookup besides answers.
 #[derive(Clone, Copy)]
 pub(super) enum Wanted {
     Nothing,
     /// The number of each key.
     Numbers(GlobalMut<u64>),
-    /// The value of each key, which the kernel knows by this form.
+    /// The value of each key, in this form of the kernel.
     Values(u32, GlobalMut<u64>),
 }
 
@@ -30,7 +30,7 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
     /// Queues the lookup of `n > 0` keys.
     ///
     /// # Safety
-    /// - `keys` are valid for `n` keys; answers and what is wanted have room for as many.
+    /// - `keys` are valid for `n` keys; answers and output have `n` places.
     /// - Until the stream has passed this work, all stay allocated; nothing writes the keys, and nothing else accesses
     ///   the answers.
     pub(super) unsafe fn queue(
@@ -71,11 +71,11 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
         Ok(())
     }
 
-    /// Queues answers to keys on the device, and what is wanted; `devices` are those of all that the caller lends
-    /// besides keys and stream.
+    /// Queues answers for keys on the device, and the output; `devices` are those of the arguments besides keys and
+    /// stream.
     ///
     /// # Safety
-    /// - Answers and what is wanted have room for all keys.
+    /// - Answers and output have a place per key.
     /// - Until the stream has passed this work, all stay allocated; nothing writes the keys, and nothing else accesses
     ///   the answers.
     pub(super) unsafe fn look_up_async<Q: DeviceKey>(
@@ -96,8 +96,8 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
         unsafe { self.queue(stream, slice, keys.len(), answers, wanted) }
     }
 
-    /// The number of each key, below [`slots`](Self::slots): bit `i % 64` of word `i / 64` of `found` says whether key
-    /// `i` has one, which is place `i` of `numbers` then, and zero otherwise.
+    /// Looks up the number of each key, below [`slots`](Self::slots). Bit `i % 64` of word `i / 64` of `found` says
+    /// whether key `i` has a number; place `i` of `numbers` gets it, or zero.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] if there are fewer places or bits than keys; memory of another device.
@@ -110,7 +110,7 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
     where
         K: DeviceStaticKey,
     {
-        // SAFETY: set, keys and answers are borrowed until the stream has been waited for.
+        // SAFETY: `waiting` waits for the stream while set, keys and answers are borrowed.
         self.device.waiting(|stream| unsafe { self.number_async(stream, keys, numbers, found) })
     }
 
@@ -137,11 +137,11 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
         let out = Wanted::Numbers(numbers.global_mut());
         let there = [numbers.device(), found.device()];
         let answers = Answers::bits(found, keys.len())?;
-        // SAFETY: there is room; the rest is this function's contract.
+        // SAFETY: `found` and `numbers` have a place per key; the rest is this function's contract.
         unsafe { self.look_up_async(stream, keys, &there, answers, out) }
     }
 
-    /// The number of each key of the host, if it is in the set: below [`slots`](Self::slots).
+    /// Returns the number of each key of the host, if it is in the set: below [`slots`](Self::slots).
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -154,8 +154,8 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
         Ok(found.iter().zip(numbers).map(|(found, number)| found.then_some(number)).collect())
     }
 
-    /// [`number_bulk`](Self::number_bulk) into a slice of the same length: which keys have a number; the others get
-    /// zero.
+    /// Writes the numbers of [`number_bulk`](Self::number_bulk) to a slice of equal length, and returns which keys have
+    /// one; the others get zero.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::Gpu`].
@@ -167,8 +167,8 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
         self.in_chunks(keys, numbers, |keys, numbers, found| self.number_device(keys, numbers, found))
     }
 
-    /// Copies keys of the host to the device, chunk by chunk, and back what `look_up` makes of them there: one item per
-    /// key, and one bit.
+    /// Copies keys of the host to the device, chunk by chunk, and the results of `look_up` back: one item per key, and
+    /// one bit.
     fn in_chunks<T: Pod>(
         &self,
         keys: &[K],
@@ -189,8 +189,8 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
 }
 
 impl<K: DeviceStaticKey, V: DeviceMapValue> StaticMap<K, V> {
-    /// The value of each key: bit `i % 64` of word `i / 64` of `found` says whether key `i` has one, which is place `i`
-    /// of `values` then, and zero otherwise.
+    /// Looks up the value of each key. Bit `i % 64` of word `i / 64` of `found` says whether key `i` has a value; place
+    /// `i` of `values` gets it, or zero.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] if there are fewer places or bits than keys; memory of another device.
@@ -200,7 +200,7 @@ impl<K: DeviceStaticKey, V: DeviceMapValue> StaticMap<K, V> {
         values: DeviceSliceMut<'_, V>,
         found: DeviceSliceMut<'_, u64>,
     ) -> Result<(), Error> {
-        // SAFETY: map, keys and answers are borrowed until the stream has been waited for.
+        // SAFETY: `waiting` waits for the stream while map, keys and answers are borrowed.
         self.device.waiting(|stream| unsafe { self.get_async(stream, keys, values, found) })
     }
 
@@ -222,15 +222,15 @@ impl<K: DeviceStaticKey, V: DeviceMapValue> StaticMap<K, V> {
     ) -> Result<(), Error> {
         expect_room(keys.len(), values.len())?;
         let out = values.global_mut();
-        // The length is rounded up where two values share a word.
+        // The length is rounded up, since two values may share a word.
         let out = GlobalMut::from_raw_parts(out.as_ptr().cast(), (out.len() * size_of::<V>()).div_ceil(8));
         let there = [values.device(), found.device()];
         let answers = Answers::bits(found, keys.len())?;
-        // SAFETY: there is room; the rest is this function's contract.
+        // SAFETY: `found` and `values` have a place per key; the rest is this function's contract.
         unsafe { self.look_up_async(stream, keys, &there, answers, Wanted::Values(V::WANTED, out)) }
     }
 
-    /// The value of each key of the host, if it is in the map.
+    /// Returns the value of each key of the host, if it is in the map.
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -240,7 +240,8 @@ impl<K: DeviceStaticKey, V: DeviceMapValue> StaticMap<K, V> {
         Ok(found.iter().zip(values).map(|(found, value)| found.then_some(value)).collect())
     }
 
-    /// [`get_bulk`](Self::get_bulk) into a slice of the same length: which keys have a value; the others get zero.
+    /// Writes the values of [`get_bulk`](Self::get_bulk) to a slice of equal length, and returns which keys have one;
+    /// the others get zero.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::Gpu`].

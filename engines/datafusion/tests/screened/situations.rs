@@ -182,68 +182,35 @@ const LARGE: (&str, &str, i32, i32) = ("large_table", "w", 160, 3);
 struct Setting {
     partitions: usize,
     batch_size: usize,
+    /// Whether the small side goes to all partitions.
     broadcast: bool,
+    /// Tables in files, not in memory.
     parquet: bool,
+    /// Whether scans drop rows.
     in_scan: bool,
+    /// Whether the engine's own filters are on.
     engine: bool,
+    /// Filters by subqueries, not by operators.
     subqueries: bool,
 }
 
+const BASE: Setting = Setting {
+    partitions: 2,
+    batch_size: 8192,
+    broadcast: false,
+    parquet: true,
+    in_scan: true,
+    engine: true,
+    subqueries: false,
+};
+/// The engine's own filters are off where ours are subqueries, which do not replace them.
 const SETTINGS: &[Setting] = &[
-    Setting {
-        partitions: 1,
-        batch_size: 8192,
-        broadcast: false,
-        parquet: false,
-        in_scan: false,
-        engine: true,
-        subqueries: false,
-    },
-    Setting {
-        partitions: 3,
-        batch_size: 7,
-        broadcast: false,
-        parquet: true,
-        in_scan: true,
-        engine: true,
-        subqueries: false,
-    },
-    Setting {
-        partitions: 2,
-        batch_size: 8192,
-        broadcast: true,
-        parquet: true,
-        in_scan: false,
-        engine: true,
-        subqueries: false,
-    },
-    Setting {
-        partitions: 24,
-        batch_size: 8192,
-        broadcast: false,
-        parquet: false,
-        in_scan: false,
-        engine: true,
-        subqueries: false,
-    },
-    Setting {
-        partitions: 2,
-        batch_size: 3,
-        broadcast: false,
-        parquet: true,
-        in_scan: true,
-        engine: false,
-        subqueries: false,
-    },
-    Setting {
-        partitions: 2,
-        batch_size: 8192,
-        broadcast: false,
-        parquet: true,
-        in_scan: true,
-        engine: false,
-        subqueries: true,
-    },
+    Setting { partitions: 1, parquet: false, ..BASE },
+    Setting { partitions: 24, parquet: false, ..BASE },
+    Setting { partitions: 3, batch_size: 7, ..BASE },
+    Setting { batch_size: 3, engine: false, ..BASE },
+    Setting { broadcast: true, in_scan: false, ..BASE },
+    Setting { engine: false, subqueries: true, ..BASE },
 ];
 
 impl Setting {

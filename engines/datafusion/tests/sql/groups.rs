@@ -12,7 +12,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use warpset_bloom::SplitBlockBloom;
 use warpset_fuse::BinaryFuse16;
 use warpset_mphf::RecSplit;
-use warpset_quotient::{Duplicates, RankSelectQuotientFilter};
+use warpset_quotient::{Duplicates, Insert, RankSelectQuotientFilter};
 
 use crate::{integers, saved, table, with_config};
 

@@ -1,4 +1,4 @@
-//! Fingerprints whose width slots and numbers of items have too: 32 and 64 bits.
+//! Fingerprints with slots and numbers of items of the same width: 32 and 64 bits.
 
 use warpset_core::bits::ReadWords;
 use warpset_core::quotient::slots::BLOCK_SLOTS;
@@ -10,27 +10,27 @@ use super::{ITEMS_U32, ITEMS_U64};
 use crate::look_back::Published;
 use crate::quotient::memory::{Fill, Filling, Fingerprint, ReadOnly};
 
-/// A fingerprint whose width slots and numbers of items have too.
+/// Fingerprint with slots and numbers of items of the same width.
 pub trait Slot: Fingerprint + ShuffleWord + Number {
-    /// Items of a thread.
+    /// Items per thread.
     const ITEMS: usize;
-    /// What items do to the first free slot: functions [`Lift`] of slots, composed.
+    /// Operator over functions of the first free slot: [`Lift`]s of slots, composed.
     type Fillings: Operator<Value: Published>;
-    /// Its quotient.
+    /// Returns the quotient.
     fn quotient(self, remainder_bits: u32) -> Self;
-    /// The first slot of the next block of slots.
+    /// Returns the first slot of the next block of slots.
     #[inline(always)]
     fn block_after(self) -> Self {
         Self::of((self.bits() | (BLOCK_SLOTS - 1)).wrapping_add(1))
     }
-    /// The distance of two slots that are not far apart.
+    /// Returns the distance of two slots that are not far apart.
     #[inline(always)]
     fn minus(self, base: Self) -> u32 {
         self.bits().wrapping_sub(base.bits()) as u32
     }
-    /// What is composed, of such a function.
+    /// Returns the composable form of such a function.
     fn fill(lift: Lift<Self>) -> <Self::Fillings as Operator>::Value;
-    /// The function, of what is composed.
+    /// Returns the function of a composable form.
     fn lift(fill: <Self::Fillings as Operator>::Value) -> Lift<Self>;
     /// Puts a remainder of this many bits at a bit of a window.
     ///
@@ -38,15 +38,15 @@ pub trait Slot: Fingerprint + ShuffleWord + Number {
     /// The contract of [`Pending::add`].
     #[cfg(feature = "bodies")]
     unsafe fn put(self, remainders: &mut Pending, window: Window, at: u32, remainder_bits: u32);
-    /// The fingerprint of a quotient and a remainder of this many bits.
+    /// Joins a quotient and a remainder of this many bits.
     fn joined(quotient: Self, remainder: Self, remainder_bits: u32) -> Self;
-    /// `width` bits from bit `at` of memory on; no word is read that has none of them.
+    /// Reads `width` bits from bit `at` of memory on; no word without any of them is read.
     ///
     /// # Safety
-    /// They are readable, and this holds them.
+    /// The words with these bits are valid for reads, and `width` is at most the width of this type.
     #[cfg(feature = "bodies")]
     unsafe fn read_field(words: Global<u64>, at: u32, width: u32) -> Self;
-    /// Items `i` to `i + 3`.
+    /// Reads items `i` to `i + 3`.
     ///
     /// # Safety
     /// - All of them are valid for reading.
@@ -73,7 +73,7 @@ impl Slot for u32 {
     #[cfg(feature = "bodies")]
     #[inline(always)]
     unsafe fn put(self, remainders: &mut Pending, window: Window, at: u32, remainder_bits: u32) {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract is the same.
         unsafe { remainders.field(window, at, remainder_bits, self) }
     }
     #[inline(always)]
@@ -84,7 +84,7 @@ impl Slot for u32 {
     #[inline(always)]
     unsafe fn read_field(words: Global<u64>, at: u32, width: u32) -> u32 {
         let (words, index, shift) = (words.cast::<u32>(), at as usize / 32, at % 32);
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe {
             let mut value = words.read_nc(index) >> shift;
             if shift + width > 32 {
@@ -96,7 +96,7 @@ impl Slot for u32 {
     #[cfg(feature = "bodies")]
     #[inline(always)]
     unsafe fn read4(from: Global<u32>, i: usize) -> [u32; 4] {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract is the same.
         unsafe { from.read4_nc(i) }
     }
 }
@@ -119,7 +119,7 @@ impl Slot for u64 {
     #[cfg(feature = "bodies")]
     #[inline(always)]
     unsafe fn put(self, remainders: &mut Pending, window: Window, at: u32, remainder_bits: u32) {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract is the same.
         unsafe { remainders.wide_field(window, at, remainder_bits, self) }
     }
     #[inline(always)]
@@ -134,7 +134,7 @@ impl Slot for u64 {
     #[cfg(feature = "bodies")]
     #[inline(always)]
     unsafe fn read4(from: Global<u64>, i: usize) -> [u64; 4] {
-        // SAFETY: the caller's promise is the same, for two pairs.
+        // SAFETY: the contract is the same, for two pairs.
         let ([a, b], [c, d]) = unsafe { (from.read2_nc(i), from.read2_nc(i + 2)) };
         [a, b, c, d]
     }

@@ -1,5 +1,5 @@
-//! The kernel that builds a rank-and-select quotient filter: the layout of sorted fingerprints
-//! ([`layout`](crate::quotient::layout)), as of all kinds of slots.
+//! Kernel that builds a rank-and-select quotient filter by the layout of sorted fingerprints
+//! ([`layout`](crate::quotient::layout)).
 
 use warpset_simt::{Global, GlobalMut, allow};
 
@@ -19,8 +19,8 @@ kernel! {
         fingerprints: Global<F>, n: usize, parameters: u32, slots: u64, look_back: GlobalMut<u64>,
         ticket: GlobalMut<u32>, words: GlobalMut<u64>, totals: GlobalMut<u64>,
     ) for [u32 => quotient_rank_select_build_u32, u64 => quotient_rank_select_build_u64] {
-        // Some registers of what comes after the items; a block less per processor, without spills, takes 1 to 2 %
-        // longer.
+        // Some registers of the code after the items spill. One block fewer per processor, without spills, takes 1 to 2
+        // % longer.
         allow::spill();
         // SAFETY: the caller keeps this kernel's contract.
         unsafe {

@@ -1,11 +1,11 @@
-//! Rank-and-select quotient filters with counters: from fingerprints with their copies to slots, and back; lookups and
+//! Rank-and-select quotient filters with counters: fingerprints with their copies to slots and back; lookups and
 //! counts.
 //!
-//! A fingerprint that is stored `c` times takes one slot, and from two copies on some more for the digits of `c - 2`
-//! (`warpset_core::quotient::rank_select::counters`). So what slots hold is written to a list first, fingerprints and
-//! digits with the quotient of their fingerprint, and the layout of all kinds of slots
-//! ([`layout`](crate::quotient::layout)) takes the list; a bit per item says which are digits. A run of any number of
-//! copies is one item of the input, so a hot key costs no more than another.
+//! A fingerprint with `c` copies takes one slot, and from two copies on more slots for the digits of `c - 2`
+//! (`warpset_core::quotient::rank_select::counters`). So the contents of slots are written to a list first,
+//! fingerprints and digits with the quotient of their fingerprint, and the layout of all kinds of slots
+//! ([`layout`](crate::quotient::layout)) takes the list; a bit per item marks digits. A run of any number of copies is
+//! one item of the input, so a hot key costs no more than another.
 
 use warpset_core::quotient::rank_select::{Blocks, DIGITS, counters, metadata_words};
 use warpset_core::quotient::slots::BLOCK_SLOTS;
@@ -22,32 +22,32 @@ use crate::quotient::layout::Slot;
 #[cfg(feature = "bodies")]
 use crate::quotient::layout::lay_out;
 use crate::quotient::memory::{Fingerprint, Parameters, ReadOnly};
+use crate::quotient::rank_select::extract_tile::TILE_BLOCKS;
+#[cfg(feature = "bodies")]
+use crate::quotient::rank_select::extract_tile::extract;
 use crate::quotient::rank_select::form::CountedRankSelect;
 use crate::quotient::rank_select::search::Runs;
-use crate::quotient::rank_select::take_apart::TILE_BLOCKS;
-#[cfg(feature = "bodies")]
-use crate::quotient::rank_select::take_apart::extract;
 use crate::{block, look_back};
 
 /// Threads of a block, in all kernels here.
 pub const BLOCK: u32 = 256;
-/// Fingerprints that a block expands.
+/// Fingerprints per block of the expansion.
 pub const EXPAND_TILE: usize = BLOCK as usize * RUNS;
 /// Dynamic shared memory of [`quotient_rank_select_expand`], in bytes.
 pub const EXPAND_SHARED_BYTES: u32 = SCRATCH_AT + block::scratch_bytes::<u64>(WARPS);
 
 const WARPS: u32 = BLOCK / 32;
-/// Fingerprints that a thread expands.
+/// Fingerprints per thread of the expansion.
 const RUNS: usize = 4;
 const PREFIX_AT: u32 = 16;
 const SCRATCH_AT: u32 = 32;
 
-/// Words of the look-back of an expansion of that many tiles.
+/// Returns the words of the look-back of an expansion of that many tiles.
 pub const fn expand_look_back_words(tiles: usize) -> usize {
     look_back::words::<Count>(tiles)
 }
 
-/// Bits of digits on their way to memory, which other threads add to as well.
+/// Bits of digits that are not written yet; other threads add to the same words.
 #[cfg(feature = "bodies")]
 struct Marks {
     words: GlobalMut<u32>,
@@ -57,24 +57,28 @@ struct Marks {
 
 #[cfg(feature = "bodies")]
 impl Marks {
+    /// Sets the bit of a digit.
+    ///
     /// # Safety
-    /// The item is one of those that there are bits for, and all threads add to them by such operations alone.
+    /// The bits have one for `item`, and all threads access them by such operations alone.
     #[inline(always)]
     unsafe fn mark(&mut self, item: u64) {
         if item / 32 != self.index {
-            // SAFETY: the caller's promise.
+            // SAFETY: the contract is the same.
             unsafe { self.flush() };
             self.index = item / 32;
         }
         self.bits |= 1 << (item % 32);
     }
 
+    /// Writes pending bits.
+    ///
     /// # Safety
     /// The contract of [`mark`](Self::mark).
     #[inline(always)]
     unsafe fn flush(&mut self) {
         if self.bits != 0 {
-            // SAFETY: the caller's promise.
+            // SAFETY: the contract is the same.
             unsafe { atomic::reduce_or(self.words.at(self.index as usize), self.bits) };
             self.bits = 0;
         }
@@ -82,7 +86,7 @@ impl Marks {
 }
 
 kernel! {
-    /// What slots hold of `n` fingerprints with their copies: one item each, and digits after it from two copies on.
+    /// Expands `n` fingerprints with their copies: one item each, and digits after it from two copies on.
     ///
     /// # Safety
     /// - Launch: 1-D, a block of [`BLOCK`] threads for each [`EXPAND_TILE`] fingerprints, [`EXPAND_SHARED_BYTES`] of
@@ -103,7 +107,7 @@ kernel! {
         let number: Shared<u32> = shared::dynamic(0);
         let prefix_slot: Shared<u32> = shared::dynamic(PREFIX_AT);
         let scratch: Shared<u32> = shared::dynamic(SCRATCH_AT);
-        // SAFETY: barriers stand between the uses of shared memory; runs below `n` are read, and places below `room`
+        // SAFETY: barriers separate the uses of shared memory; runs below `n` are read, and places below `room`
         // written, which are different for all items; digits are added to atomically.
         unsafe {
             let tile = look_back::ticket(ticket, number);
@@ -164,7 +168,7 @@ kernel! {
 }
 
 kernel! {
-    /// Writes a filter of `n` items, of which those are digits that have a bit.
+    /// Writes a filter of `n` items, digits where the bit is set.
     ///
     /// # Safety
     /// The contract of [`lay_out`], with [`Slot::ITEMS`] for `ITEMS`; the [`Parameters`] say that slots are packed and
@@ -174,7 +178,7 @@ kernel! {
         items: Global<F>, digits: Global<u32>, n: usize, parameters: u32, slots: u64, look_back: GlobalMut<u64>,
         ticket: GlobalMut<u32>, words: GlobalMut<u64>, totals: GlobalMut<u64>,
     ) for [u32 => quotient_rank_select_build_counted_u32, u64 => quotient_rank_select_build_counted_u64] {
-        // Spills as the kernel for filters without counters does.
+        // The kernel spills like that for filters without counters.
         allow::spill();
         // SAFETY: the caller keeps this kernel's contract.
         unsafe {
@@ -186,7 +190,7 @@ kernel! {
 }
 
 kernel! {
-    /// A filter's fingerprints, ascending, less `dropped` low bits, as `F`, with their copies.
+    /// Extracts a filter's fingerprints, ascending, without `dropped` low bits, as `F`, with their copies.
     ///
     /// # Safety
     /// - Launch, `look_back`, `ticket`: as for `quotient_rank_select_extract`.
@@ -226,7 +230,7 @@ kernel! {
     }
 }
 
-/// Lookups and counts.
+/// Declares the kernels of lookups and counts.
 macro_rules! lookups {
     ($($contains:ident, $count:ident: $paired:literal, $remainders:literal;)*) => {$(
         kernel! {

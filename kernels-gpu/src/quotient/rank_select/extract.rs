@@ -1,5 +1,5 @@
-//! The kernel that takes a rank-and-select quotient filter apart
-//! ([`take_apart`](crate::quotient::rank_select::take_apart)): its fingerprints in ascending order.
+//! Kernel that extracts the fingerprints of a rank-and-select quotient filter in ascending order
+//! ([`extract_tile`](crate::quotient::rank_select::extract_tile)).
 
 use warpset_core::quotient::rank_select::Blocks;
 use warpset_core::quotient::slots::BLOCK_SLOTS;
@@ -7,12 +7,12 @@ use warpset_simt::{Global, GlobalMut};
 
 use crate::quotient::memory::{Parameters, ReadOnly};
 #[cfg(feature = "bodies")]
-use crate::quotient::rank_select::take_apart::extract;
+use crate::quotient::rank_select::extract_tile::extract;
 
-pub use crate::quotient::rank_select::take_apart::{BLOCK, TILE_BLOCKS, look_back_words, shared_bytes};
+pub use crate::quotient::rank_select::extract_tile::{BLOCK, TILE_BLOCKS, look_back_words, shared_bytes};
 
 kernel! {
-    /// A filter's fingerprints, ascending, less `dropped` low bits, as `F`.
+    /// Extracts a filter's fingerprints, ascending, without `dropped` low bits, as `F`.
     ///
     /// # Safety
     /// - Launch: 1-D, a block of [`BLOCK`] threads for each [`TILE_BLOCKS`] blocks of 64 slots, [`shared_bytes`] of
@@ -27,7 +27,7 @@ kernel! {
         ticket: GlobalMut<u32>, out: GlobalMut<F>, n: u64,
     ) for [u32 => quotient_rank_select_extract_u32, u64 => quotient_rank_select_extract_u64] {
         let split = Parameters(parameters).split();
-        // No remainders are searched for here.
+        // No remainders are searched here.
         let filter = Blocks::with_fields(ReadOnly(words), slots / BLOCK_SLOTS, split.remainder_bits, 0);
         // SAFETY: the caller keeps this kernel's contract.
         unsafe {

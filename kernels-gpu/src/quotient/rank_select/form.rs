@@ -1,8 +1,8 @@
-//! How a tile of the layout ([`layout`](crate::quotient::layout)) writes blocks with an offset.
+//! Written form of a tile of the layout ([`layout`](crate::quotient::layout)) in blocks with an offset.
 //!
-//! What an item whose run begins says of the items before it, it writes itself, because it knows the first slot that
-//! they leave free: in the slot before that one a run ends, and for each block of quotients that begins after the
-//! quotient of the item before, the free slot gives the offset.
+//! An item at the start of a run knows the first slot that the items before it leave free. So it writes their metadata:
+//! a run ends in the slot before that one, and for each block of quotients that begins after the quotient of the item
+//! before, the free slot gives the offset.
 
 use warpset_core::quotient::rank_select::{DIGITS, OCCUPIEDS, OFFSET, RUNENDS, metadata_words};
 use warpset_core::quotient::slots::BLOCK_SLOTS;
@@ -13,7 +13,7 @@ use crate::quotient::layout::window::{Pending, Window};
 use crate::quotient::layout::{BLOCK, Form, Items, Part, Slot};
 use crate::quotient::memory::Parameters;
 
-/// Blocks of `occupieds`, `runends` and an offset; `COUNTED`: and of which slots hold digits.
+/// Blocks of `occupieds`, `runends` and an offset; with `COUNTED` also of marks of digits.
 pub struct Slots<const COUNTED: bool>;
 
 /// Without counters.
@@ -21,7 +21,7 @@ pub type RankSelect = Slots<false>;
 /// With counters.
 pub type CountedRankSelect = Slots<true>;
 
-/// The first word of the remainders, without counters.
+/// Index of the first word of the remainders, without counters.
 pub const REMAINDERS: u64 = metadata_words(false);
 
 /// Words of the filter to which all threads add bits.
@@ -36,6 +36,8 @@ struct Target<const COUNTED: bool> {
 impl<const COUNTED: bool> Target<COUNTED> {
     const REMAINDERS: u64 = metadata_words(COUNTED);
 
+    /// Makes a target of the words of `slots` slots.
+    ///
     /// # Safety
     /// The contract of [`lay_out`](crate::quotient::layout::lay_out), whose words these are.
     #[inline(always)]
@@ -43,7 +45,7 @@ impl<const COUNTED: bool> Target<COUNTED> {
         Target { words, remainder_bits, slots }
     }
 
-    /// Adds bits to a word of the block of a slot or quotient that the filter has.
+    /// Adds bits to a word of the block of a slot or quotient of the filter.
     #[inline(always)]
     fn or(&self, slot: u64, word: u64, bits: u64) {
         let index = slot / BLOCK_SLOTS * (self.remainder_bits as u64 + Self::REMAINDERS) + word;
@@ -51,13 +53,13 @@ impl<const COUNTED: bool> Target<COUNTED> {
         unsafe { atomic::reduce_or(self.words.at(index as usize), bits) };
     }
 
-    /// Says that a quotient has a run.
+    /// Marks a quotient as occupied.
     #[inline(always)]
     fn occupy(&self, quotient: u64) {
         self.or(quotient, OCCUPIEDS, 1 << (quotient % BLOCK_SLOTS));
     }
 
-    /// Says that a run ends in the slot before `free`, if there is one.
+    /// Ends a run in the slot before `free`, if there is one.
     #[inline(always)]
     fn end_run(&self, free: u64) {
         if free > 0 && free <= self.slots {
@@ -65,8 +67,8 @@ impl<const COUNTED: bool> Target<COUNTED> {
         }
     }
 
-    /// Writes the offset of the block that begins with slot `first`, given the slot that the items of quotients before
-    /// it leave free.
+    /// Writes the offset of the block that begins with slot `first`, given the first free slot after the items of
+    /// earlier quotients.
     #[inline(always)]
     fn set_offset(&self, first: u64, free: u64) {
         if first < free && first < self.slots {
@@ -92,7 +94,7 @@ impl<const COUNTED: bool> Target<COUNTED> {
     }
 }
 
-/// Items of ascending slots on their way to a window.
+/// Writer of items in ascending slots to a window.
 #[cfg(feature = "bodies")]
 struct Writer<const COUNTED: bool> {
     window: Window,
@@ -119,31 +121,31 @@ impl<const COUNTED: bool> Writer<COUNTED> {
         }
     }
 
-    /// The first word of a slot's block.
+    /// Returns the first word of a slot's block.
     #[inline(always)]
     fn block(&self, slot: u32) -> u32 {
         slot / 64 * (2 * (self.remainder_bits + Self::REMAINDERS))
     }
 
-    /// Says that a quotient has a run.
+    /// Marks a quotient as occupied.
     ///
     /// # Safety
-    /// The contract of [`Window::or`], for the quotient's word and those of all that has been put so far.
+    /// The contract of [`Window::or`], for the quotient's word and those of all items put so far.
     #[inline(always)]
     unsafe fn occupy(&mut self, quotient: u32) {
         let index = self.block(quotient) + 2 * OCCUPIEDS as u32 + quotient % 64 / 32;
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe { self.occupieds.add(self.window, index, 1 << (quotient % 32)) };
     }
 
-    /// Says that a run ends in a slot.
+    /// Ends a run in a slot.
     ///
     /// # Safety
     /// The contract of [`occupy`](Self::occupy).
     #[inline(always)]
     unsafe fn end_run(&mut self, slot: u32) {
         let index = self.block(slot) + 2 * RUNENDS as u32 + slot % 64 / 32;
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe { self.runends.add(self.window, index, 1 << (slot % 32)) };
     }
 
@@ -154,7 +156,7 @@ impl<const COUNTED: bool> Writer<COUNTED> {
     #[inline(always)]
     unsafe fn set_offset(&self, first: u32, offset: u64) {
         let index = self.block(first) + 2 * OFFSET as u32;
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe {
             self.window.or(index, offset as u32);
             self.window.or(index + 1, (offset >> 32) as u32);
@@ -169,11 +171,11 @@ impl<const COUNTED: bool> Writer<COUNTED> {
     unsafe fn put<F: Slot>(&mut self, slot: u32, remainder: F, is_digit: bool) {
         if COUNTED && is_digit {
             let index = self.block(slot) + 2 * DIGITS as u32 + slot % 64 / 32;
-            // SAFETY: the caller's promise.
+            // SAFETY: the contract is the same.
             unsafe { self.digits.add(self.window, index, 1 << (slot % 32)) };
         }
         let at = 32 * (self.block(slot) + 2 * Self::REMAINDERS) + slot % 64 * self.remainder_bits;
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe { remainder.put(&mut self.remainders, self.window, at, self.remainder_bits) };
     }
 
@@ -183,7 +185,7 @@ impl<const COUNTED: bool> Writer<COUNTED> {
     /// The contract of [`occupy`](Self::occupy).
     #[inline(always)]
     unsafe fn finish(self) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe {
             self.occupieds.flush(self.window);
             self.runends.flush(self.window);
@@ -212,7 +214,7 @@ impl<const COUNTED: bool> Form for Slots<COUNTED> {
     ) {
         let split = parameters.split();
         let remainder_bits = split.remainder_bits;
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract is the same.
         let far = unsafe { Target::<COUNTED>::new(words, remainder_bits, slots) };
         let mut target = Writer::<COUNTED>::new(window, remainder_bits);
         // Before the tile's first slot there are quotients, run ends and blocks, but no slots of items. They are
@@ -238,7 +240,7 @@ impl<const COUNTED: bool> Form for Slots<COUNTED> {
                     } else if part.has(free.minus(base) - 1) {
                         target.end_run(free.minus(base) - 1 - part.from);
                     }
-                    // The first slots of the blocks that begin up to this quotient.
+                    // These are the first slots of the blocks that begin up to this quotient.
                     let mut first = last.block_after();
                     while first <= quotient && first < free {
                         if first < base {
@@ -268,7 +270,7 @@ impl<const COUNTED: bool> Form for Slots<COUNTED> {
     #[inline(always)]
     unsafe fn add<F: Slot>(items: &Items<F>, parameters: Parameters, slots: u64, free: F, words: GlobalMut<u64>) {
         let split = parameters.split();
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract is the same.
         let target = unsafe { Target::<COUNTED>::new(words, split.remainder_bits, slots) };
         let mut free = free.bits();
         let mut last = items.before.quotient(split.remainder_bits).bits();
@@ -301,7 +303,7 @@ impl<const COUNTED: bool> Form for Slots<COUNTED> {
         is_last: bool,
         words: GlobalMut<u64>,
     ) {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract is the same.
         let target = unsafe { Target::<COUNTED>::new(words, parameters.split().remainder_bits, slots) };
         let t = thread::thread_idx_x() as u64;
         if is_last && t == 0 {

@@ -1,14 +1,14 @@
 //! Insertion into rank-and-select quotient filters and removal from them in place, for an ascending batch.
 //!
-//! Every fingerprint walks to the start of its supercluster, or of its cluster if it is to be removed
-//! ([`quotient_rank_select_begins`]). Those of one are neighbours in the batch and make a group, which one thread works
-//! off. It reads no bit of slots or quotients before that start, nor an offset that tells of them, so that what others
-//! change there does not matter to it; and it writes none from the start of the next group on. A group so may fill the
-//! empty slots up to there, not only the one that ends its supercluster; what would go further comes again in the next
-//! round.
+//! Every fingerprint walks to the start of its supercluster, or of its cluster for a removal
+//! ([`quotient_rank_select_begins`]). Fingerprints with the same start are neighbours in the batch and make a group,
+//! which one thread works off. The thread reads no bit of slots or quotients before that start, and no offset that
+//! depends on them, so changes by others there do not matter. It writes none from the start of the next group on. So a
+//! group may fill the empty slots up to there, not only the one that ends its supercluster. Fingerprints that would go
+//! further wait for the next round.
 //!
-//! Departure from section V-B of Geil, Farach-Colton, Owens, IPDPS 2018, which parallelises over blocks: superclusters
-//! are many more than blocks and need no queues. Its regions are in `regions`.
+//! Departure from section V-B of Geil, Farach-Colton, Owens, IPDPS 2018, which parallelises over blocks: there are many
+//! more superclusters than blocks, and they need no queues. `benches/papers` has the paper's regions.
 
 use warpset_core::bits::ByHalves;
 use warpset_core::quotient::rank_select::{Blocks, Changed};
@@ -20,9 +20,11 @@ use crate::quotient::memory::{Owned, put_counts};
 
 /// Threads of a block, in all kernels here.
 pub const BLOCK: u32 = 128;
-/// The most fingerprints of a group that one round inserts: one thread would work off a long one alone.
+/// Most fingerprints of a group that one round inserts: one thread would work off a long one alone.
 const AT_ONCE: usize = 64;
 
+/// Finds the starts of [`quotient_rank_select_begins`].
+///
 /// # Safety
 /// The contract of [`quotient_rank_select_begins`].
 #[cfg(feature = "bodies")]
@@ -49,6 +51,8 @@ unsafe fn begins<F: Fingerprint>(
     }
 }
 
+/// Inserts the groups of [`quotient_rank_select_insert_groups`].
+///
 /// # Safety
 /// The contract of [`quotient_rank_select_insert_groups`].
 #[cfg(feature = "bodies")]
@@ -66,8 +70,7 @@ unsafe fn insert_groups<F: Fingerprint>(
     let first = thread::index_1d() as usize;
     let split = parameters.split();
     let (mut done, mut over, mut failed) = (0u64, 0u64, 0u64);
-    // SAFETY: fingerprints from `first` on are below `n` where they are read; groups have no bit in common that is
-    // written.
+    // SAFETY: fingerprints from `first` on are below `n` where they are read; groups have no written bit in common.
     unsafe {
         if first < n {
             let begin = begins.read_nc(first);
@@ -104,6 +107,8 @@ unsafe fn insert_groups<F: Fingerprint>(
     }
 }
 
+/// Removes the groups of [`quotient_rank_select_remove_groups`].
+///
 /// # Safety
 /// The contract of [`quotient_rank_select_remove_groups`].
 #[cfg(feature = "bodies")]
@@ -147,7 +152,7 @@ unsafe fn remove_groups<F: Fingerprint>(
 }
 
 kernel! {
-    /// Where the supercluster of each of `n` `F` fingerprints begins; if it is to be removed, its cluster.
+    /// Finds the start of the supercluster of each of `n` `F` fingerprints; for a removal, of its cluster.
     ///
     /// # Safety
     /// - Launch: 1-D, one thread per fingerprint, [`BLOCK`] threads per block; `n` below 2^32.
@@ -170,10 +175,10 @@ kernel! {
     /// - Launch: 1-D, one thread per fingerprint, [`BLOCK`] threads per block; `n` below 2^32.
     /// - `fingerprints`: `n`, ascending, not written while the kernel runs; `begins`: theirs in this filter.
     /// - `words`: a sound filter of `blocks` blocks with these [`Parameters`], used by this launch alone.
-    /// - `left`: one bit per fingerprint in words of 64 bits, zero at the start; set if it is to come again. Used by
-    ///   this launch alone.
-    /// - `changed`: three words, to which the numbers of those that were stored, of those that found no slot, and of
-    ///   those that are to come again are added.
+    /// - `left`: one bit per fingerprint in 64-bit words, zero at the start; set if it waits for the next round. Used
+    ///   by this launch alone.
+    /// - `changed`: three words. The numbers of fingerprints that were stored, that found no slot, and that wait are
+    ///   added to them.
     #[launch_bounds(128, 5)]
     pub unsafe fn quotient_rank_select_insert_groups<F>(
         fingerprints: Global<F>, n: usize, words: GlobalMut<u64>, blocks: u64, parameters: u32, begins: Global<u64>,

@@ -1,7 +1,7 @@
 //! Lookups and counts in rank-and-select quotient filters.
 //!
 //! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018,
-//! section V-A: one thread per key. How a thread finds a run: [`search`](super::search).
+//! section V-A: one thread per key. [`search`](super::search) is the search for a run.
 
 use warpset_simt::{Global, GlobalMut, allow, thread};
 
@@ -16,7 +16,7 @@ use crate::quotient::rank_select::search::Runs;
 /// Threads of a block, in all kernels here.
 pub const BLOCK: u32 = 256;
 
-/// Kernels for keys in any order.
+/// Declares kernels for keys in any order.
 macro_rules! unsorted {
     ($($kernel:ident: $paired:literal, $remainders:literal;)*) => {$(
         kernel! {
@@ -51,7 +51,7 @@ unsorted! {
 }
 
 kernel! {
-    /// Whether each of the sorted fingerprints is stored.
+    /// Reports whether each of the sorted fingerprints is stored.
     ///
     /// # Safety
     /// - Launch: 1-D, one thread per fingerprint, [`BLOCK`] threads per thread block.
@@ -70,7 +70,7 @@ kernel! {
     }
 }
 
-/// Counts.
+/// Declares kernels of counts.
 macro_rules! counts {
     ($($kernel:ident: $paired:literal, $remainders:literal;)*) => {$(
         kernel! {

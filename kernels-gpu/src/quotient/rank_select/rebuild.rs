@@ -1,13 +1,13 @@
-//! Merge and rebuild in one pass: the words of a rank-and-select quotient filter that holds what another and an
-//! ascending batch make together.
+//! Merge and rebuild in one pass: the words of a rank-and-select quotient filter with the combination of another filter
+//! and an ascending batch.
 //!
 //! A tile takes the items of some blocks of quotients: the slots between two offsets. It lists them in shared memory as
 //! an extraction does ([`runs`](crate::quotient::rank_select::runs)), combines them with its part of the batch, and
-//! goes on as a tile of the layout ([`layout`](crate::quotient::layout)). So neither fingerprints nor merged ones go
-//! through memory, where algorithm 8 of Geil, Farach-Colton, Owens, IPDPS 2018, extracts, compacts, merges and builds.
+//! continues as a tile of the layout ([`layout`](crate::quotient::layout)). So no list of fingerprints goes through
+//! memory, where algorithm 8 of Geil, Farach-Colton, Owens, IPDPS 2018, extracts, compacts, merges and builds.
 //!
-//! A tile with more items than shared memory holds, of long runs or of a batch that is crowded in one place, gives up,
-//! and says so: then there is no result.
+//! A tile with more items than shared memory holds, of long runs or of a batch that is crowded in one place, gives up
+//! and reports that; then there is no result.
 
 use warpset_core::bits::lowest;
 use warpset_core::quotient::Split;
@@ -36,33 +36,33 @@ use combine::{batch_below, combine};
 pub const BLOCK: u32 = 256;
 /// Blocks of 64 quotients in a tile.
 pub const TILE_BLOCKS: u64 = 32;
-/// Filters of these kernels have at least this many quotient bits, so that blocks are full of quotients.
+/// Least number of quotient bits, so that blocks are full of quotients.
 pub const MIN_QUOTIENT_BITS: u32 = 6;
-/// Filters of these kernels have fewer slots.
+/// Limit on slots: filters of these kernels have fewer.
 pub const MAX_SLOTS: u64 = 1 << 31;
 
 const WARPS: u32 = BLOCK / 32;
-/// The most items of a tile, of the filter and the batch together. Each thread takes the same odd number of them, so
-/// that threads meet different banks.
+/// Most items of a tile, of the filter and the batch together. Each thread takes the same odd number of them, so that
+/// threads meet different banks.
 const ROOM: u32 = 11 * BLOCK;
-/// The most blocks of slots that they lie in.
+/// Most blocks of slots of a tile's items.
 const SLOT_BLOCKS: u32 = 48;
-/// The largest offset.
+/// Largest offset.
 const FAR: u64 = 1 << 20;
-/// Parts of 32 slots, and of 32 quotients, that a warp takes.
+/// Parts of 32 slots, and of 32 quotients, per warp.
 const SLOT_PARTS: u32 = 2 * SLOT_BLOCKS / WARPS;
 const QUOTIENT_PARTS: u32 = 2 * TILE_BLOCKS as u32 / WARPS;
 
 const PREFIX_AT: u32 = 16;
-/// Where the tile has: the first slot of its items, counted from the first of its quotients; blocks of slots in which
-/// they lie, none if the tile has given up; occupied quotients.
+/// Head of the tile: the first slot of its items, counted from the first of its quotients; their blocks of slots, none
+/// if the tile has given up; occupied quotients.
 const HEAD_AT: u32 = 32;
-/// Where in the batch the tile begins and ends.
+/// Begin and end of the tile in the batch.
 const BATCH_AT: u32 = 48;
 const SCRATCH_AT: u32 = 64;
 const ITEMS_AT: u32 = SCRATCH_AT + block::scratch_bytes::<Fill>(WARPS);
 
-/// Where what is done with before the layout stands, in the same place as its window: run ends and occupied quotients,
+/// Places of data that are used up before the layout, in the memory of its window: run ends and occupied quotients,
 /// each with those before each block; the list of quotients; items of the filter, and of the batch after them.
 struct At {
     runends: u32,
@@ -84,14 +84,14 @@ const fn at(fingerprint_bytes: u32) -> At {
     At { runends, ends_before, occupieds, before, list, parts, end: parts + ROOM * fingerprint_bytes }
 }
 
-/// Dynamic shared memory for fingerprints of that many bytes, in bytes.
+/// Returns the dynamic shared memory for fingerprints of that many bytes, in bytes.
 pub const fn shared_bytes(fingerprint_bytes: usize) -> u32 {
     let At { runends, end, .. } = at(fingerprint_bytes as u32);
     let window = runends + 8 * WINDOW_WORDS;
     if window > end { window } else { end }
 }
 
-/// Words of the look-back of that many tiles.
+/// Returns the words of the look-back of that many tiles.
 pub const fn look_back_words(tiles: usize) -> usize {
     look_back::words::<Fill>(tiles)
 }
@@ -153,7 +153,7 @@ unsafe fn stage(filter: &Blocks<ReadOnly>, first_block: u64, blocks: u32, at: At
     }
 }
 
-/// The arguments of the kernel.
+/// Arguments of the kernel.
 #[cfg(feature = "bodies")]
 struct Arguments<F> {
     old: Global<u64>,
@@ -168,7 +168,7 @@ struct Arguments<F> {
     totals: GlobalMut<u64>,
 }
 
-/// Lists a tile's items: the filter's, combined with those of the batch. Returns how many they are.
+/// Lists a tile's items: the filter's, combined with those of the batch. Returns their number.
 ///
 /// # Safety
 /// The contract of [`quotient_rank_select_rebuild`]; all threads of the block come here together.
@@ -178,7 +178,7 @@ unsafe fn list_items<F: Slot>(arguments: &Arguments<F>, first_block: u64, blocks
     let Arguments { old, slots, parameters, batch, n, removes, totals, .. } = *arguments;
     let split: Split = parameters.split();
     let bits = split.remainder_bits;
-    // No remainders are searched for here.
+    // No remainders are searched here.
     let filter = Blocks::with_fields(ReadOnly(old), slots / BLOCK_SLOTS, bits, 0);
     let at_of = || at(size_of::<F>() as u32);
     let batch_at: Shared<u64> = shared::dynamic(BATCH_AT);
@@ -190,7 +190,7 @@ unsafe fn list_items<F: Slot>(arguments: &Arguments<F>, first_block: u64, blocks
     let parts: Shared<F> = shared::dynamic(at_of().parts);
     let (t, lane) = (thread::thread_idx_x(), warp::lane_id());
     let warp_index = t / 32;
-    // SAFETY: shared regions are apart, and barriers stand between writes and reads; the batch is read below `n`; there
+    // SAFETY: shared regions do not overlap, and barriers separate writes and reads; the batch is read below `n`; there
     // is a block after the tile's.
     unsafe {
         if warp_index == 0 {
@@ -210,7 +210,7 @@ unsafe fn list_items<F: Slot>(arguments: &Arguments<F>, first_block: u64, blocks
         list_quotients(shared::dynamic(at_of().occupieds), shared::dynamic(at_of().before), quotients, 0, !0, list);
         thread::sync_threads();
 
-        // Slots counted from the first of the tile's quotients.
+        // Slots are counted from the first of the tile's quotients.
         let first_slot = from / 64 * 64;
         let slot_parts = of_warp(SLOT_PARTS, 2 * slot_blocks);
         let used = used_slots(slot_parts, |part| {
@@ -253,7 +253,7 @@ unsafe fn list_items<F: Slot>(arguments: &Arguments<F>, first_block: u64, blocks
     }
 }
 
-/// One tile.
+/// Rebuilds one tile.
 ///
 /// # Safety
 /// The contract of [`quotient_rank_select_rebuild`].
@@ -265,7 +265,8 @@ unsafe fn rebuild<F: Slot>(arguments: Arguments<F>) {
     let (bits, keep) = (split.remainder_bits, parameters.keeps_duplicates());
     let all_items: Shared<F> = shared::dynamic(ITEMS_AT);
     let t = thread::thread_idx_x();
-    // SAFETY: shared regions are apart, and barriers stand between writes and reads; words are written as `write` does.
+    // SAFETY: shared regions do not overlap, and barriers separate writes and reads; words are written by the contract
+    // of `write`.
     unsafe {
         let tile = look_back::ticket(ticket, shared::dynamic(0));
         let first_block = tile as u64 * TILE_BLOCKS;
@@ -277,7 +278,7 @@ unsafe fn rebuild<F: Slot>(arguments: Arguments<F>) {
         let each = n.div_ceil(BLOCK) | 1;
         let first = Ord::min(t * each, n);
         let count = Ord::min(each, n - first);
-        // Before the first item: the offset of the tile's first block is the business of the tile before.
+        // The range begins before the first item. The tile before writes the offset of the tile's first block.
         let first_quotient = F::of(first_block * BLOCK_SLOTS);
         let before = if first > 0 { all_items.get(first - 1) } else { F::of(split.join(first_quotient.bits(), 0)) };
         let own = all_items.at(first);
@@ -323,8 +324,8 @@ unsafe fn rebuild<F: Slot>(arguments: Arguments<F>) {
 }
 
 kernel! {
-    /// Writes what a filter and an ascending batch of `n` `F` fingerprints make: the filter's and the batch's, or, if
-    /// `removes` is 1, those of the filter that the batch does not cancel, one for one.
+    /// Writes the combination of a filter and an ascending batch of `n` `F` fingerprints: all of both or, if `removes`
+    /// is 1, those of the filter that the batch does not cancel, one for one.
     ///
     /// # Safety
     /// - Launch: 1-D, [`BLOCK`] threads per block, a block for each [`TILE_BLOCKS`] blocks of 64 quotients,
@@ -337,7 +338,7 @@ kernel! {
     /// - `words`: those of `slots` slots, zero at the start, used by this launch alone. Items that belong to other
     ///   slots are left out.
     /// - `totals`: three words, zero at the start, set to the number of fingerprints stored, to the slot after the
-    ///   last, and to 1 if a tile has given up: then the words and the others are of no use.
+    ///   last, and to 1 if a tile has given up; then the words and the other totals are undefined.
     pub unsafe fn quotient_rank_select_rebuild<F>(
         old: Global<u64>, slots: u64, parameters: u32, batch: Global<F>, n: usize, removes: u32,
         look_back: GlobalMut<u64>, ticket: GlobalMut<u32>, words: GlobalMut<u64>, totals: GlobalMut<u64>,
@@ -348,8 +349,8 @@ kernel! {
         let (parameters, removes) = (Parameters(parameters), removes != 0);
         let arguments =
             Arguments { old, slots, parameters, batch, n, removes, look_back, ticket, words, totals };
-        // Some registers of what comes after the items; a block less per processor, without spills, takes 1 to 2 %
-        // longer.
+        // Some registers of the code after the items spill. One block fewer per processor, without spills, takes 1 to 2
+        // % longer.
         allow::spill();
         // SAFETY: the caller keeps this kernel's contract.
         unsafe { rebuild(arguments) }

@@ -1,7 +1,7 @@
-//! Which run a slot belongs to, of the runs of a tile in shared memory.
+//! Runs of the slots of a tile in shared memory.
 //!
-//! A slot that has `k` run ends before it, counted from where the first of the runs begins, belongs to the run of the
-//! `k`-th occupied quotient, if that one does not come after the slot; else it is empty. With a list of the occupied
+//! A slot with `k` run ends before it, counted from the start of the first run, belongs to the run of the `k`-th
+//! occupied quotient, if that one does not come after the slot; otherwise it is empty. With a list of the occupied
 //! quotients the selection is one access. Slots and quotients are taken in *parts* of 32, one per lane of a warp.
 
 use warpset_core::bits::lowest;
@@ -10,22 +10,22 @@ use warpset_simt::warp;
 
 use crate::quotient::memory::Fingerprint;
 
-/// Parts whose memory accesses are under way at the same time.
+/// Parts with memory accesses in flight at the same time.
 const AT_ONCE: u32 = 4;
 
-/// Runs that end in a block's first slots, up to `offset` of them.
+/// Counts the runs that end in a block's first slots, up to `offset` of them.
 #[inline(always)]
 pub fn ends_below(runends: u64, offset: u64) -> u32 {
     if offset < 64 { (runends & lowest(offset as u32)).count_ones() } else { runends.count_ones() }
 }
 
-/// The ones before the lane's bit of a part, given those before each block of two parts.
+/// Counts the ones before the lane's bit of a part, given those before each block of two parts.
 ///
 /// # Safety
-/// Both have been written, and nothing writes them at the same time.
+/// Both have been written, and no thread writes them at the same time.
 #[inline(always)]
 pub unsafe fn ones_before(words: Shared<u32>, before: Shared<u32>, part: u32) -> u32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: the contract is the same.
     unsafe {
         let mut ones = before.get(part / 2);
         if part % 2 != 0 {
@@ -35,12 +35,12 @@ pub unsafe fn ones_before(words: Shared<u32>, before: Shared<u32>, part: u32) ->
     }
 }
 
-/// Lists the occupied quotients of the parts `from..to`, counted from that of the first, by a warp. The first of all
-/// comes to `first`; those from `room` on are left out.
+/// Lists the occupied quotients of the parts `from..to`, counted from that of the first, by a warp. The first goes to
+/// place `first`; those from place `room` on are left out.
 ///
 /// # Safety
 /// - The contract of [`ones_before`].
-/// - The list has room, and no other thread writes these places.
+/// - The list has `room` places, and no other thread writes these places.
 #[inline(always)]
 pub unsafe fn list_quotients<F: Fingerprint>(
     occupieds: Shared<u32>,
@@ -53,7 +53,7 @@ pub unsafe fn list_quotients<F: Fingerprint>(
     let lane = warp::lane_id();
     let mut part = from;
     while part < to {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe {
             let place = first + ones_before(occupieds, before, part);
             if occupieds.get(part) >> lane & 1 != 0 && place < room {
@@ -64,7 +64,8 @@ pub unsafe fn list_quotients<F: Fingerprint>(
     }
 }
 
-/// Which slots of the parts `from..to`, up to 32 of them, are used, by a warp: those of the `h`-th part in lane `h`.
+/// Finds the used slots of the parts `from..to`, up to 32 parts, by a warp. Returns those of the `h`-th part in lane
+/// `h`.
 ///
 /// # Safety
 /// All lanes of the warp come here together, with the same `from` and `to`.
@@ -89,11 +90,11 @@ pub unsafe fn used_slots((from, to): (u32, u32), is_used: impl Fn(u32) -> bool) 
     used
 }
 
-/// Hands the part and the place of the lane's slot to `put`, for each part in which it is used. `place` is that of the
+/// Passes the part and the place of the lane's slot to `put`, for each part in which it is used. `place` is that of the
 /// warp's first used slot.
 ///
 /// # Safety
-/// The contract of [`used_slots`], of which `used` is the result.
+/// The contract of [`used_slots`] for the same parts; `used` is its result.
 #[inline(always)]
 pub unsafe fn for_each_used((from, to): (u32, u32), used: u32, place: u64, mut put: impl FnMut(u32, u64)) {
     let mut place = place;

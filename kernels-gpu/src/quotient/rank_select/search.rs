@@ -1,20 +1,19 @@
-//! A quotient's run in a rank-and-select quotient filter, as one thread finds it and looks through it: metadata by
-//! pairs of words, bits of a block in registers of 32 bits, remainders as many at a time as 64 bits hold.
+//! Search for a quotient's run, and in it, by one thread: metadata by pairs of words, bits of a block in registers of
+//! 32 bits, as many remainders at once as 64 bits hold.
 //!
 //! Source: algorithm 2 of Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU",
 //! IPDPS
-//! 2018. It selects the end of the run among all run ends of the block, and walks back. Departure: runs that end before
-//!       the
-//! quotient's slot are counted, and what is left of the rank is selected from there on. That is about as many ends as
-//! the run is shifted by slots, mostly few; then the run is read from its first slot on.
+//! 2018. 2018. It selects the end of the run among all run ends of the block, and walks back. Departure: runs that end
+//!       before the quotient's slot are counted, and the rest of the rank is selected from there on. That is about as
+//!       many ends as the run is shifted by slots, mostly few; then the run is read from its first slot on.
 
 use warpset_core::bits::{Select, lowest};
 use warpset_core::quotient::rank_select::{Blocks, DIGITS, RUNENDS, metadata_words};
 
 use crate::quotient::memory::Pairs;
 
-/// The blocks of a filter, `COUNTED` or not; `PAIRED` where all have an even number of words, that is, remainders an
-/// odd number of bits, with counters an even one.
+/// Blocks of a filter, `COUNTED` or not; `PAIRED` if all have an even number of words: remainders with an odd number of
+/// bits, with counters an even one.
 #[derive(Clone, Copy, Debug)]
 pub struct Runs<const PAIRED: bool, const COUNTED: bool, P> {
     words: P,
@@ -24,8 +23,8 @@ pub struct Runs<const PAIRED: bool, const COUNTED: bool, P> {
 }
 
 /// Selection on a device, in a half of the word: the first place with that many ones up to it, by halving, with the
-/// same five steps for all threads of a warp. Counting the ones of a shorter and shorter part, as
-/// [`select_short`](warpset_core::bits::select_short) does, takes two instructions more per step.
+/// same five steps for all threads of a warp. Counting the ones of shorter and shorter parts, like
+/// [`select_short`](warpset_core::bits::select_short), takes two instructions more per step.
 #[derive(Clone, Copy, Debug)]
 pub struct ByMasks;
 
@@ -35,7 +34,7 @@ impl Select for ByMasks {
         if rank < word.count_ones() { 1 << self.select(word, rank) } else { 0 }
     }
 
-    /// There must be such a one.
+    /// Selects the one of rank `rank`, which must exist.
     #[inline(always)]
     fn select(self, word: u64, rank: u32) -> u32 {
         let (low, high) = (word as u32, (word >> 32) as u32);
@@ -54,21 +53,21 @@ impl Select for ByMasks {
     }
 }
 
-/// A run, from its first slot on.
+/// Run, from its first slot on.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     block: u64,
-    /// Its first slot in the block.
+    /// First slot in the block.
     start: u32,
     /// Run ends of the block from that slot on.
     ends: u64,
-    /// The first word of the block after its metadata, without counters, where it came with them: the first of the
-    /// remainders, with counters the digits.
+    /// First word of the block after its metadata without counters, if it came with them: of the remainders or, with
+    /// counters, the digits.
     first: u64,
     held: bool,
 }
 
-/// The metadata of a block and what came with them.
+/// Metadata of a block, and the words read with them.
 #[derive(Clone, Copy, Debug)]
 struct Head {
     offset: u64,
@@ -82,8 +81,8 @@ impl<const PAIRED: bool, const COUNTED: bool, P: Pairs> Runs<PAIRED, COUNTED, P>
     /// Words of metadata of a block.
     const REMAINDERS: u64 = metadata_words(COUNTED);
 
-    /// The blocks in `words`, at least one; with the [`fields`](warpset_core::quotient::rank_select::fields) of these
-    /// remainders.
+    /// Makes runs of the blocks in `words`, at least one, with the
+    /// [`fields`](warpset_core::quotient::rank_select::fields) of these remainders.
     #[inline(always)]
     pub fn new(words: P, blocks: u64, remainder_bits: u32, fields: u64) -> Self {
         Runs { words, blocks, remainder_bits, fields }
@@ -111,18 +110,18 @@ impl<const PAIRED: bool, const COUNTED: bool, P: Pairs> Runs<PAIRED, COUNTED, P>
         self.words.word(self.first_word(block) + RUNENDS)
     }
 
-    /// The run of a quotient, if it has one.
+    /// Returns the run of a quotient, if it has one.
     #[cfg(feature = "bodies")]
     #[inline(always)]
     fn find(&self, quotient: u64, select: impl Select) -> Option<Run> {
         let (mut block, at) = (quotient / 64, quotient as u32 % 64);
         let Head { offset, occupieds, runends, mut first, mut held } = self.head(block);
-        // The quotient's own bit comes to the top.
+        // The quotient's own bit moves to the top.
         let up_to = occupieds << (63 - at);
         if up_to >> 63 == 0 {
             return None;
         }
-        // Runs to skip, from slot `from` on.
+        // These runs are skipped, from slot `from` on.
         let mut runs = up_to.count_ones() - 1;
         let mut ends = runends;
         let mut from = offset as u32 % 64;
@@ -139,7 +138,7 @@ impl<const PAIRED: bool, const COUNTED: bool, P: Pairs> Runs<PAIRED, COUNTED, P>
             }
             ends = self.runends(block) >> from;
         }
-        // The end of the run before: bit 0 where there is none to skip.
+        // This is the end of the run before, or bit 0 if there is none to skip.
         loop {
             let befores = ends << 1 | 1;
             if runs < befores.count_ones() {
@@ -165,7 +164,7 @@ impl<const PAIRED: bool, const COUNTED: bool, P: Pairs> Runs<PAIRED, COUNTED, P>
 
 #[cfg(feature = "bodies")]
 impl<const PAIRED: bool, P: Pairs + Copy> Runs<PAIRED, true, P> {
-    /// The slot of a run with a remainder, if it is there. Digits are passed over, a block of slots at a time.
+    /// Returns the slot of a run with a remainder, if it is there. Digits are skipped, a block of slots at a time.
     #[inline(always)]
     fn place(&self, run: Run, remainder: u64) -> Option<u64> {
         let Run { mut block, mut start, mut ends, first, mut held } = run;
@@ -191,8 +190,8 @@ impl<const PAIRED: bool, P: Pairs + Copy> Runs<PAIRED, true, P> {
         }
     }
 
-    /// The slots of a run that 64 bits hold, and where in them the remainder of a fingerprint is. `None` if that does
-    /// not say whether it is stored.
+    /// Returns the slots of a run that 64 bits hold, with the place of a remainder; `None` if they do not decide
+    /// whether it is stored.
     #[inline(always)]
     fn window(&self, run: &Run, remainder: u64) -> Option<Window> {
         let (bits, start) = (self.remainder_bits, run.start);
@@ -211,7 +210,7 @@ impl<const PAIRED: bool, P: Pairs + Copy> Runs<PAIRED, true, P> {
                 return Some(Window { stored, digits, held, place });
             }
         }
-        // The rest of the run is in the window too, or further slots tell.
+        // The rest of the run is in the window too, or later slots decide.
         (run.ends != 0 && held == len).then_some(Window { stored, digits, held, place: ABSENT })
     }
 
@@ -225,7 +224,7 @@ impl<const PAIRED: bool, P: Pairs + Copy> Runs<PAIRED, true, P> {
         }
     }
 
-    /// How often a fingerprint is stored.
+    /// Returns the number of copies of a fingerprint.
     #[inline(always)]
     pub fn count_counted(&self, quotient: u64, remainder: u64) -> u64 {
         let Some(run) = self.find(quotient, ByMasks) else { return 0 };
@@ -233,7 +232,7 @@ impl<const PAIRED: bool, P: Pairs + Copy> Runs<PAIRED, true, P> {
             if place == ABSENT {
                 return 0;
             }
-            // Digits side by side, the lowest first, are a number.
+            // Adjacent digits, the lowest first, are a number.
             let after = place + 1;
             let its = (!(digits >> place >> 1)).trailing_zeros();
             if after + its < held || after + its == held && run.ends != 0 {
@@ -248,23 +247,23 @@ impl<const PAIRED: bool, P: Pairs + Copy> Runs<PAIRED, true, P> {
 
 /// Slots of a run, from its first one on, as many as 64 bits hold.
 struct Window {
-    /// What they hold.
+    /// Contents of the slots.
     stored: u64,
-    /// Which slots of the block are digits, from the first one of the window on.
+    /// Slots of the block that are digits, from the first one of the window on.
     digits: u64,
-    /// How many slots.
+    /// Number of slots.
     held: u32,
-    /// The slot of a remainder, or [`ABSENT`].
+    /// Slot of a remainder, or [`ABSENT`].
     place: u32,
 }
 
-/// No slot.
+/// Place of a remainder that is not there.
 const ABSENT: u32 = 64;
 
 #[cfg(feature = "bodies")]
 impl<const PAIRED: bool, P: Pairs> Runs<PAIRED, false, P> {
-    /// Walks the slots of a run, as many remainders at a time as 64 bits hold: `take` gets them after an exclusive or
-    /// with `wanted`, and the lowest bits of those that there are, and says whether it has seen enough.
+    /// Walks the slots of a run, as many remainders at once as 64 bits hold. `take` gets them after an exclusive or
+    /// with `wanted`, with the lowest bit of each, and returns whether it has seen enough.
     #[inline(always)]
     fn walk(&self, run: Run, wanted: u64, mut take: impl FnMut(u64, u64) -> bool) {
         let Run { mut block, start, mut ends, first, mut held } = run;
@@ -311,7 +310,7 @@ impl<const PAIRED: bool, P: Pairs> Runs<PAIRED, false, P> {
         found
     }
 
-    /// How often a fingerprint is stored.
+    /// Returns the number of copies of a fingerprint.
     #[inline(always)]
     pub fn count(&self, quotient: u64, remainder: u64) -> u64 {
         let Some(run) = self.find(quotient, ByMasks) else { return 0 };

@@ -1,4 +1,4 @@
-//! Kernel that builds a standard quotient filter: the layout of sorted fingerprints
+//! Kernel that builds a standard quotient filter by the layout of sorted fingerprints
 //! ([`layout`](crate::quotient::layout)).
 //!
 //! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018,
@@ -39,7 +39,7 @@ impl Form for Standard {
         window: Shared<u32>,
         words: GlobalMut<u64>,
     ) {
-        // SAFETY: the caller's promise is the same; the container is the same for all threads.
+        // SAFETY: the contract is the same; the container is the same for all threads.
         unsafe {
             match parameters.container() {
                 Container::Bytes => compose::<F, false>(items, parameters, base, free, part, window, words),
@@ -68,7 +68,7 @@ impl Form for Standard {
     }
 }
 
-/// [`Form::compose`] in one of the containers.
+/// Composes items as [`Form::compose`] does, in one of the containers.
 ///
 /// # Safety
 /// The contract of [`Form::compose`].

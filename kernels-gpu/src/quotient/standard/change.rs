@@ -1,4 +1,4 @@
-//! Changes of single fingerprints in a standard quotient filter, and what became of a batch.
+//! Changes of single fingerprints in a standard quotient filter, and reports on a batch.
 
 use warpset_core::quotient::slots::{ByteSlots, Container, PackedSlots, SlotsMut};
 use warpset_core::quotient::standard::{self as core, Inserted};
@@ -6,7 +6,7 @@ use warpset_simt::{GlobalMut, atomic, thread, warp};
 
 use crate::quotient::memory::{Owned, Parameters};
 
-/// Does something with the slots of a filter that are changed.
+/// Runs `work` on the slots of a filter, for changes.
 ///
 /// # Safety
 /// `words` are those of a sound filter of `slots` slots, accessed by atomic operations alone while the kernel runs.
@@ -25,12 +25,12 @@ unsafe fn with_slots<T>(
     }
 }
 
-/// Inserts or removes a fingerprint: says whether that changed the filter. An insertion that finds no slot is counted
-/// in the second word of `changed`.
+/// Inserts or removes a fingerprint. Returns whether that changed the filter. An insertion without a slot is counted in
+/// the second word of `changed`.
 ///
 /// # Safety
-/// - The contract of `with_slots`, which says what the slots are.
-/// - The fingerprint's supercluster is this thread's alone, and `changed` has two words that are accessed atomically.
+/// - The contract of `with_slots`, for the same slots.
+/// - No other thread accesses the fingerprint's supercluster; `changed` has two words that are accessed atomically.
 #[inline(always)]
 pub unsafe fn change<const REMOVES: bool>(
     words: GlobalMut<u64>,
@@ -39,7 +39,7 @@ pub unsafe fn change<const REMOVES: bool>(
     fingerprint: u64,
     changed: GlobalMut<u64>,
 ) -> bool {
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the contract is the same.
     let outcome = unsafe {
         with_slots(
             words,
@@ -50,7 +50,7 @@ pub unsafe fn change<const REMOVES: bool>(
         )
     };
     if outcome == Inserted::NoSlot {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe { atomic::reduce_add(changed.at(1), 1) };
     }
     outcome == Inserted::Stored
@@ -69,7 +69,7 @@ fn change_slots<S: SlotsMut, const REMOVES: bool>(slots: &mut S, parameters: Par
     }
 }
 
-/// Sets the bit of each of `n` items that is left, one per thread.
+/// Sets the bit of each of `n` items that waits for the next round, one per thread.
 ///
 /// # Safety
 /// - All threads of the warp come here together, one thread per item in the order of the grid.
@@ -95,7 +95,7 @@ pub unsafe fn put_left(n: usize, left: GlobalMut<u32>, is_left: bool) {
 pub unsafe fn put_changed(changed: GlobalMut<u64>, done: bool) {
     let count = thread::sync_threads_count(done);
     if thread::thread_idx_x() == 0 && count != 0 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe { atomic::reduce_add(changed, count as u64) };
     }
 }

@@ -1,14 +1,13 @@
-//! Kernel that takes a standard quotient filter apart: its fingerprints in ascending order.
+//! Kernel that extracts the fingerprints of a standard quotient filter in ascending order.
 //!
 //! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018,
 //! section IV-E and algorithm 8.
 //!
-//! Departures. The paper writes a fingerprint for each slot, and compacts. Here one pass does both: a tile's first
-//! place in the output comes from a scan with look-back over the numbers of items. The paper walks from each slot to
-//! the start of its cluster and back. Here the `j`-th run has the `j`-th quotient that is occupied, so that a second
-//! scan, over the quotients that are occupied less the runs that begin, says how many runs are *pending* at a block of
-//! 64 slots: their quotients lie before it, and they begin in it or later. The quotient of an item then is a selection
-//! in a word.
+//! Departures. The paper writes a fingerprint for each slot, and compacts. Here one pass does both: a scan with
+//! look-back over the numbers of items gives a tile's first place in the output. The paper walks from each slot to the
+//! start of its cluster and back. Here the `j`-th run belongs to the `j`-th occupied quotient. So a second scan, over
+//! occupied quotients less run starts, gives the number of runs *pending* at a block of 64 slots: their quotients lie
+//! before it, and they begin in it or later. The quotient of an item then is a selection in a word.
 
 use warpset_core::bits::select;
 use warpset_core::quotient::Split;
@@ -22,7 +21,7 @@ use warpset_simt::{Global, GlobalMut, thread, warp};
 use crate::quotient::memory::{Fill, Fingerprint, Parameters, ReadOnly};
 use crate::{block, look_back};
 
-/// Threads of a block, of the kernel.
+/// Threads of a block.
 pub const BLOCK: u32 = 256;
 /// Blocks of 64 slots in a tile of an extraction.
 pub const TILE_BLOCKS: u64 = 64;
@@ -31,9 +30,9 @@ pub const SHARED_BYTES: u32 = SCRATCH_AT + block::scratch_bytes::<Fill>(WARPS);
 
 const WARPS: u32 = BLOCK / 32;
 const PREFIX_AT: u32 = 16;
-/// The quotient of the run in which the tile begins.
+/// Quotient of the run in which the tile begins.
 const ANCHOR_AT: u32 = 32;
-/// For each block of slots: the three words of metadata, places before it, runs pending at it.
+/// Rows per block of slots: the three words of metadata, places before it, runs pending at it.
 const OCCUPIEDS_AT: u32 = 48;
 const CONTINUATIONS_AT: u32 = OCCUPIEDS_AT + ROW;
 const SHIFTEDS_AT: u32 = CONTINUATIONS_AT + ROW;
@@ -42,13 +41,13 @@ const PENDING_AT: u32 = PLACES_AT + ROW;
 const SCRATCH_AT: u32 = PENDING_AT + ROW;
 const ROW: u32 = 8 * TILE_BLOCKS as u32;
 
-/// Words of the look-back of that many tiles.
+/// Returns the words of the look-back of that many tiles.
 pub const fn look_back_words(tiles: usize) -> usize {
     look_back::words::<Fill>(tiles)
 }
 
-/// Sums of items, and of quotients that are occupied less runs that begin. The second may be negative on the way, and
-/// is taken modulo 2^62; from the first block on it is not.
+/// Sums of items, and of occupied quotients less run starts. Partial sums of the second may be negative, and are taken
+/// modulo 2^62; from the first block on they are not.
 #[cfg(feature = "bodies")]
 struct Sums;
 
@@ -64,13 +63,13 @@ impl Operator for Sums {
     }
 }
 
-/// How the words of metadata of a block are read.
+/// Access to the words of metadata of a block.
 #[cfg(feature = "bodies")]
 trait Metadata: Slots {
     /// Writes occupied, continuation and shifted bits of the tile's blocks to their rows, by all threads of a block.
     ///
     /// # Safety
-    /// - The rows are the block's.
+    /// - The rows belong to the block.
     /// - A barrier follows before they are read.
     unsafe fn stage(&self, first_block: u64, blocks: u64);
 }
@@ -118,7 +117,7 @@ impl Metadata for ByteSlots<ReadOnly> {
     }
 }
 
-/// The quotient before `block` that has `rank` occupied ones between itself and the block.
+/// Returns the quotient before `block` with `rank` occupied ones between itself and the block.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 fn occupied_before<S: Metadata>(slots: &S, mut block: u64, mut rank: u64) -> u64 {
@@ -134,7 +133,7 @@ fn occupied_before<S: Metadata>(slots: &S, mut block: u64, mut rank: u64) -> u64
     0 // from damaged memory only
 }
 
-/// [`occupied_before`] by a warp, one block per lane at a time; all lanes get the answer.
+/// Returns what [`occupied_before`] does, by a warp, one block per lane at a time; all lanes get the answer.
 ///
 /// # Safety
 /// All lanes of the warp come here together, with the same arguments.
@@ -165,7 +164,7 @@ unsafe fn occupied_before_by_warp<S: Metadata>(slots: &S, mut block: u64, mut ra
     0 // from damaged memory only
 }
 
-/// One tile of an extraction.
+/// Extracts one tile.
 ///
 /// # Safety
 /// The contract of [`quotient_extract`].
@@ -190,7 +189,7 @@ unsafe fn extract<F: Fingerprint, S: Metadata>(
     let pendings: Shared<u64> = shared::dynamic(PENDING_AT);
     let scratch: Shared<u32> = shared::dynamic(SCRATCH_AT);
     let t = thread::thread_idx_x();
-    // SAFETY: shared regions are apart, and barriers stand between writes and reads (the scan and the look-back have
+    // SAFETY: shared regions do not overlap, and barriers separate writes and reads (the scan and the look-back have
     // one each); slots are those of whole blocks below `slots.len()`; places below `n` are written, one thread per
     // item.
     unsafe {
@@ -232,13 +231,13 @@ unsafe fn extract<F: Fingerprint, S: Metadata>(
             if used >> slot & 1 != 0 {
                 let below = (1u64 << slot) - 1;
                 let place = places.get(block) + (used & below).count_ones() as u64;
-                // Runs that have begun in this block, that of this item included.
+                // These runs have begun in this block, that of this item included.
                 let begun = (used & !continuations.get(block) & (below << 1 | 1)).count_ones() as u64;
                 let pending = pendings.get(block);
                 let quotient = if begun > pending {
                     (first_block + block as u64) * BLOCK_SLOTS + select(occupied, (begun - pending - 1) as u32) as u64
                 } else {
-                    // So many quotients lie between this one and the block.
+                    // `rank` quotients lie between this one and the block.
                     let mut rank = pending - begun;
                     let mut earlier = block;
                     let mut found = !0;
@@ -272,7 +271,7 @@ unsafe fn extract<F: Fingerprint, S: Metadata>(
 }
 
 kernel! {
-    /// A filter's fingerprints, ascending, less `dropped` low bits, as `F`.
+    /// Extracts a filter's fingerprints, ascending, without `dropped` low bits, as `F`.
     ///
     /// # Safety
     /// - Launch: 1-D, a block of [`BLOCK`] threads for each [`TILE_BLOCKS`] blocks of 64 slots, [`SHARED_BYTES`]

@@ -1,7 +1,7 @@
 //! Kernels of the standard quotient filter: lookup.
 //!
 //! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018,
-//! section IV-A: one thread per key. How slots are read: [`windows`].
+//! section IV-A: one thread per key. [`windows`] is the access to slots.
 
 use warpset_core::quotient::slots::bytes_of_slot;
 use warpset_simt::{Global, GlobalMut};
@@ -17,7 +17,7 @@ use crate::quotient::standard::windows::PackedWindows;
 /// Threads of a block, in all kernels here.
 pub const BLOCK: u32 = 256;
 
-/// Kernels for packed slots.
+/// Declares kernels for packed slots.
 macro_rules! packed {
     ($($kernel:ident: $paired:literal, $remainders:literal;)*) => {$(
         kernel! {
@@ -53,7 +53,7 @@ packed! {
 }
 
 kernel! {
-    /// [`quotient_standard_contains_packed`] for slots of one byte.
+    /// Looks up keys like [`quotient_standard_contains_packed`], in slots of one byte.
     ///
     /// # Safety
     /// The contract of [`quotient_standard_contains_packed`].
@@ -71,7 +71,7 @@ kernel! {
 }
 
 kernel! {
-    /// [`quotient_standard_contains_packed`] for slots of two bytes and more.
+    /// Looks up keys like [`quotient_standard_contains_packed`], in slots of two bytes and more.
     ///
     /// # Safety
     /// The contract of [`quotient_standard_contains_packed`].
@@ -91,15 +91,15 @@ kernel! {
 }
 
 kernel! {
-    /// Whether each of the sorted fingerprints is stored, in a filter of packed slots.
+    /// Reports whether each of the sorted fingerprints is stored, in a filter of packed slots.
     ///
     /// # Safety
     /// - Launch: 1-D, one thread per fingerprint, [`BLOCK`] threads per block.
     /// - `words`: a sound filter of `slots` slots with these [`Parameters`], 16-byte aligned, not written while the
     ///   kernel runs.
     /// - `fields`: [`windows::fields`] of its remainders.
-    /// - `fingerprints`: `n`, of 64 bits if they are `wide` and else of 32, not written while the kernel runs; so
-    ///   `places`, different ones below `n`, which for `results::COUNT` are not read.
+    /// - `fingerprints`: `n`, of 64 bits if they are `wide`, otherwise of 32, not written while the kernel runs. The
+    ///   same holds for `places`, which are different and below `n`; `results::COUNT` does not read them.
     /// - `out`: `results::words(form, n)` words, used by this launch alone; zero at the start for `results::BITS`; for
     ///   `results::COUNT`, others may add to it.
     #[launch_bounds(256, 4)]
@@ -116,7 +116,7 @@ kernel! {
 }
 
 kernel! {
-    /// [`quotient_lookup_sorted_packed`] for slots of whole bytes.
+    /// Looks up fingerprints like [`quotient_lookup_sorted_packed`], in slots of whole bytes.
     ///
     /// # Safety
     /// The contract of [`quotient_lookup_sorted_packed`].

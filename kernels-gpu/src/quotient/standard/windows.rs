@@ -1,12 +1,11 @@
-//! Lookups in a standard quotient filter by whole windows of slots: what a thread reads at once, with one bit per slot
-//! in registers for each of the metadata bits.
+//! Lookups in a standard quotient filter by whole windows of slots: a thread reads a window at once, with one bit per
+//! slot in registers for each of the metadata bits.
 //!
 //! Source: algorithm 1 of Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU",
-//! IPDPS 2018.
-//! It goes to the start of the cluster and skips as many runs as it has counted quotients on the way. Here the
-//! slots between the start and the canonical slot are counted, not walked through: the runs of the quotients up to
-//! ours, less those that begin up to the canonical slot, are left to skip after it. With clusters of a few slots nearly
-//! every lookup begins and ends in one window.
+//! IPDPS 2018. It goes to the start of the cluster and skips as many runs as it has counted quotients on the way. Here
+//! the slots between the start and the canonical slot are counted, not walked: the runs of the quotients up to the
+//! searched one, less those that begin up to the canonical slot, are left to skip after it. With clusters of a few
+//! slots nearly every lookup begins and ends in one window.
 //!
 //! Slots of three, five, six and seven bytes straddle sectors and words; they are read one by one.
 
@@ -28,23 +27,23 @@ pub use bytes::ByteWindows;
 pub use packed::PackedWindows;
 pub use packed::fields;
 
-/// A bit per slot.
+/// Set of slots, one bit each.
 pub trait Mask: Copy + Eq + BitAnd<Output = Self> + Not<Output = Self> {
-    /// No slot.
+    /// The empty set.
     const NONE: Self;
-    /// The slots up to this one, itself included.
+    /// Returns the slots up to this one, inclusive.
     fn up_to(at: u32) -> Self;
-    /// The slots after this one.
+    /// Returns the slots after this one.
     fn behind(at: u32) -> Self;
-    /// Whether this slot is among them.
+    /// Whether this slot is in the set.
     fn has(self, at: u32) -> bool;
-    /// The number of slots.
+    /// Returns the number of slots.
     fn count(self) -> u32;
-    /// The last slot; there is one.
+    /// Returns the last slot; there is one.
     fn last(self) -> u32;
-    /// The first slot; there is one.
+    /// Returns the first slot; there is one.
     fn first(self) -> u32;
-    /// The slot with that many before it; there is one.
+    /// Returns the slot with that many before it; there is one.
     fn select(self, rank: u32) -> u32;
 }
 
@@ -93,7 +92,7 @@ masks! {
     };
 }
 
-/// The metadata of a window.
+/// Metadata of a window.
 #[derive(Clone, Copy, Debug)]
 pub struct Window<M, R> {
     /// `is_occupied`.
@@ -102,24 +101,24 @@ pub struct Window<M, R> {
     pub continuations: M,
     /// `is_shifted`.
     pub shifted: M,
-    /// What was read with them.
+    /// Words that were read with them.
     pub rest: R,
 }
 
 /// Slots by windows of [`SLOTS`](Windows::SLOTS).
 pub trait Windows {
-    /// A bit per slot of a window.
+    /// Set of slots of a window.
     type Mask: Mask;
-    /// What is read with the metadata.
+    /// Words that are read with the metadata.
     type Rest: Copy;
-    /// Slots of a window.
+    /// Number of slots of a window.
     const SLOTS: u32;
-    /// All of them.
+    /// Set of all slots.
     const ALL: Self::Mask;
 
-    /// The number of windows.
+    /// Returns the number of windows.
     fn count(&self) -> u64;
-    /// A window.
+    /// Reads a window.
     fn read(&self, window: u64) -> Window<Self::Mask, Self::Rest>;
     /// Whether one of the slots `from..to`, at least one, has this remainder.
     fn stores(&self, window: u64, rest: Self::Rest, from: u32, to: u32, remainder: u64) -> bool;
@@ -135,7 +134,7 @@ pub fn contains<W: Windows>(slots: &W, quotient: u64, remainder: u64) -> bool {
     }
     let up_to = W::Mask::up_to(at);
     let unshifted = !shifted & up_to;
-    // Runs that begin after slot `at`, up to the quotient's.
+    // These runs begin after slot `at`, up to the quotient's.
     let mut runs = if unshifted == W::Mask::NONE {
         runs_left(slots, window, at, occupied, continuations)
     } else {
@@ -172,7 +171,7 @@ pub fn contains<W: Windows>(slots: &W, quotient: u64, remainder: u64) -> bool {
         || begins_before && stored_before(slots, window, remainder)
 }
 
-/// The runs to skip for a quotient whose cluster begins before its window.
+/// Returns the number of runs to skip for a quotient whose cluster begins before its window.
 #[inline(always)]
 fn runs_left<W: Windows>(slots: &W, mut window: u64, at: u32, occupied: W::Mask, continuations: W::Mask) -> u64 {
     let up_to = W::Mask::up_to(at);
@@ -193,7 +192,7 @@ fn runs_left<W: Windows>(slots: &W, mut window: u64, at: u32, occupied: W::Mask,
     more.saturating_sub(less)
 }
 
-/// Whether the run that ends a window has this remainder in the windows after it.
+/// Whether the run at the end of a window has this remainder in the windows after it.
 #[inline(always)]
 fn stored_behind<W: Windows>(slots: &W, mut window: u64, remainder: u64) -> bool {
     loop {
@@ -214,7 +213,7 @@ fn stored_behind<W: Windows>(slots: &W, mut window: u64, remainder: u64) -> bool
     }
 }
 
-/// Whether the run that a window begins with, and that has begun before it, has this remainder in the windows before.
+/// Whether the run at the start of a window, which began before it, has this remainder in the windows before.
 #[inline(always)]
 fn stored_before<W: Windows>(slots: &W, mut window: u64, remainder: u64) -> bool {
     while window > 0 {
@@ -240,7 +239,7 @@ pub fn in_single_bytes<P: Pairs>(words: P, slots: u64, quotient: u64, remainder:
     contains(&ByteWindows::<1, 2, _>::new(words, slots), quotient, remainder)
 }
 
-/// Whether a fingerprint is stored in slots of two bytes and more, as remainders of this width take.
+/// Whether a fingerprint is stored in slots of two bytes and more, by the width of remainders.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 pub fn in_wide_slots<P: Pairs>(words: P, slots: u64, remainder_bits: u32, quotient: u64, remainder: u64) -> bool {

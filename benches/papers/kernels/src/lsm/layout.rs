@@ -1,4 +1,4 @@
-//! What the published tree stores, and where: one copy for kernels and the host.
+//! Contents and places of the published tree, one copy for kernels and the host.
 //!
 //! ```text
 //! key variable   | original key (31 or 63 bits) | status bit |     1: regular element, 0: tombstone
@@ -8,20 +8,20 @@
 //! A level is full or empty: level `i` is full if bit `i` of the number of resident batches is set.
 //!
 //! A tombstone's variable is the least of all variables with its key. So "the variable is below `pack(key, false)`"
-//! says that the original key is below `key`, and "it is not above `pack(key, true)`" that the original key is not
-//! above: searches need no mask, whatever the order of status bits within a key.
+//! means that the original key is below `key`, and "it is not above `pack(key, true)`" that the original key is not
+//! above `key`. Searches need no mask, for any order of status bits within a key.
 
 use warpset_simt::{Global, Word};
 
-/// An original key with its status bit below it.
+/// Original key with its status bit below it.
 pub trait KeyVariable: Word + Ord + Default + Into<u64> {
-    /// The largest original key.
+    /// Largest original key.
     const MAX_KEY: Self;
-    /// A tombstone of [`KeyVariable::MAX_KEY`]: what a cleanup pads with.
+    /// Tombstone of [`KeyVariable::MAX_KEY`], which pads a cleanup.
     const PLACEBO: Self;
-    /// The variable of an original key, of which a highest bit is dropped.
+    /// Makes the variable of an original key; its highest bit is dropped.
     fn pack(key: Self, is_regular: bool) -> Self;
-    /// The original key.
+    /// Returns the original key.
     fn original(self) -> Self;
     /// Whether it is not a tombstone.
     fn is_regular(self) -> bool;
@@ -71,7 +71,7 @@ pub unsafe fn upper_bound<K: KeyVariable>(keys: Global<K>, low: usize, high: usi
     unsafe { partition_point(keys, low, high, |variable| variable <= bound) }
 }
 
-/// Returns the first place of `low..high` whose variable is not `before`, or `high`.
+/// Returns the first place of `low..high` with a variable for which `before` does not hold, or `high`.
 ///
 /// # Safety
 /// The contract of [`lower_bound`].
@@ -93,7 +93,7 @@ unsafe fn partition_point<K: KeyVariable>(
     low
 }
 
-/// The binary counter that says which levels are full.
+/// Binary counter of the full levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counter {
     /// Elements of a batch, and of level 0.
@@ -103,31 +103,31 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// The full levels, the newest elements first.
+    /// Returns the full levels, those with the newest elements first.
     #[inline(always)]
     pub fn full(self) -> FullLevels {
         FullLevels(self.batches)
     }
 
-    /// How many levels are full.
+    /// Returns the number of full levels.
     #[inline(always)]
     pub fn full_count(self) -> usize {
         self.batches.count_ones() as usize
     }
 
-    /// How many levels there are, full or empty, up to the last full one.
+    /// Returns the number of levels, full or empty, up to the last full one.
     #[inline(always)]
     pub fn levels(self) -> u32 {
         64 - self.batches.leading_zeros()
     }
 
-    /// Where level `i` begins.
+    /// Returns the first place of level `i`.
     #[inline(always)]
     pub fn offset(self, i: u32) -> usize {
         self.batch * ((1 << i) - 1)
     }
 
-    /// How many elements level `i` has if it is full.
+    /// Returns the number of elements of level `i` if it is full.
     #[inline(always)]
     pub fn len(self, i: u32) -> usize {
         self.batch << i
@@ -139,14 +139,14 @@ impl Counter {
         self.batches == 0
     }
 
-    /// Elements of all full levels.
+    /// Returns the number of elements of all full levels.
     #[inline(always)]
     pub fn resident(self) -> usize {
         self.batch * self.batches as usize
     }
 }
 
-/// The numbers of full levels, ascending.
+/// Iterator over the numbers of full levels, ascending.
 #[derive(Clone, Copy, Debug)]
 pub struct FullLevels(u64);
 

@@ -1,13 +1,14 @@
-//! Lookups (section IV-B): the individual approach, and what the bulk approach does beside sorting and searching.
+//! Lookups (section IV-B): the individual approach, and the steps of the bulk approach besides sorting and searching.
 
 use warpset_simt::{Global, GlobalMut, Word, atomic, kernel, thread, warp};
 
 use super::layout::{Counter, KeyVariable, lower_bound};
 
-/// The value of a key, from the levels of the one array.
+/// Returns the value of a key, from the levels in one array.
 ///
 /// # Safety
-/// `keys` and `values` are valid for all levels of `counter`, sorted, and not written meanwhile.
+/// `keys` and `values` are valid for reads of all levels of `counter`, which are sorted, and not written while the
+/// kernel runs.
 #[inline(always)]
 #[track_caller]
 unsafe fn find<K: KeyVariable, V: Word>(keys: Global<K>, values: Global<V>, counter: Counter, query: K) -> Option<V> {
@@ -33,9 +34,9 @@ unsafe fn find<K: KeyVariable, V: Word>(keys: Global<K>, values: Global<V>, coun
 kernel! {
     #![module(crate::ptx)]
 
-    /// The individual approach: one thread per query, a lower-bound search in each full level from the smallest on,
-    /// until one has the key. Bit `i % 32` of word `i / 32` of `found` says whether query `i` has a value, which is
-    /// value `i` then, and zero otherwise.
+    /// Looks up by the individual approach: one thread per query, a lower-bound search in each full level from the
+    /// smallest on, until one has the key. Bit `i % 32` of word `i / 32` of `found` says whether query `i` has a value.
+    /// Value `i` is that value, or zero.
     ///
     /// # Safety
     /// - Launch: 1-D, any number of blocks of a multiple of 32 threads.
@@ -54,8 +55,7 @@ kernel! {
         let mut first = thread::index_1d() as usize - lane;
         while first < n {
             let i = first + lane;
-            // SAFETY: `i < n` where anything is read or written; all lanes come to the vote; a warp writes its own
-            // word.
+            // SAFETY: `i < n` where anything is read or written; all lanes reach the vote; a warp writes its own word.
             unsafe {
                 let mut is_found = false;
                 if i < n {
@@ -72,7 +72,7 @@ kernel! {
         }
     }
 
-    /// Makes what the bulk approach sorts: the least key variable of each query, and its place.
+    /// Makes the input of the bulk approach's sort: the least key variable of each query, and its place.
     ///
     /// # Safety
     /// - Launch: 1-D, any number of blocks of any size.
@@ -89,7 +89,7 @@ kernel! {
         }
     }
 
-    /// Decides the sorted queries whose key a level has: `bounds` are their lower bounds in it.
+    /// Decides the sorted queries with a key in a level; `bounds` are their lower bounds in it.
     ///
     /// # Safety
     /// - Launch: 1-D, any number of blocks of any size.
@@ -105,7 +105,7 @@ kernel! {
         (u64, u32) => published_resolve_u64_u32, (u64, u64) => published_resolve_u64_u64
     ] {
         for i in thread::grid_stride(n) {
-            // SAFETY: `i < n`; a bound is read where it is below `len`; a place is below `n`, and each comes once.
+            // SAFETY: `i < n`; a bound is read where it is below `len`; a place is below `n`, and each occurs once.
             unsafe {
                 let bound = bounds.read_nc(i) as usize;
                 if bound >= len || decided.read(i) != 0 {
@@ -113,7 +113,7 @@ kernel! {
                 }
                 let variable = keys.read_nc(bound);
                 let place = places.read_nc(i) as usize;
-                // A query with a bit too many has the needle of another key.
+                // A query with a set highest bit has the needle of another key.
                 if variable.original() != needles.read_nc(i).original() || queries.read_nc(place) > K::MAX_KEY {
                     continue;
                 }

@@ -1,14 +1,14 @@
-//! Count and range queries (sections IV-C and IV-D): stages 1, 3 and 5; the scan and the segmented sort between them
+//! Count and range queries (sections IV-C and IV-D): stages 1, 3 and 5. The scan and the segmented sort between them
 //! are primitives.
 //!
-//! One thread has a query. In stages 3 and 5 the threads of a warp go through their 32 queries together, one after the
-//! other, so that neighbours access neighbouring elements.
+//! There is one thread per query. In stages 3 and 5 the threads of a warp process their 32 queries together, one after
+//! the other, so that neighbours access neighbouring elements.
 
 use warpset_simt::{Global, GlobalMut, Word, kernel, thread, warp};
 
 use super::layout::{Counter, KeyVariable, lower_bound, upper_bound};
 
-/// The queries of a warp, 32 at a time.
+/// Runs `work` on the queries of a warp, 32 at a time.
 #[inline(always)]
 fn for_each_warp_of_queries(n: usize, mut work: impl FnMut(usize, usize)) {
     let warps = thread::grid_dim_x() as usize * thread::block_dim_x() as usize / 32;
@@ -20,7 +20,7 @@ fn for_each_warp_of_queries(n: usize, mut work: impl FnMut(usize, usize)) {
     }
 }
 
-/// What stage 3 reads and writes beside the elements.
+/// Arguments of stage 3 besides the elements.
 #[derive(Clone, Copy)]
 struct Storage {
     counter: Counter,
@@ -33,7 +33,7 @@ struct Storage {
 /// Copies the candidates of each query, level by level, by `copy(from, to)`.
 ///
 /// # Safety
-/// As [`published_store_pairs`].
+/// The contract of [`published_store_pairs`].
 #[inline(always)]
 #[track_caller]
 unsafe fn store(storage: Storage, mut copy: impl FnMut(usize, usize)) {
@@ -67,10 +67,10 @@ unsafe fn store(storage: Storage, mut copy: impl FnMut(usize, usize)) {
     });
 }
 
-/// Counts the valid elements of each query, and tells `each(i, variable, is_valid)` of every element.
+/// Counts the valid elements of each query, and passes every element to `each(i, variable, is_valid)`.
 ///
 /// # Safety
-/// As [`published_mark_valid`].
+/// The contract of [`published_mark_valid`].
 #[inline(always)]
 #[track_caller]
 unsafe fn validate<K: KeyVariable>(
@@ -84,8 +84,7 @@ unsafe fn validate<K: KeyVariable>(
     for_each_warp_of_queries(n, |first, queries| {
         let mut count = 0u64;
         for query in 0..queries {
-            // SAFETY: segments have an end after the last one; elements are read within one; all lanes come to the
-            // votes.
+            // SAFETY: segments have an end after the last one; elements are read within one; all lanes reach the votes.
             unsafe {
                 let begin = segments.read_nc(first + query) as usize;
                 let end = segments.read_nc(first + query + 1) as usize;
@@ -116,8 +115,8 @@ unsafe fn validate<K: KeyVariable>(
 kernel! {
     #![module(crate::ptx)]
 
-    /// Stage 1, the initial count estimate: for each query and full level the lower bound of its first key, and how
-    /// many elements lie from there to the upper bound of its last key. A query's levels lie next to each other.
+    /// Estimates counts, in stage 1: for each query and full level the lower bound of its first key, and the number of
+    /// elements from there to the upper bound of its last key. A query's levels are adjacent.
     ///
     /// # Safety
     /// - Launch: 1-D, any number of blocks of any size.
@@ -149,21 +148,21 @@ kernel! {
         }
     }
 
-    /// Stage 3 of a count, the initial key storage: the candidates of each query next to each other, the newest level
-    /// first, and where those of each begin.
+    /// Stores candidate keys, in stage 3 of a count: the candidates of each query adjacent, the newest level first, and
+    /// the start of those of each query.
     ///
     /// # Safety
-    /// As [`published_store_pairs`], without values.
+    /// The contract of [`published_store_pairs`], without values.
     pub unsafe fn published_store_keys<K>(
         keys: Global<K>, batch: usize, batches: u64, lower: Global<u64>, offsets: Global<u64>, n: usize,
         out_keys: GlobalMut<K>, segments: GlobalMut<u64>,
     ) for [u32 => published_store_keys_u32, u64 => published_store_keys_u64] {
         let storage = Storage { counter: Counter { batch, batches }, lower, offsets, n, segments };
-        // SAFETY: the caller keeps the contract; a candidate lies in its level and has a place of its own.
+        // SAFETY: the contract is the same; a candidate is in its level and has its own place.
         unsafe { store(storage, |from, to| out_keys.write(to, keys.read_nc(from))) };
     }
 
-    /// Stage 3 of a range: [`published_store_keys`] with the values.
+    /// Stores candidates with their values, in stage 3 of a range, like [`published_store_keys`].
     ///
     /// # Safety
     /// - Launch: 1-D, any number of blocks of a multiple of 32 threads.
@@ -188,18 +187,18 @@ kernel! {
         }
     }
 
-    /// Stage 5 of a count, the final counting: of each query the first elements of a key that are regular.
+    /// Counts elements, in stage 5 of a count: for each query the first elements of a key that are regular.
     ///
     /// # Safety
-    /// As [`published_mark_valid`], without `marked`.
+    /// The contract of [`published_mark_valid`], without `marked`.
     pub unsafe fn published_final_count<K>(keys: Global<K>, segments: Global<u64>, n: usize, counts: GlobalMut<u64>)
     for [u32 => published_final_count_u32, u64 => published_final_count_u64] {
-        // SAFETY: the caller keeps the contract.
+        // SAFETY: the contract is the same.
         unsafe { validate(keys, segments, n, counts, |_, _, _| {}) };
     }
 
-    /// Stage 5 of a range, first half: [`published_final_count`], and the key variables with a status bit that says
-    /// whether the element is valid.
+    /// Marks valid elements, in the first half of stage 5 of a range: counts like [`published_final_count`], and writes
+    /// key variables with a status bit that says whether the element is valid.
     ///
     /// # Safety
     /// - Launch: 1-D, any number of blocks of a multiple of 32 threads.
@@ -209,7 +208,7 @@ kernel! {
     pub unsafe fn published_mark_valid<K>(
         keys: Global<K>, segments: Global<u64>, n: usize, counts: GlobalMut<u64>, marked: GlobalMut<K>,
     ) for [u32 => published_mark_valid_u32, u64 => published_mark_valid_u64] {
-        // SAFETY: the caller keeps the contract; `validate` tells of places within segments, of each once.
+        // SAFETY: the contract is the same; `validate` passes places within segments, each once.
         unsafe {
             validate(keys, segments, n, counts, |i, variable, is_valid| {
                 marked.write(i, K::pack(variable.original(), is_valid));
@@ -217,8 +216,8 @@ kernel! {
         }
     }
 
-    /// Stage 5 of a range, second half, the segmented compaction: original keys and values of marked elements, those of
-    /// query `q` from `offsets[q]` on.
+    /// Compacts segments, in the second half of stage 5 of a range: original keys and values of marked elements, those
+    /// of query `q` from `offsets[q]` on.
     ///
     /// # Safety
     /// - Launch: 1-D, any number of blocks of a multiple of 32 threads.
@@ -232,13 +231,15 @@ kernel! {
         (u32, u32) => published_compact_u32_u32, (u32, u64) => published_compact_u32_u64,
         (u64, u32) => published_compact_u64_u32, (u64, u64) => published_compact_u64_u64
     ] {
-        // SAFETY: the caller keeps the contract.
+        // SAFETY: the contract is the same.
         unsafe { compact(marked, values, segments, offsets, n, out_keys, out_values) };
     }
 }
 
+/// Compacts segments for [`published_compact`].
+///
 /// # Safety
-/// As [`published_compact`].
+/// The contract of [`published_compact`].
 #[inline(always)]
 #[track_caller]
 unsafe fn compact<K: KeyVariable, V: Word>(
@@ -253,8 +254,8 @@ unsafe fn compact<K: KeyVariable, V: Word>(
     let lane = warp::lane_id() as usize;
     for_each_warp_of_queries(n, |first, queries| {
         for query in first..first + queries {
-            // SAFETY: segments have an end after the last one, and elements are read within one; all lanes come to the
-            // votes; what is marked has a place of its own.
+            // SAFETY: segments have an end after the last one, and elements are read within one; all lanes reach the
+            // votes; each marked element has its own place.
             unsafe {
                 let end = segments.read_nc(query + 1) as usize;
                 let (mut at, mut to) = (segments.read_nc(query) as usize, offsets.read_nc(query) as usize);

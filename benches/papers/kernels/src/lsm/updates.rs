@@ -1,4 +1,4 @@
-//! What a batch goes through before it is sorted (section IV-A), and what a cleanup does between its primitives (IV-E).
+//! Steps before a batch is sorted (section IV-A), and between the primitives of a cleanup (IV-E).
 
 use warpset_simt::{Global, GlobalMut, atomic, kernel, thread, warp};
 
@@ -8,15 +8,15 @@ use super::layout::KeyVariable;
 pub const REGULAR: u32 = 0;
 /// Every element is a tombstone.
 pub const TOMBSTONES: u32 = 1;
-/// A flag says of each whether it is a tombstone.
+/// A flag per element says whether it is a tombstone.
 pub const MIXED: u32 = 2;
 
 kernel! {
     #![module(crate::ptx)]
 
     /// Makes the key variables of a batch of `n` elements, the last one first, and pads it to `padded` elements with
-    /// copies of the last one. The value of a tombstone is zero. `largest` becomes the largest key, if that has one bit
-    /// too many.
+    /// copies of the last one. The value of a tombstone is zero. `largest` becomes the largest key with a set highest
+    /// bit, if there is one.
     ///
     /// # Safety
     /// - Launch: 1-D, any number of blocks of any size.
@@ -60,7 +60,7 @@ kernel! {
         let mut first = thread::index_1d() as usize - lane;
         while first < n {
             let i = first + lane;
-            // SAFETY: `i < n` where anything is read; all lanes come to the vote; a warp writes its own word.
+            // SAFETY: `i < n` where anything is read; all lanes reach the vote; a warp writes its own word.
             unsafe {
                 let mut is_valid = false;
                 if i < n {

@@ -1,12 +1,12 @@
-//! Kernels of the paper's own ways to build a standard quotient filter: what they share, and segmented layouts.
+//! Kernels of the paper's layouts of a standard quotient filter: their common parts, and segmented layouts.
 //!
 //! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018,
 //! section IV-C and algorithm 6. Parallel merging (algorithm 4) and sequential shifting (algorithm 5) are scans of the
 //! quotients by `warpset_primitives::non_associative`.
 //!
-//! Departures from algorithm 6: an empty segment hands on what reaches through it, where the paper's hands on nothing;
-//! a segment says that it changed when it hands on another number than before, where the paper compares with what it
-//! itself got.
+//! Departures from algorithm 6: an empty segment passes on items that reach through it, where the paper's passes on
+//! nothing; a segment reports a change when it passes on another number than before, where the paper compares its
+//! input.
 
 use warpset_core::quotient::slots::Appender;
 use warpset_core::quotient::standard as core;
@@ -17,18 +17,18 @@ use warpset_kernels::quotient::memory::{Fingerprint, Parameters};
 
 /// Threads of a block, in all kernels here.
 pub const BLOCK: u32 = 256;
-/// Items that a thread writes.
+/// Items per thread of [`quotient_write`].
 pub const WRITE_ITEMS: usize = 8;
 
-/// The segments of segmented layouts (section IV-C3): `log2(2^q) = q` slots each.
+/// Segments of segmented layouts (section IV-C3): `log2(2^q) = q` slots each.
 pub mod segments {
-    /// The number of segments of a filter with quotients of that many bits.
+    /// Returns the number of segments of a filter with quotients of that many bits.
     #[inline]
     pub const fn count(quotient_bits: u32) -> u64 {
         (1u64 << quotient_bits).div_ceil(quotient_bits as u64)
     }
 
-    /// The quotients of a segment: the first, and the one after the last. The last segment may be shorter.
+    /// Returns the quotients of a segment: the first, and the one after the last. The last segment may be shorter.
     #[inline]
     pub const fn range(quotient_bits: u32, segment: u64) -> (u64, u64) {
         let (quotients, length) = (1u64 << quotient_bits, quotient_bits as u64);
@@ -55,16 +55,16 @@ pub mod segments {
     }
 }
 
-/// The thread's number in a 1-D grid.
+/// Returns the thread's number in a 1-D grid.
 #[inline(always)]
 fn index() -> usize {
     thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize
 }
 
-/// The first of `n` ascending fingerprints whose quotient is at least `quotient`.
+/// Returns the place of the first of `n` ascending fingerprints with a quotient of at least `quotient`.
 ///
 /// # Safety
-/// There are `n` fingerprints.
+/// `fingerprints` is valid for `n` reads.
 #[inline(always)]
 unsafe fn first_of<F: Fingerprint>(fingerprints: Global<F>, n: usize, remainder_bits: u32, quotient: u64) -> usize {
     let (mut first, mut count) = (0, n);
@@ -81,7 +81,7 @@ unsafe fn first_of<F: Fingerprint>(fingerprints: Global<F>, n: usize, remainder_
     first
 }
 
-/// Algorithm 6, `LAYOUT`, of one segment; with `slots`, writes where its items lie.
+/// Lays out one segment (algorithm 6, `LAYOUT`); with `slots`, writes the slots of its items.
 ///
 /// # Safety
 /// The contract of [`quotient_layout`].
@@ -128,7 +128,7 @@ unsafe fn lay_out<F: Fingerprint>(
     }
 }
 
-/// Writes remainders and metadata of some items, whose slots are known.
+/// Writes remainders and metadata of some items, given their slots.
 ///
 /// # Safety
 /// The contract of [`quotient_write`].
@@ -160,7 +160,7 @@ unsafe fn write<F: Fingerprint>(
 kernel! {
     #![module(crate::ptx)]
 
-    /// The quotients, canonical slots, of `F` fingerprints.
+    /// Writes the quotients, the canonical slots, of `F` fingerprints.
     ///
     /// # Safety
     /// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads.
@@ -180,7 +180,7 @@ kernel! {
 kernel! {
     #![module(crate::ptx)]
 
-    /// Where each segment of ascending `F` fingerprints begins.
+    /// Finds the start of each segment of ascending `F` fingerprints.
     ///
     /// # Safety
     /// - Launch: 1-D, `(segments + 1).div_ceil(BLOCK)` blocks of [`BLOCK`] threads.
@@ -206,7 +206,7 @@ kernel! {
 kernel! {
     #![module(crate::ptx)]
 
-    /// An iteration of segmented layouts of `F` fingerprints: one thread per segment.
+    /// Runs an iteration of segmented layouts of `F` fingerprints: one thread per segment.
     ///
     /// # Safety
     /// - Launch: 1-D, `segments.div_ceil(BLOCK)` blocks of [`BLOCK`] threads.
@@ -234,7 +234,7 @@ kernel! {
 kernel! {
     #![module(crate::ptx)]
 
-    /// Writes `F` fingerprints to the slots that they belong to.
+    /// Writes `F` fingerprints to their slots.
     ///
     /// # Safety
     /// - Launch: 1-D, a thread for each [`WRITE_ITEMS`] of `n` items, blocks of [`BLOCK`] threads.

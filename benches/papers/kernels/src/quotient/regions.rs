@@ -1,12 +1,12 @@
 //! Insertion by regions (algorithm 9 of Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries
-//! on the GPU", IPDPS 2018, section V-B): ascending fingerprints stand in queues, one per block; a region is some
-//! blocks, and one thread works off its queues, one fingerprint per iteration. Where an insertion would reach into
-//! another region, the thread halts. Every 16 iterations regions grow by a block.
+//! on the GPU", IPDPS 2018, section V-B). Ascending fingerprints are in queues, one per block. A region is some blocks,
+//! and one thread works off its queues, one fingerprint per iteration. The thread halts where an insertion would reach
+//! into another region. Every 16 iterations regions grow by a block.
 //!
-//! Removal is likewise, as the end of section V-C proposes.
+//! Removal follows the proposal at the end of section V-C.
 //!
-//! Departures: the 16 iterations between which regions stay the same are one launch, because regions do not meet; a
-//! queue's end is where the next fingerprint has another block, and its next place is not counted in a second array.
+//! Departures: the 16 iterations between which regions stay the same are one launch, because regions do not meet. A
+//! queue ends where the next fingerprint has another block, and its next place is not counted in a second array.
 
 use warpset_core::bits::{ByHalves, ReadWords, WriteWords};
 use warpset_core::quotient::rank_select::{Blocks, Changed};
@@ -19,7 +19,7 @@ use warpset_kernels::quotient::memory::{Fingerprint, Parameters};
 pub const BLOCK: u32 = 128;
 /// Iterations between which regions grow.
 pub const ITERATIONS: u32 = 16;
-/// A queue that is empty.
+/// Mark of an empty queue.
 pub const EMPTY: u32 = !0;
 
 /// Words of blocks that belong to one thread.
@@ -28,8 +28,8 @@ struct Exclusive(GlobalMut<u64>);
 impl ReadWords for Exclusive {
     #[inline(always)]
     fn word(&self, index: u64) -> u64 {
-        // SAFETY: walks stay within the blocks of the thread's region; kernels here promise a sound filter, and that
-        // nothing else accesses them.
+        // SAFETY: walks stay within the blocks of the thread's region; every kernel here requires a sound filter that
+        // nothing else accesses.
         unsafe { self.0.read(index as usize) }
     }
 }
@@ -43,6 +43,8 @@ impl WriteWords for Exclusive {
     }
 }
 
+/// Finds the queues of [`quotient_rank_select_queues`].
+///
 /// # Safety
 /// The contract of [`quotient_rank_select_queues`].
 #[inline(always)]
@@ -50,7 +52,7 @@ unsafe fn queues<F: Fingerprint>(fingerprints: Global<F>, n: usize, parameters: 
     let i = thread::index_1d();
     let split = parameters.split();
     if (i as usize) < n {
-        // SAFETY: `i < n`; a block is that of one fingerprint that is the first in it.
+        // SAFETY: `i < n`; a block's word is written by the thread of the first fingerprint in it.
         unsafe {
             let block = |i: u32| split.quotient(fingerprints.read_nc(i as usize).bits()) / 64;
             if i == 0 || block(i) != block(i - 1) {
@@ -60,6 +62,8 @@ unsafe fn queues<F: Fingerprint>(fingerprints: Global<F>, n: usize, parameters: 
     }
 }
 
+/// Works off the queues of a region.
+///
 /// # Safety
 /// The contract of [`quotient_rank_select_insert_regions`].
 #[inline(always)]
@@ -107,7 +111,7 @@ unsafe fn work_off<F: Fingerprint, const REMOVES: bool>(
                 Changed::Done => done += 1,
                 Changed::Unchanged => {}
                 Changed::Outside if is_last => failed += 1,
-                // Halts until regions are larger.
+                // The thread halts until regions are larger.
                 Changed::Outside => break,
             }
             next += 1;
@@ -127,7 +131,7 @@ unsafe fn work_off<F: Fingerprint, const REMOVES: bool>(
 kernel! {
     #![module(crate::ptx)]
 
-    /// The first fingerprint of each block that has one (`FINDBLOCKSTARTINDICES`).
+    /// Finds the first fingerprint of each block that has one (`FINDBLOCKSTARTINDICES`).
     ///
     /// # Safety
     /// - Launch: 1-D, one thread per fingerprint, [`BLOCK`] threads per block; `n` below 2^32 - 1.
@@ -144,7 +148,7 @@ kernel! {
 kernel! {
     #![module(crate::ptx)]
 
-    /// Sixteen iterations of insertions into regions of `size` blocks (`INSERTINTOREGIONS`).
+    /// Runs sixteen iterations of insertions into regions of `size` blocks (`INSERTINTOREGIONS`).
     ///
     /// # Safety
     /// - Launch: 1-D, one thread per region, [`BLOCK`] threads per block.
@@ -152,8 +156,8 @@ kernel! {
     /// - `words`: a sound filter of `blocks` blocks with these [`Parameters`], used by this launch alone.
     /// - `size`: above zero.
     /// - `queues`: per block of slots, the place of its next fingerprint or [`EMPTY`]; used by this launch alone.
-    /// - `changed`: three words, to which are added how many were stored, for how many there is no slot, and how many
-    ///   regions have more to do.
+    /// - `changed`: three words. The numbers of fingerprints stored, of fingerprints without a slot, and of regions
+    ///   with more work are added to them.
     #[launch_bounds(128, 4)]
     pub unsafe fn quotient_rank_select_insert_regions<F>(
         fingerprints: Global<F>, n: usize, words: GlobalMut<u64>, blocks: u64, parameters: u32, size: u64,

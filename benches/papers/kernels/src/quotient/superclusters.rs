@@ -1,10 +1,10 @@
-//! Supercluster inserts and deletes into standard quotient filters, a round of them: [`quotient_update_flag`] marks
-//! where superclusters start, a scan of the counts labels them, [`quotient_update_bid`] lets the batch bid for them,
-//! and [`quotient_update_insert_winners`] or [`quotient_update_remove_winners`] works off one fingerprint in each.
+//! A round of supercluster inserts and deletes into standard quotient filters. [`quotient_update_flag`] marks the
+//! starts of superclusters, a scan of the counts labels them, [`quotient_update_bid`] lets the batch bid for them, and
+//! [`quotient_update_insert_winners`] or [`quotient_update_remove_winners`] works off one fingerprint in each.
 //!
 //! For insertions a supercluster begins after an empty slot and ends with the next one, which the insertion may fill.
-//! For removals it begins with an unshifted remainder: what lies before cannot move into it, nor does it move into what
-//! lies after it (section IV-D).
+//! For removals it begins with an unshifted remainder: items before it cannot move into it, and it does not move into
+//! items after it (section IV-D).
 //!
 //! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018,
 //! sections IV-B (supercluster inserts, algorithm 3) and IV-D (supercluster deletes, algorithm 7).
@@ -21,12 +21,12 @@ use warpset_kernels::quotient::standard::change::{change, put_changed, put_left}
 /// Threads of a block, in all kernels here.
 pub const BLOCK: u32 = 256;
 
-/// Bit `i`: a supercluster begins with slot `i` of the block (`LOCATESUPERCLUSTERS`, `LOCATEDELETESUPERCLUSTERS`).
+/// Marks the slots of a block where a supercluster begins (`LOCATESUPERCLUSTERS`, `LOCATEDELETESUPERCLUSTERS`).
 #[inline(always)]
 fn starts<S: Slots>(slots: &S, block: u64, removes: bool) -> u64 {
     let [occupied, _, shifted] = slots.metadata_words(block);
     if removes {
-        // Not empty and not shifted.
+        // Such a slot is not empty and not shifted.
         return occupied & !shifted;
     }
     let used = occupied | shifted;
@@ -37,7 +37,7 @@ fn starts<S: Slots>(slots: &S, block: u64, removes: bool) -> u64 {
 kernel! {
     #![module(crate::ptx)]
 
-    /// Where superclusters start: for each block of 64 slots one bit per slot, and how many there are.
+    /// Marks starts of superclusters: for each block of 64 slots one bit per slot, and their number.
     ///
     /// # Safety
     /// - Launch: 1-D, one thread per block of slots, [`BLOCK`] threads per block.
@@ -64,17 +64,19 @@ kernel! {
     }
 }
 
-/// The number of superclusters that start at or before a quotient's slot.
+/// Returns the number of superclusters that start at or before a quotient's slot.
 ///
 /// # Safety
 /// `flags` and `labels` have a place for the quotient's block and are not written while the kernel runs.
 #[inline(always)]
 unsafe fn label(flags: Global<u64>, labels: Global<u32>, quotient: u64) -> u32 {
     let block = (quotient / 64) as usize;
-    // SAFETY: the caller's promise.
+    // SAFETY: the contract is the same.
     unsafe { labels.read_nc(block) + (flags.read_nc(block) & (!0 >> (63 - quotient % 64))).count_ones() }
 }
 
+/// Bids for [`quotient_update_bid`].
+///
 /// # Safety
 /// The contract of [`quotient_update_bid`].
 #[inline(always)]
@@ -96,6 +98,8 @@ unsafe fn bid<F: Fingerprint>(
     }
 }
 
+/// Works off the winners of superclusters.
+///
 /// # Safety
 /// The contract of [`quotient_update_insert_winners`].
 #[inline(always)]
@@ -113,13 +117,13 @@ unsafe fn work_off<F: Fingerprint, const REMOVES: bool>(
 ) {
     let i = thread::index_1d() as usize;
     let (mut won, mut done) = (true, false);
-    // SAFETY: `i < n` where it is read; winners of two superclusters touch no slot in common; all threads come to the
-    // vote and to the barrier.
+    // SAFETY: `i < n` where it is read; winners of two superclusters touch no slot in common; all threads reach the
+    // vote and the barrier.
     unsafe {
         if i < n {
             let fingerprint = fingerprints.read_nc(i).bits();
             let label = label(flags, labels, parameters.split().quotient(fingerprint));
-            // What has no cluster before it is not stored, and nothing remains to be removed.
+            // A fingerprint without a cluster before it is not stored, and there is nothing to remove.
             let is_nowhere = REMOVES && label == 0;
             won = is_nowhere || winners.read_nc(label as usize) as usize == i;
             if won && !is_nowhere {
@@ -134,8 +138,7 @@ unsafe fn work_off<F: Fingerprint, const REMOVES: bool>(
 kernel! {
     #![module(crate::ptx)]
 
-    /// Every one of `n` `F` fingerprints bids for its supercluster (`BIDDING`):
-    /// whoever writes last wins.
+    /// Bids for superclusters, one per `F` fingerprint of `n` (`BIDDING`): the last one written wins.
     ///
     /// # Safety
     /// - Launch: 1-D, one thread per fingerprint, [`BLOCK`] threads per block; `n` below 2^32.
@@ -155,17 +158,15 @@ kernel! {
 kernel! {
     #![module(crate::ptx)]
 
-    /// Inserts the `F` fingerprints that won their supercluster, one thread each
-    /// (`INSERTITEMS`).
+    /// Inserts the `F` fingerprints that won their supercluster, one thread each (`INSERTITEMS`).
     ///
     /// # Safety
     /// - Launch: 1-D, one thread per fingerprint, [`BLOCK`] threads per block; `n` below 2^32.
     /// - `fingerprints`, `flags`, `labels`, `winners`: as for the bidding, before this launch, with the same
     ///   filter; not written while the kernel runs.
     /// - `words`: a sound filter of `slots` slots with these [`Parameters`], used by this launch alone.
-    /// - `left`: one bit per fingerprint in words of 64 bits, set if it did not win; used by this launch alone.
-    /// - `changed`: two words, to which the numbers of those that were stored and of those that found no slot are
-    ///   added.
+    /// - `left`: one bit per fingerprint in 64-bit words, set if it did not win; used by this launch alone.
+    /// - `changed`: two words. The numbers of fingerprints that were stored and that found no slot are added to them.
     #[launch_bounds(256, 4)]
     pub unsafe fn quotient_update_insert_winners<F>(
         fingerprints: Global<F>, n: usize, words: GlobalMut<u64>, slots: u64, parameters: u32,
@@ -185,8 +186,8 @@ kernel! {
 kernel! {
     #![module(crate::ptx)]
 
-    /// Removes the `F` fingerprints that won their supercluster, one thread each
-    /// (`DELETEITEMS`); those that are in none are done.
+    /// Removes the `F` fingerprints that won their supercluster, one thread each (`DELETEITEMS`); fingerprints in no
+    /// supercluster are done.
     ///
     /// # Safety
     /// The contract of [`quotient_update_insert_winners`], with flags for removal.

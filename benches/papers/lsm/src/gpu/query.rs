@@ -17,7 +17,7 @@ use warpset_lsm::gpu::DeviceRanges;
 
 /// Queries.
 impl<K: DeviceKey<V>, V: PairValue> Lsm<K, V> {
-    /// The values of keys, by the individual approach.
+    /// Returns the values of keys, by the individual approach.
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -25,7 +25,7 @@ impl<K: DeviceKey<V>, V: PairValue> Lsm<K, V> {
         self.get_bulk_with(keys, LookupMethod::Individual)
     }
 
-    /// The values of keys.
+    /// Returns the values of keys.
     ///
     /// # Errors
     /// [`Error::Gpu`]; the bulk approach takes at most 2^32 keys.
@@ -46,8 +46,8 @@ impl<K: DeviceKey<V>, V: PairValue> Lsm<K, V> {
         Ok(self.get_bulk(keys)?.iter().map(Option::is_some).collect())
     }
 
-    /// Looks up `keys`: bit `i % 64` of word `i / 64` of `found` says whether key `i` has a value, which is value `i`
-    /// then, and zero otherwise. Waits.
+    /// Looks up `keys`: bit `i % 64` of word `i / 64` of `found` says whether key `i` has a value. Value `i` is that
+    /// value, or zero. Waits.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::Gpu`]; memory of another device is refused.
@@ -65,15 +65,15 @@ impl<K: DeviceKey<V>, V: PairValue> Lsm<K, V> {
         queued
     }
 
-    /// Queues a lookup, as [`Lsm::get_device_with`].
+    /// Queues a lookup like [`Lsm::get_device_with`].
     ///
     /// # Safety
     /// Until `stream` has passed this work:
-    /// - the dictionary is not dropped, and only asked, or changed by work that comes after it on the stream;
+    /// - the dictionary is not dropped, and is changed only by work that comes after it on the stream;
     /// - `keys`, `values` and `found` stay allocated, nothing writes the keys, and nothing else accesses the others.
     ///
     /// # Errors
-    /// As for [`Lsm::get_device_with`].
+    /// The errors of [`Lsm::get_device_with`].
     pub unsafe fn get_async_with(
         &self,
         stream: &Stream,
@@ -100,7 +100,7 @@ impl<K: DeviceKey<V>, V: PairValue> Lsm<K, V> {
         unsafe { ordered(stream, &self.stream, |on| self.tree.look_up(on, keys, values, found, method)) }
     }
 
-    /// How many keys of each range have a value.
+    /// Counts the keys of each range that have a value.
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -129,7 +129,7 @@ impl<K: DeviceKey<V>, V: PairValue> Lsm<K, V> {
         self.waiting(|on| unsafe { self.tree.count(on, (lows, highs), counts) })
     }
 
-    /// The keys of each range that have a value, with their values.
+    /// Returns the keys of each range that have a value, with their values.
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -140,7 +140,7 @@ impl<K: DeviceKey<V>, V: PairValue> Lsm<K, V> {
         Ok(Ranges { offsets: offsets.to_vec()?, keys: keys.to_vec()?, values: values.to_vec()? })
     }
 
-    /// The elements from each of `lows` to that of `highs`, in memory of their own. Waits.
+    /// Returns the elements from each of `lows` to that of `highs`, in new memory. Waits.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::Gpu`]; memory of another device is refused.
@@ -156,7 +156,7 @@ impl<K: DeviceKey<V>, V: PairValue> Lsm<K, V> {
         Ok(DeviceRanges { offsets, keys: pairs.keys, values: pairs.values })
     }
 
-    /// How many keys have a value. Each call goes through the first three steps of a cleanup.
+    /// Counts the keys that have a value. Each call runs the first three steps of a cleanup.
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -167,7 +167,7 @@ impl<K: DeviceKey<V>, V: PairValue> Lsm<K, V> {
     /// Whether no key has a value.
     ///
     /// # Errors
-    /// As for [`Lsm::len`].
+    /// The errors of [`Lsm::len`].
     pub fn is_empty(&self) -> Result<bool, Error> {
         Ok(self.len()? == 0)
     }

@@ -1,4 +1,4 @@
-//! The steps of the published structure on a device: primitives of the same names, and kernels between them.
+//! Steps of the published structure on a device: primitives of the same names, and kernels between them.
 
 use std::ops::Range;
 
@@ -28,30 +28,30 @@ use super::super::steps::{Batch, Does, Levels, Memory, Pair, PairMut, Sorted, St
 use super::DeviceKey;
 use crate::Error;
 
-/// The most blocks of a launch: threads go on in strides.
+/// Most blocks of a launch; threads continue in strides.
 const MOST_BLOCKS: usize = 1 << 16;
 
 fn covering(threads: usize) -> LaunchConfig {
     LaunchConfig::new(threads.div_ceil(BLOCK as usize).clamp(1, MOST_BLOCKS) as u32, BLOCK)
 }
 
-/// By original keys.
+/// Returns the order by original keys.
 fn by_original<K>() -> By {
     By::ascending().bits(1..8 * size_of::<K>() as u32)
 }
 
-/// Device memory, by way of one stream.
+/// Device memory, by one stream.
 pub(crate) struct OnDevice {
     stream: Stream,
 }
 
 impl OnDevice {
-    /// Steps on this stream.
+    /// Makes steps on this stream.
     ///
     /// # Safety
-    /// Until `stream` has passed the steps that are queued by way of this value: every slice that it was given stays
-    /// allocated, and no work outside of the stream writes what they read or accesses what they write. (Arrays that it
-    /// allocates come and go in the order of the stream, so they keep this as long as only steps access them.)
+    /// Until `stream` has passed the steps queued through this value: every slice passed to it stays allocated, and no
+    /// work outside of the stream writes memory that they read or accesses memory that they write. Arrays that it
+    /// allocates are freed in the order of the stream, so they satisfy this as long as only steps access them.
     pub(super) unsafe fn new(stream: &Stream) -> OnDevice {
         OnDevice { stream: stream.clone() }
     }
@@ -114,7 +114,7 @@ impl<K: DeviceKey<V>, V: PairValue> Steps<K, V> for OnDevice {
         if n == 0 {
             return Ok(()); // then nothing is to be padded
         }
-        // What a batch does not have is not read.
+        // Kernels do not read values or flags that a batch does not have.
         let nothing = batch.keys.global();
         let (status, values, removed) = match batch.does {
             Does::Insert(values) => (REGULAR, values.global(), nothing.cast()),
@@ -160,7 +160,7 @@ impl<K: DeviceKey<V>, V: PairValue> Steps<K, V> for OnDevice {
         mut values: DeviceSliceMut<'_, V>,
         mut found: DeviceSliceMut<'_, u64>,
     ) -> Result<(), Error> {
-        // A warp writes the lower half of the last word alone if there are at most 32 queries in it.
+        // If the last word has at most 32 queries, a warp writes its lower half only.
         let last = found.len().saturating_sub(1);
         self.clear(found.slice_mut(last..))?;
         let kernel = published_lookup::<K, V> {
@@ -232,7 +232,7 @@ impl<K: DeviceKey<V>, V: PairValue> Steps<K, V> for OnDevice {
             out_values: values.global_mut(),
             found: found.global_mut().cast(),
         };
-        // SAFETY: as many needles, places, bounds and flags as queries, whose places they are.
+        // SAFETY: needles, places, bounds and flags are as many as queries, and places are those of the queries.
         unsafe { kernel.launch(&self.stream, covering(queries.len()))? };
         Ok(())
     }
@@ -361,7 +361,7 @@ impl<K: DeviceKey<V>, V: PairValue> Steps<K, V> for OnDevice {
             counts: counts.global_mut(),
             marked: marked.global_mut(),
         };
-        // SAFETY: one segment and one count for each query; `marked` is as long as `keys`.
+        // SAFETY: there are a segment and a count per query; `marked` is as long as `keys`.
         unsafe { kernel.launch(&self.stream, covering(n))? };
         Ok(())
     }
@@ -383,7 +383,7 @@ impl<K: DeviceKey<V>, V: PairValue> Steps<K, V> for OnDevice {
             out_keys: out_keys.global_mut(),
             out_values: out_values.global_mut(),
         };
-        // SAFETY: one segment and one offset for each query; the outputs are as long as elements are marked.
+        // SAFETY: there are a segment and an offset per query; the outputs have a place per marked element.
         unsafe { kernel.launch(&self.stream, covering(n))? };
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Which keys go to which part of the filter, and to which of its buckets.
+//! Distribution of keys to parts of the filter, and to buckets.
 
 use warpset_base::parallel;
 use warpset_core::bloom::rao::emptier;
@@ -43,7 +43,7 @@ pub(super) fn by_part(shares: Vec<Vec<Vec<Assigned>>>) -> Vec<Vec<Vec<Assigned>>
     parts
 }
 
-/// How a filter is divided: bucket `b` is in part `b >> shift`.
+/// Division of a filter: bucket `b` is in part `b >> shift`.
 pub(super) struct Partition {
     shift: u32,
     parts: usize,
@@ -58,7 +58,7 @@ impl Partition {
         Partition { shift, parts: ((buckets - 1) >> shift) as usize + 1, part_buckets }
     }
 
-    /// Each thread's share of the keys, by part, in their order; `only_absent` leaves out those that are contained.
+    /// Sorts each thread's share of the keys by part, in their order; `only_absent` leaves out contained keys.
     pub(super) fn assign<K: Key>(&self, filter: &RaoBloom, keys: &[K], only_absent: bool) -> Vec<Vec<Vec<Assigned>>> {
         if self.parts == 1 {
             return vec![self.assign_share(filter, keys, 0, only_absent)];
@@ -68,8 +68,8 @@ impl Partition {
         parallel::map(shares, |(i, keys)| self.assign_share(filter, keys, i * share, only_absent))
     }
 
-    /// The keys of one share, whose first has the place `first`. With two choices they go to the emptier of their
-    /// buckets.
+    /// Returns the keys of one share, whose first has the place `first`. With two choices they go to the emptier of
+    /// their buckets.
     fn assign_share<K: Key>(
         &self,
         filter: &RaoBloom,
@@ -103,7 +103,7 @@ impl Partition {
     }
 }
 
-/// The bucket that a key goes to.
+/// Returns the bucket that a key goes to.
 #[inline]
 pub(super) fn choose(ones: &[u32], probe: &RaoProbe) -> u32 {
     let [a, b] = probe.buckets;

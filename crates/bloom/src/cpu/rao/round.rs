@@ -26,7 +26,7 @@ const STREAMED: usize = 32;
 /// Keys that are inserted at a time where their missing bits are counted.
 const COUNTED: usize = 1 << 10;
 
-/// What a round does.
+/// Task of a round.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Task {
     /// Set the keys' bits.
@@ -161,7 +161,7 @@ fn each<R: Send>(parts: &mut [FilterPart], work: impl Fn(&mut FilterPart) -> R +
     parallel::map(parts, work)
 }
 
-/// Which buckets to build: a bucket may overflow if its keys could set more bits than there is room for.
+/// Buckets to build: a bucket may overflow if its keys could set more bits than it has free.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Group {
     Any,
@@ -183,7 +183,7 @@ struct FilterPart<'a> {
     are_absent: bool,
     /// Whether `keys` are sorted by bucket, those of one bucket in their order; else they are in their order.
     are_sorted: bool,
-    /// How many keys each bucket gets.
+    /// Keys per bucket.
     counts: Vec<usize>,
     /// The places of the keys that were new.
     new: Vec<u32>,
@@ -276,7 +276,7 @@ impl FilterPart<'_> {
         let shape = self.layout.shape();
         let bucket_words = shape.bucket_words as usize;
         let many = keys.len() * shape.hashes as usize >= buckets.len() * bucket_words;
-        // Where there are many keys, a key finds lines in the cache that others have brought.
+        // With many keys, a key finds lines in the cache that others have brought.
         let mut far = !many && size_of_val(self.words) > CACHED_BYTES;
         let mut ahead = Ahead::default();
         if far && self.is_streamed(keys.len(), buckets.len()) {
@@ -309,7 +309,7 @@ impl FilterPart<'_> {
         }
     }
 
-    /// The keys that are not contained.
+    /// Returns the keys that are not contained.
     fn absent(&self, keys: &[Assigned], far: bool) -> Vec<Assigned> {
         let shape = self.layout.shape();
         let mut absent = Vec::with_capacity(keys.len());

@@ -4,7 +4,7 @@ use crate::cpu::RaoBloom;
 use crate::{Error, RaoLayout};
 use warpset_base::words::zeroed_vec;
 
-/// What restores a filter: nothing if it was empty, else copies of the buckets that were written to.
+/// Data to restore a filter: none if it was empty, else copies of the buckets that were written.
 pub(super) struct Undo {
     layout: RaoLayout,
     pub(super) was_empty: bool,

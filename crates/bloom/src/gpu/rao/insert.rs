@@ -7,7 +7,7 @@ use super::super::{DeviceKeys, DeviceLayout, RaoBloom};
 use super::{BATCH, RaoInsertion};
 use crate::{Error, Insert, Key};
 
-/// What insertions are called in errors.
+/// Name of insertions in errors.
 pub(super) const INSERTION: &str = "an insertion into a Bloom filter";
 
 /// Device memory for the keys of a batch that come from the host.
@@ -74,7 +74,7 @@ impl RaoBloom {
     /// ```
     ///
     /// # Errors
-    /// If something could not be queued, as for want of memory, the filter is as it was.
+    /// If work could not be queued, for example because memory ran out, the filter is unchanged.
     ///
     /// # Safety
     /// Until `stream` has passed this work:

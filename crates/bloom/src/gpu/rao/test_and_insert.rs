@@ -30,7 +30,7 @@ struct StepScratch<'s> {
     marks: DeviceVec<u64>,
     new_hashes: DeviceVec<u64>,
     new_string_hashes: DeviceVec<u32>,
-    /// How many keys are new: one word.
+    /// Number of new keys: one word.
     count: DeviceVec<u64>,
 }
 
@@ -81,7 +81,7 @@ impl RaoBloom {
         // large enough; the kernels run one after the other; the rest is the caller's promise.
         unsafe {
             let (hashes, marks) = (step.hashes.global_mut(), step.marks.global_mut());
-            kernels::rao_claim {
+            kernels::rao_dedup_claim {
                 words,
                 parameters,
                 keys,
@@ -96,7 +96,7 @@ impl RaoBloom {
             }
             .launch(stream, config)?;
             let (hashes, marks) = (step.hashes.global(), step.marks.global_mut());
-            kernels::rao_settle { hashes, n, new: marks, form, out, table: table.words, table_bits: table.bits }
+            kernels::rao_dedup_resolve { hashes, n, new: marks, form, out, table: table.words, table_bits: table.bits }
                 .launch(stream, config)?;
             let marks = step.marks.slice(..n.div_ceil(64));
             select_async(
@@ -142,7 +142,7 @@ impl RaoBloom {
     /// Takes a copy of the filter and up to 700 MiB of scratch memory.
     ///
     /// # Errors
-    /// If something could not be queued, as for want of memory, the filter is as it was.
+    /// If work could not be queued, for example because memory ran out, the filter is unchanged.
     ///
     /// # Safety
     /// Until `stream` has passed this work:
@@ -169,7 +169,7 @@ impl RaoBloom {
         }
     }
 
-    /// [`RaoBloom::test_and_insert_async`] with one bit per key.
+    /// Queues the insertion and writes one bit per key; see [`RaoBloom::test_and_insert_async`].
     ///
     /// # Errors
     /// The errors of [`RaoBloom::test_and_insert_async`].
@@ -198,7 +198,7 @@ impl RaoBloom {
         }
     }
 
-    /// Both forms: `find` finds the new keys of a sub-batch and answers.
+    /// Runs both forms that queue: `find` finds the new keys of a sub-batch and answers.
     ///
     /// # Safety
     /// That of [`RaoBloom::test_and_insert_async`].
@@ -245,7 +245,7 @@ impl RaoBloom {
         })
     }
 
-    /// [`RaoBloom::test_and_insert_device`] with one bit per key.
+    /// Inserts keys and reports which were new as one bit per key; see [`RaoBloom::test_and_insert_device`].
     ///
     /// # Errors
     /// The errors of [`RaoBloom::test_and_insert_device`].
@@ -265,7 +265,7 @@ impl RaoBloom {
         })
     }
 
-    /// Both forms that wait: `find` finds the new keys of a sub-batch and answers, on the device `there`.
+    /// Runs both forms that wait: `find` finds the new keys of a sub-batch and answers, on the device `there`.
     fn test_and_insert_waiting<K: DeviceKeys>(
         &mut self,
         keys: K,
@@ -300,7 +300,8 @@ impl RaoBloom {
 }
 
 impl TestAndInsert for RaoBloom {
-    /// On an error the filter is unchanged and `new` has unspecified values.
+    /// Inserts all keys and reports which were new. On an error the filter is unchanged and `new` has unspecified
+    /// values.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::BucketOverflow`], [`Error::Gpu`].

@@ -31,7 +31,7 @@ impl Undo {
     }
 }
 
-/// How an insertion that was queued on a stream came out.
+/// Outcome of an insertion that was queued on a stream.
 ///
 /// If a bucket has overflowed, the insertion has been undone on the device: whatever was queued after it finds the
 /// filter as it was before. (Dropping this loses the outcome, nothing more.)
@@ -44,18 +44,18 @@ pub struct RaoInsertion {
 }
 
 impl RaoInsertion {
-    /// The insertion of no keys.
+    /// Returns the insertion of no keys.
     pub(super) fn nothing(filter: &RaoBloom, stream: &Stream) -> Result<RaoInsertion, Error> {
         Ok(RaoInsertion { fullest: stream.alloc_uninit(0)?, limit: filter.layout.shape().most_ones() })
     }
 
-    /// How many bits of the fullest bucket the insertion set, on the device: one word, or none if there were no keys.
-    /// It has been undone if that is more than [`RaoInsertion::limit`].
+    /// Returns, in device memory, the number of set bits of the fullest bucket: one word, or none if there were no
+    /// keys. The insertion has been undone if the number is above [`RaoInsertion::limit`].
     pub fn fullest(&self) -> DeviceSlice<'_, u32> {
         self.fullest.as_slice()
     }
 
-    /// The most bits that a bucket may have set.
+    /// Returns the most bits that a bucket may have set.
     pub fn limit(&self) -> u32 {
         self.limit
     }
@@ -86,7 +86,7 @@ impl RaoBloom {
         Ok(most)
     }
 
-    /// The fullest bucket's number of set bits. Waits for the stream.
+    /// Returns the fullest bucket's number of set bits. Waits for the stream.
     pub(super) fn most_ones(&self, stream: &Stream) -> Result<u32, Error> {
         // SAFETY: the filter is borrowed until the stream has been waited for, in `download`.
         let on_device = unsafe { self.most_ones_async(stream)? };

@@ -18,7 +18,7 @@ fn several() -> Vec<Devices> {
     several
 }
 
-/// The bits and the answers are those of the host's filter.
+/// Compares bits and answers with those of the host's filter.
 fn behaves_as_on_the_host<K: Key + Clone>(devices: &Devices, builder: &Builder<SplitBlockLayout>, keys: &[K]) {
     let (held, others) = keys.split_at(keys.len() / 2);
     let mut on_host = builder.build().unwrap();
@@ -121,7 +121,7 @@ fn what_does_not_fit_is_an_error() {
     assert_eq!(build(&emulators(3), SplitBlockLayout::new(2).unwrap()).devices().all().len(), 2);
 }
 
-/// The first, the second failing allocation or launch, and so on, on either device: an error, and no wrong answer.
+/// Makes each allocation and launch fail in turn, on either device: the result is an error, never a wrong answer.
 #[test]
 fn failures_are_errors() {
     let keys: Vec<u64> = (0..200).map(|i| mix(i, 9)).collect();

@@ -11,7 +11,7 @@ use super::{RaoLayout, RaoProbe};
 use crate::Key;
 use crate::layout::engine::Engine;
 
-/// The probes of up to [`BATCH`] keys.
+/// Computes the probes of up to [`BATCH`] keys.
 #[inline]
 pub(super) fn probe_batch<K: Key>(layout: &RaoLayout, keys: &[K], probes: &mut [RaoProbe]) {
     #[cfg(target_arch = "x86_64")]
@@ -58,7 +58,7 @@ mod avx2 {
     /// Keys of a register.
     const LANES: usize = 4;
 
-    /// The low halves of products with a constant.
+    /// Returns the low halves of products with a constant.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn multiply(a: __m256i, b: u64) -> __m256i {
@@ -67,7 +67,7 @@ mod avx2 {
         _mm256_add_epi64(_mm256_mul_epu32(a, low), _mm256_slli_epi64::<32>(cross))
     }
 
-    /// [`mix_spread`](warpset_core::hash::mix_spread) of four keys.
+    /// Mixes four keys; see [`mix_spread`](warpset_core::hash::mix_spread).
     #[inline]
     #[target_feature(enable = "avx2")]
     fn mix(keys: __m256i, spread: u64) -> __m256i {
@@ -78,7 +78,7 @@ mod avx2 {
         _mm256_xor_si256(x, _mm256_srli_epi64::<27>(x))
     }
 
-    /// [`mix_spread`](warpset_core::hash::mix_spread) of the first `count`, in place.
+    /// Mixes the first `count` keys in place; see [`mix_spread`](warpset_core::hash::mix_spread).
     #[target_feature(enable = "avx2")]
     pub(super) fn hash(hashes: &mut [u64; BATCH], count: usize, spread: u64) {
         for four in &mut hashes.as_chunks_mut::<LANES>().0[..count.div_ceil(LANES)] {
@@ -88,7 +88,8 @@ mod avx2 {
         }
     }
 
-    /// The probes of the first hashes. The first level is [`FirstLevel::Mixed`], and there are fewer than 2^32 buckets.
+    /// Assigns buckets to the first hashes. The first level is [`FirstLevel::Mixed`], and there are fewer than 2^32
+    /// buckets.
     #[target_feature(enable = "avx2")]
     pub(super) fn assign(layout: &RaoLayout, hashes: &[u64; BATCH], probes: &mut [RaoProbe]) {
         let (probes, rest) = probes.as_chunks_mut::<LANES>();

@@ -19,9 +19,9 @@ pub(super) const FIRST: usize = 2;
 
 /// A key in a bucket.
 pub(crate) trait Placed: Copy {
-    /// The bucket's number, counted from where the words at hand begin.
+    /// Returns the bucket's number, counted from where the words at hand begin.
     fn bucket(&self) -> u32;
-    /// The key's hash.
+    /// Returns the key's hash.
     fn hash(&self) -> u64;
 }
 
@@ -34,12 +34,12 @@ struct Walk {
 impl Walk {
     #[inline(always)]
     fn of(hash: u64, shape: BucketShape) -> Walk {
-        // As `Positions::of` has it, which does not show its step.
+        // Step of `Positions::of`, which does not expose it.
         let step = 1 + reduce32((hash >> 32) as u32, u64::from(shape.bits) - 1) as u32;
         Walk { position: reduce32(hash as u32, u64::from(shape.bits)) as u32, step }
     }
 
-    /// The current position; moves to the next.
+    /// Returns the current position; moves to the next.
     #[inline(always)]
     fn go(&mut self, shape: BucketShape) -> u32 {
         let position = self.position;
@@ -48,7 +48,7 @@ impl Walk {
     }
 }
 
-/// The sum modulo m. Where the difference wraps around, the sum is the smaller.
+/// Returns the sum modulo m. Where the difference wraps around, the sum is the smaller.
 #[inline(always)]
 fn plus(position: u32, step: u32, shape: BucketShape) -> u32 {
     let sum = position + step;
@@ -60,7 +60,7 @@ fn bit(words: &[u32], position: u32) -> u32 {
     words[(position / 32) as usize] >> (position % 32) & 1
 }
 
-/// A bucket's words.
+/// Returns a bucket's words.
 #[inline(always)]
 fn bucket_of(shape: BucketShape, words: &[u32], bucket: u32) -> &[u32] {
     &words[bucket as usize * shape.bucket_words as usize..][..shape.bucket_words as usize]
@@ -71,7 +71,8 @@ fn bucket_of_mut(shape: BucketShape, words: &mut [u32], bucket: u32) -> &mut [u3
     &mut words[bucket as usize * shape.bucket_words as usize..][..shape.bucket_words as usize]
 }
 
-/// Which of up to 64 keys have all their bits set; `far` tells that the words are in no near cache.
+/// Looks up to 64 keys up: bit `i` tells whether all bits of key `i` are set; `far` tells that the words are in no near
+/// cache.
 #[inline]
 pub(crate) fn contained<P: Placed>(shape: BucketShape, words: &[u32], keys: &[P], far: bool) -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -184,7 +185,7 @@ fn insert_portable<P: Placed>(shape: BucketShape, words: &mut [u32], key: &P) ->
     insert_one_portable(shape, bucket_of_mut(shape, words, key.bucket()), key.hash())
 }
 
-/// How many bits are set.
+/// Counts the set bits.
 #[inline]
 pub(crate) fn count_ones(words: &[u32]) -> u32 {
     #[cfg(target_arch = "x86_64")]
@@ -248,7 +249,7 @@ mod tests {
         }
     }
 
-    /// Against the positions themselves, for every number of bits per key and of keys in a batch.
+    /// Compares every path with the positions themselves, for every number of bits per key and of keys in a batch.
     #[test]
     fn every_path_sets_and_sees_the_bits_of_core() {
         for (bucket_words, most) in [(2, 60), (3, 64), (64, 64), (16_384, 24)] {

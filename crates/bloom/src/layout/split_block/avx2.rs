@@ -6,7 +6,7 @@ use super::Unaligned;
 
 use warpset_core::bloom::split_block::{SALT, WORDS_PER_BLOCK, block_of};
 
-/// All eight masks of a hash.
+/// Returns all eight masks of a hash.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn mask(hash: u64, salt: __m256i) -> __m256i {

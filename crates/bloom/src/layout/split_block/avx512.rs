@@ -89,7 +89,7 @@ fn contains<const HINT: i32>(words: &[Unaligned], blocks: u64, hashes: &[u64], n
     if hashes.len() < BATCH { all & ((1 << hashes.len()) - 1) } else { all }
 }
 
-/// The blocks of eight hashes.
+/// Returns the blocks of eight hashes.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 fn block_of(hashes: __m512i, blocks: __m512i) -> [u64; HASHES] {
@@ -100,7 +100,7 @@ fn block_of(hashes: __m512i, blocks: __m512i) -> [u64; HASHES] {
     all
 }
 
-/// A register of what has its size.
+/// Returns a register of what has its size.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn load<T>(from: &T) -> __m512i {

@@ -1,26 +1,25 @@
 //! Insertion into blocks, and removal from them.
 //!
-//! Source: algorithm 9 (`INSERTINTOREGIONS`) and section V-B. Items move by whole words. What a change writes lies
-//! between the fingerprint's place and the first empty slot, but for the bit of its quotient; offsets that change are
-//! those of the blocks that begin there. So changes in different superclusters touch different bits.
+//! Source: algorithm 9 (`INSERTINTOREGIONS`) and section V-B. Items move by whole words. A change writes between the
+//! fingerprint's place and the first empty slot, the bit of its quotient, and the offsets of blocks that begin there.
+//! So changes in different superclusters touch different bits.
 
 use super::{Blocks, DIGITS, OCCUPIEDS, OFFSET, RUNENDS};
 use crate::bits::{ReadWords, Select, WriteWords, lowest, range, write_field};
 
-/// What became of a change.
+/// Outcome of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Changed {
-    /// The fingerprint was stored, or removed.
+    /// The fingerprint was stored or removed.
     Done,
-    /// There was nothing to do: it is there already, or not there.
+    /// Nothing was to be done: an insertion found the fingerprint, or a removal did not.
     Unchanged,
-    /// The change reaches the last slot, which stays as it is, or beyond what changes are made within; nothing was
-    /// written.
+    /// The change reaches the last slot, which stays as it is, or beyond the slots for changes; nothing was written.
     Outside,
 }
 
 impl<W: WriteWords> Blocks<W> {
-    /// Stores a fingerprint; one that is there already is stored again only with `duplicates`.
+    /// Stores a fingerprint; one that is there is stored again only with `duplicates`.
     #[inline(always)]
     pub fn insert(&mut self, quotient: u64, remainder: u64, duplicates: bool, select: impl Select) -> Changed {
         let of_home = self.metadata(quotient / 64);
@@ -29,7 +28,7 @@ impl<W: WriteWords> Blocks<W> {
             return Changed::Outside;
         }
         if free <= quotient {
-            // Nothing reaches the quotient's slot, so no run is there, and it is empty.
+            // No run reaches the quotient's slot, so the slot is empty.
             if quotient >= self.end {
                 return Changed::Outside;
             }
@@ -56,7 +55,7 @@ impl<W: WriteWords> Blocks<W> {
         Changed::Done
     }
 
-    /// Removes a fingerprint once. Items after it in its cluster move left by one slot; those of later clusters stay.
+    /// Removes a fingerprint once. Later items of its cluster move left by one slot; those of later clusters stay.
     #[inline(always)]
     pub fn remove(&mut self, quotient: u64, remainder: u64, select: impl Select) -> Changed {
         let of_home = self.metadata(quotient / 64);
@@ -79,8 +78,8 @@ impl<W: WriteWords> Blocks<W> {
 }
 
 impl<W: ReadWords> Blocks<W> {
-    /// Where a remainder is or belongs in the run that has the slots `start..end`, and whether it is there. As many
-    /// remainders are read at a time as 64 bits hold.
+    /// Finds a remainder in the run with the slots `start..end`, and whether it is equal. As many remainders are read
+    /// at once as 64 bits hold.
     #[inline(always)]
     fn find_between(&self, start: u64, end: u64, remainder: u64) -> (u64, bool) {
         let width = self.remainder_bits;
@@ -103,12 +102,12 @@ impl<W: ReadWords> Blocks<W> {
 }
 
 impl<W: WriteWords, const COUNTED: bool> Blocks<W, COUNTED> {
-    /// Makes room at `place` for one slot more of a quotient's run, which may be new, and ends before `free`; `empty`
-    /// is the first empty slot from there on. What is in the slot afterwards is of no use.
+    /// Opens a slot at `place` for a quotient's run, which may be new, and ends before `free`; `empty` is the first
+    /// empty slot from there on. The contents of the slot are undefined afterwards.
     #[inline(always)]
     pub(super) fn open(&mut self, quotient: u64, occupied: bool, place: u64, free: u64, empty: u64) {
         self.move_up(place, empty);
-        // It ends the run that it begins, or that it is the last of; those within a run end nothing.
+        // An item ends its run if it begins the run or is its last; items within a run end nothing.
         self.set_bit(RUNENDS, place, place == free);
         if occupied && place == free {
             self.set_bit(RUNENDS, place - 1, false);
@@ -119,8 +118,8 @@ impl<W: WriteWords, const COUNTED: bool> Blocks<W, COUNTED> {
         self.add_to_offsets(quotient / 64 + 1, empty / 64, 1);
     }
 
-    /// The last slot of the cluster that has slot `free - 1`: runs whose quotients come before their slots follow each
-    /// other, up to one in its canonical slot or an empty slot. `None` if that cannot be said without slots after
+    /// Returns the last slot of the cluster that has slot `free - 1`: runs with quotients before their slots follow
+    /// each other, up to one in its canonical slot or an empty slot. Returns `None` if that depends on slots after
     /// these.
     #[inline(always)]
     pub(super) fn last_of_cluster(&self, free: u64, select: impl Select) -> Option<u64> {
@@ -137,8 +136,8 @@ impl<W: WriteWords, const COUNTED: bool> Blocks<W, COUNTED> {
         }
     }
 
-    /// Takes the slot `place` out of a quotient's run, which has the slots `start..free`; `last` is the last of the
-    /// cluster.
+    /// Takes the slot `place` out of a quotient's run, which has the slots `start..free`; `last` is the last slot of
+    /// the cluster.
     #[inline(always)]
     pub(super) fn close(&mut self, quotient: u64, start: u64, place: u64, free: u64, last: u64) {
         self.move_down(place, last);
@@ -186,10 +185,10 @@ impl<W: WriteWords, const COUNTED: bool> Blocks<W, COUNTED> {
         }
     }
 
-    /// What moves with an item, beside its remainder.
+    /// Metadata that move with an item, beside its remainder.
     const MOVING: &'static [u64] = if COUNTED { &[RUNENDS, DIGITS] } else { &[RUNENDS] };
 
-    /// Copies what moves with an item.
+    /// Copies an item with its metadata.
     #[inline(always)]
     fn copy(&mut self, from: u64, to: u64) {
         for &which in Self::MOVING {
@@ -206,7 +205,7 @@ impl<W: WriteWords, const COUNTED: bool> Blocks<W, COUNTED> {
         let width = self.remainder_bits;
         let mut block = empty / 64;
         loop {
-            // Slots of this block whose items move within it.
+            // These slots of the block have items that move within it.
             let from = if block == place / 64 { place as u32 % 64 } else { 0 };
             let to = if block == empty / 64 { empty as u32 % 64 } else { 63 };
             let moved = range(from + 1, to + 1);
@@ -253,8 +252,8 @@ impl<W: WriteWords, const COUNTED: bool> Blocks<W, COUNTED> {
     }
 }
 
-/// Moves the bits `from..to` up by `by`, 1 to 63, counted from the lowest of word `first`; those of `from..from + by`
-/// then hold nothing of use.
+/// Moves the bits `from..to` up by `by`, 1 to 63, counted from the lowest of word `first`; the bits `from..from + by`
+/// are undefined then.
 #[inline(always)]
 fn shift_up<W: WriteWords>(words: &mut W, first: u64, by: u32, from: u32, to: u32) {
     if from == to {
@@ -275,7 +274,7 @@ fn shift_up<W: WriteWords>(words: &mut W, first: u64, by: u32, from: u32, to: u3
     }
 }
 
-/// Moves the bits `from + by..to + by` down by `by`, 1 to 63; those of `to..to + by` then hold nothing of use.
+/// Moves the bits `from + by..to + by` down by `by`, 1 to 63; the bits `to..to + by` are undefined then.
 #[inline(always)]
 fn shift_down<W: WriteWords>(words: &mut W, first: u64, by: u32, from: u32, to: u32) {
     if from == to {
@@ -284,7 +283,7 @@ fn shift_down<W: WriteWords>(words: &mut W, first: u64, by: u32, from: u32, to: 
     let (mut index, last) = (from / 64, (to - 1) / 64);
     let mut word = words.word(first + index as u64);
     loop {
-        // The bits of `to + by` and after are not used, nor is the word that only they are in.
+        // Bits from `to + by` on are not used, nor is a word that has only them.
         let reads_next = 64 * (index + 1) < to + by;
         let next = if reads_next { words.word(first + index as u64 + 1) } else { 0 };
         let moved = range(from.saturating_sub(64 * index), (to - 64 * index).min(64));

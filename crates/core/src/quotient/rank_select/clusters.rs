@@ -1,23 +1,23 @@
-//! Which slots are empty, where clusters begin, and where superclusters do.
+//! Empty slots, and starts of clusters and superclusters.
 
 use super::{Blocks, Metadata};
 use crate::bits::{ReadWords, Select, lowest};
 
 impl<W: ReadWords, const COUNTED: bool> Blocks<W, COUNTED> {
-    /// Changes within `begin..end`, slots and quotients: `begin` comes after an empty slot, or is the first slot of a
-    /// cluster from which nothing is stored; `end` is the first slot that no change reaches, at most the last of the
-    /// filter, or of a part of it one slot more. Quotients that are asked for are at least `begin`, and below `end`.
+    /// Restricts changes to `begin..end`, slots and quotients. `begin` is the slot after an empty one, or the first
+    /// slot of a cluster whose earlier quotients are empty. `end` is the first slot that no change reaches: at most the
+    /// last of the filter, or one more in a part of it. Queried quotients are at least `begin` and below `end`.
     ///
-    /// Nothing then depends on bits of slots and quotients before `begin` nor on those from `end` on, or on the offsets
-    /// of blocks that begin before `begin`, or from `end` on: other owners may change them meanwhile.
+    /// Nothing then depends on bits of slots and quotients before `begin` or from `end` on, or on the offsets of blocks
+    /// that begin there. Other owners may change them meanwhile.
     #[inline(always)]
     pub fn within(mut self, begin: u64, end: u64) -> Self {
         (self.begin, self.end) = (begin, end);
         self
     }
 
-    /// The first empty slot from `slot` on (algorithm 9, `FINDFIRSTUNUSEDSLOT`). If there is none that changes reach,
-    /// some slot after those.
+    /// Returns the first empty slot from `slot` on (algorithm 9, `FINDFIRSTUNUSEDSLOT`). Without one within reach of
+    /// changes, returns some slot after it.
     #[inline(always)]
     pub fn unused_from(&self, mut slot: u64, select: impl Select) -> u64 {
         while slot < self.end {
@@ -30,13 +30,13 @@ impl<W: ReadWords, const COUNTED: bool> Blocks<W, COUNTED> {
         slot
     }
 
-    /// Which slots of a block hold an item: bit `i` for slot `64 * block + i`.
+    /// Marks the slots of a block that hold an item: bit `i` for slot `64 * block + i`.
     #[inline(always)]
     pub fn used(&self, block: u64) -> u64 {
         self.clusters(block).0
     }
 
-    /// Which slots of a block hold an item, and in which a cluster begins: one in its canonical slot.
+    /// Marks the slots of a block that hold an item, and those where a cluster begins: an item in its canonical slot.
     #[inline(always)]
     fn clusters(&self, block: u64) -> (u64, u64) {
         let Metadata { offset, occupieds, runends } = self.metadata(block);
@@ -47,21 +47,21 @@ impl<W: ReadWords, const COUNTED: bool> Blocks<W, COUNTED> {
         let mut starts = 0;
         let mut left = occupieds;
         let mut ends = runends & !used;
-        // A run at a time; the last may go past the block.
+        // One run per step; the last may go past the block.
         while left != 0 {
             let quotient = left & left.wrapping_neg();
             let end = ends & ends.wrapping_neg();
             left ^= quotient;
             ends ^= end;
             starts |= quotient & !used;
-            // From the quotient's slot, or after the runs before, up to the end.
+            // These are the slots from the quotient's slot, or after the runs before, up to the end.
             let upto = end.wrapping_sub(1) | end;
             used |= upto & !quotient.wrapping_sub(1);
         }
         (used, starts)
     }
 
-    /// The start of the supercluster that a slot belongs to: the slot after the nearest empty one before `slot`, or the
+    /// Returns the start of the supercluster of a slot: the slot after the nearest empty one before `slot`, or the
     /// first of all. An empty slot belongs to the supercluster that it ends.
     #[inline(always)]
     pub fn supercluster_start(&self, slot: u64) -> u64 {
@@ -71,13 +71,13 @@ impl<W: ReadWords, const COUNTED: bool> Blocks<W, COUNTED> {
         self.last_before(slot - 1, |blocks, block| !blocks.used(block)).map_or(0, |empty| empty + 1)
     }
 
-    /// The start of the nearest cluster that begins at a slot or before; the first slot if there is none.
+    /// Returns the start of the nearest cluster that begins at a slot or before; the first slot if there is none.
     #[inline(always)]
     pub fn cluster_start(&self, slot: u64) -> u64 {
         self.last_before(slot, |blocks, block| blocks.clusters(block).1).unwrap_or(0)
     }
 
-    /// The last slot up to this one whose bit is set in what `bits` says of its block.
+    /// Returns the last slot up to this one with a bit in `bits` of its block.
     #[inline(always)]
     fn last_before(&self, slot: u64, bits: impl Fn(&Self, u64) -> u64) -> Option<u64> {
         let mut block = slot / 64;

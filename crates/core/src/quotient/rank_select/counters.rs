@@ -1,20 +1,19 @@
-//! Counters: how often a fingerprint is stored, in slots after its remainder.
+//! Counters: numbers of copies, in slots after the remainder.
 //!
-//! A fingerprint that is stored once takes one slot. One that is stored `c >= 2` times takes a slot for the remainder
-//! and as many slots after it, marked as digits in a fourth word of metadata, as the number `c - 2` has digits in base
-//! 2^r, the lowest first; `c = 2` has the one digit 0. So copies cost the logarithm of their number, whatever the
-//! remainder's width, and the slots of a multiset are unique.
+//! A fingerprint that is stored once takes one slot. One that is stored `c >= 2` times takes a slot for the remainder,
+//! then one for each digit of `c - 2` in base 2^r, the lowest first, marked as digits in a fourth word of metadata; `c
+//! = 2` has the one digit 0. So space grows with the logarithm of the number of copies, for every width of remainders,
+//! and the slots of a multiset are unique.
 //!
-//! Departure from Pandey, Bender, Johnson, Patro, "A General-Purpose Counting Filter", SIGMOD 2017, whose counters are
-//! told apart by descending remainders: there three copies and more take at least three slots, two of which repeat the
-//! remainder, some digits cannot occur, and a lookup has to read runs from left to right to know what a slot is. A bit
-//! per slot says it at once, which is what threads that each look at one slot need, and two slots hold counts up to
-//! `2^r + 1`.
+//! Departure from Pandey, Bender, Johnson, Patro, "A General-Purpose Counting Filter", SIGMOD 2017: their counters are
+//! told apart by descending remainders. There three and more copies take at least three slots, two of which repeat the
+//! remainder, some digits cannot occur, and a lookup has to read runs from left to right to classify a slot. Here a bit
+//! per slot classifies it, which suits threads that each look at one slot, and two slots hold counts up to `2^r + 1`.
 
 use super::{Blocks, DIGITS};
 use crate::bits::{ReadWords, Select, WriteWords};
 
-/// The slots that a fingerprint takes which is stored `count` times; none if it is not stored.
+/// Returns the number of slots of a fingerprint with `count` copies; 0 if it is not stored.
 #[inline(always)]
 pub const fn slots(count: u64, remainder_bits: u32) -> u64 {
     if count < 2 {
@@ -25,14 +24,14 @@ pub const fn slots(count: u64, remainder_bits: u32) -> u64 {
     1 + if digits == 0 { 1 } else { digits as u64 }
 }
 
-/// Digit `i`, from 0, of a fingerprint that is stored `count >= 2` times.
+/// Returns digit `i`, from 0, of a fingerprint with `count >= 2` copies.
 #[inline(always)]
 pub const fn digit(count: u64, remainder_bits: u32, i: u32) -> u64 {
     let shift = i * remainder_bits;
     (if shift < 64 { (count - 2) >> shift } else { 0 }) & !(!0 << remainder_bits)
 }
 
-/// The count whose digits are these, lowest first; saturates, which only damaged memory makes it do.
+/// Returns the count with these digits, lowest first; saturates, which only damaged memory causes.
 #[inline(always)]
 pub fn count_of(digits: impl Iterator<Item = u64>, remainder_bits: u32) -> u64 {
     let (mut value, mut shift, mut any) = (0u64, 0, false);
@@ -51,10 +50,10 @@ pub fn count_of(digits: impl Iterator<Item = u64>, remainder_bits: u32) -> u64 {
     if any { value.saturating_add(2) } else { 1 }
 }
 
-/// What became of a change of a counter.
+/// Outcome of a change of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recounted {
-    /// The fingerprint was stored `before` times and is now stored `after` times.
+    /// The fingerprint had `before` copies and now has `after`.
     Done {
         /// Copies before.
         before: u64,
@@ -74,7 +73,7 @@ impl<W: ReadWords> Blocks<W, true> {
         self.words.word(self.first_word(slot / 64) + DIGITS) >> (slot % 64) & 1 != 0
     }
 
-    /// How often the fingerprint is stored whose remainder is in this slot, and the slot after its digits.
+    /// Returns the number of copies of the fingerprint with its remainder in this slot, and the slot after its digits.
     #[inline(always)]
     pub fn count_from(&self, slot: u64) -> (u64, u64) {
         let end = self.after_digits(slot + 1);
@@ -86,7 +85,7 @@ impl<W: ReadWords> Blocks<W, true> {
         self.count_from(slot).0
     }
 
-    /// How often a fingerprint is stored.
+    /// Returns the number of copies of a fingerprint.
     #[inline(always)]
     pub fn count(&self, quotient: u64, remainder: u64, select: impl Select) -> u64 {
         let of_block = self.metadata(quotient / 64);
@@ -119,7 +118,7 @@ impl<W: WriteWords> Blocks<W, true> {
         let before = if found { self.count_at(place) } else { 0 };
         let Some(after) = before.checked_add(more) else { return Recounted::TooMany };
         let (taken, wanted) = (slots(before, self.remainder_bits), slots(after, self.remainder_bits));
-        // All empty slots that it takes, before anything is written.
+        // All empty slots are found before anything is written.
         let mut empty = free;
         for i in taken..wanted {
             empty = self.unused_from(empty + (i > taken) as u64, select);
@@ -168,7 +167,7 @@ impl<W: WriteWords> Blocks<W, true> {
         Recounted::Done { before, after }
     }
 
-    /// Writes the digits of a counter whose slots are there.
+    /// Writes the digits of a counter, for which there are slots.
     #[inline(always)]
     fn write_digits(&mut self, place: u64, count: u64, slots: u64) {
         for i in 1..slots {
@@ -216,7 +215,7 @@ mod tests {
         }
     }
 
-    /// The words of a multiset, made by additions in ascending order.
+    /// Builds the words of a multiset by additions in ascending order.
     fn built(counts: &BTreeMap<(u64, u64), u64>, blocks: u64, r: u32) -> Option<vec::Vec<u64>> {
         let mut words = vec![0u64; (blocks * (r as u64 + 4)) as usize];
         let mut slots = Blocks::counted(&mut words[..], blocks, r);
@@ -233,7 +232,7 @@ mod tests {
             state = finalise(state + 1);
             let quotient = (state >> 20) % (((64 * blocks) >> crowd).max(1));
             let key = (quotient, state & 3 & !(!0 << r));
-            // Mostly a few copies, sometimes very many.
+            // Most steps have a few copies, some very many.
             let n = if state >> 59 & 7 == 0 { 1 + (state << 3 >> (state >> 50 & 63)) } else { 1 + (state >> 40) % 4 };
             let mut wanted = model.clone();
             let mut slots = Blocks::counted(&mut words[..], blocks, r);

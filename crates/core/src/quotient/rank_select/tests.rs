@@ -10,7 +10,7 @@ use crate::bits::{ByHalves, Portable, write_field};
 use crate::hash::finalise;
 use crate::quotient::standard::place;
 
-/// The words of ascending items, written bit by bit; `None` if the last slot would be used.
+/// Writes ascending items bit by bit. Returns `None` if the last slot would be used.
 fn laid_out(items: &[(u64, u64)], blocks: u64, r: u32) -> Option<Vec<u64>> {
     let mut words = vec![0u64; (blocks * (r as u64 + 3)) as usize];
     let block_words = r as u64 + 3;
@@ -40,7 +40,7 @@ fn laid_out(items: &[(u64, u64)], blocks: u64, r: u32) -> Option<Vec<u64>> {
     Some(words)
 }
 
-/// Random changes, each checked against the layout of what should be stored.
+/// Makes random changes, and compares each with the layout of the expected items.
 fn changes(r: u32, blocks: u64, crowd: u32, duplicates: bool, mut state: u64, steps: usize) {
     let mut items: Vec<(u64, u64)> = Vec::new();
     let mut words = vec![0u64; (blocks * (r as u64 + 3)) as usize];
@@ -109,7 +109,7 @@ fn changes_are_those_of_a_sorted_vector() {
     }
 }
 
-/// A run over many blocks, runs after it that all are shifted, and lookups and removals among them.
+/// Checks a run over many blocks, shifted runs after it, and lookups and removals in between.
 #[test]
 fn offsets_of_many_blocks() {
     let (r, blocks) = (4, 40);
@@ -159,7 +159,8 @@ fn damaged_words_give_answers_and_nothing_worse() {
     }
 }
 
-/// Sets what others may change while changes are made within `begin..end`: bits of slots and quotients, and offsets.
+/// Sets everything that others may change while changes are made within `begin..end`: bits of slots and quotients, and
+/// offsets.
 fn disturb(words: &mut [u64], blocks: u64, r: u32, begin: u64, end: u64, mut state: u64) {
     let block_words = r as u64 + 3;
     for block in 0..blocks {
@@ -182,7 +183,7 @@ fn disturb(words: &mut [u64], blocks: u64, r: u32, begin: u64, end: u64, mut sta
     }
 }
 
-/// Changes between two slots neither depend on what is outside nor touch it.
+/// Checks that changes between two slots neither depend on anything outside nor touch it.
 #[test]
 fn changes_within_a_supercluster_are_its_own() {
     let (r, blocks) = (5, 6u64);
@@ -211,12 +212,12 @@ fn changes_within_a_supercluster_are_its_own() {
                 false => slots.supercluster_start(quotient),
             };
             let begin = begin_of(quotient);
-            // Up to another group of the batch, or to the end of all.
+            // The end is another group of the batch, or the end of all.
             let end = match begin_of(next.min(64 * blocks - 1)) {
                 end if end > quotient && state >> 30 & 1 != 0 => end,
                 _ => 64 * blocks - 1,
             };
-            // Until it fills the group.
+            // Insertions go on until the group is full.
             for more in 0..if removes { 1 } else { 6 } {
                 let item = (quotient, (remainder + more) & 31);
                 let mut disturbed = words.clone();
@@ -232,7 +233,7 @@ fn changes_within_a_supercluster_are_its_own() {
                 });
                 outcomes.sort_by_key(|&outcome| outcome as u8);
                 assert_eq!(outcomes[0], outcomes[1], "round {round}, {step}");
-                // What is outside is as it was, what is within changed in the same way.
+                // Everything outside is unchanged; everything inside changed in the same way.
                 for index in 0..words.len() {
                     let (ours, theirs) = (alone[index] ^ words[index], disturbed[index] ^ before[index]);
                     assert_eq!(ours, theirs, "round {round}, {step}: word {index}");

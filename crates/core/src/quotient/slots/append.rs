@@ -1,4 +1,4 @@
-//! Writing slots in ascending order into zero memory.
+//! Writer of slots in ascending order into zero memory.
 
 use crate::bits::OrWords;
 
@@ -30,7 +30,7 @@ impl Pending {
     }
 }
 
-/// Writes items of ascending slots into zero memory; neighbours that share a word cost one access.
+/// Writer of items in ascending slots into zero memory; neighbours that share a word cost one access.
 pub struct Appender<W> {
     words: W,
     container: Container,
@@ -43,7 +43,7 @@ pub struct Appender<W> {
 }
 
 impl<W: OrWords> Appender<W> {
-    /// Begins to write into whole blocks.
+    /// Starts a writer into whole blocks.
     #[inline]
     pub fn new(words: W, container: Container, remainder_bits: u32) -> Appender<W> {
         Appender {
@@ -58,7 +58,7 @@ impl<W: OrWords> Appender<W> {
         }
     }
 
-    /// `width` bits from bit `at` on.
+    /// Writes `width` bits from bit `at` on.
     #[inline]
     fn field(&mut self, at: u64, width: u32, value: u64) {
         let (index, shift) = (at / 64, at as u32 % 64);

@@ -33,7 +33,7 @@ struct Range {
 }
 
 impl Spill {
-    /// A spill whose buffers take about `memory` bytes.
+    /// Returns a spill whose buffers take about `memory` bytes.
     pub(super) fn new(folder: &Path, memory: u64, seed: u64) -> Result<Spill, Error> {
         let room = ((memory / 8) >> RANGE_BITS).clamp(*BUFFER.start(), *BUFFER.end()) as usize;
         Ok(Spill {

@@ -13,6 +13,8 @@ use warpset_base::processor::Pdep;
 pub(crate) struct Avx2(Pdep);
 
 impl Avx2 {
+    /// Proves that the processor has the instructions.
+    ///
     /// # Safety
     /// - The processor has the instructions that [`crate::processor::has_fast_pdep`] tests.
     #[inline(always)]

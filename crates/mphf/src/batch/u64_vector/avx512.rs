@@ -11,6 +11,8 @@ use warpset_base::processor::Pdep;
 pub(crate) struct Avx512(Pdep);
 
 impl Avx512 {
+    /// Proves that the processor has the instructions.
+    ///
     /// # Safety
     /// - The processor has BMI2 and the instructions that [`crate::processor::has_avx512`] tests.
     #[inline(always)]
@@ -125,7 +127,7 @@ impl Vector for Register {
     }
     #[inline(always)]
     fn digit(self, fractions: Self, radix: Self) -> Self {
-        /// What is left by rounding to zero, exceptions suppressed.
+        /// Mode of the remainder of rounding to zero, exceptions suppressed.
         const FRACTIONAL: i32 = 0b1011;
         // SAFETY: a register exists only where the processor has the instructions.
         unsafe {
@@ -225,7 +227,7 @@ impl Vectors for Avx512 {
             )
         }
     }
-    /// One load and one count per key: the counts of eight keys are gathered byte by byte, and then transposed.
+    /// Takes one load and one count per key; the counts of eight keys are collected byte by byte and then transposed.
     #[inline(always)]
     fn counts(self, words: &[u64], firsts: &Lanes, masks: &Lanes, counts: &mut Lanes) {
         /// Place `8 a + b` is `8 b + a`.
@@ -247,13 +249,13 @@ impl Vectors for Avx512 {
         }
         for v in 0..VECTORS {
             let mut all = self.splat(0).0;
-            // SAFETY: the starts are at most `last`, from where on there are eight words; the table has 64 bytes; a
-            // value of this type exists only where the processor has the instructions.
+            // SAFETY: the starts are at most `last`, and eight words follow there; the table has 64 bytes; a value of
+            // this type exists only where the processor has the instructions.
             let transposed = unsafe {
                 for i in LANES * v..LANES * (v + 1) {
                     let some = _mm512_loadu_epi64(words.as_ptr().add(starts[i] as usize).cast());
                     let some = _mm512_mask_and_epi64(some, 1, some, _mm512_set1_epi64(masks[i] as i64));
-                    // The count comes in as the highest byte, and the others move down.
+                    // The count enters as the highest byte, and the others move down.
                     all = _mm512_shrdi_epi64::<8>(all, _mm512_popcnt_epi64(some));
                 }
                 _mm512_permutexvar_epi8(_mm512_loadu_epi8(TRANSPOSED.as_ptr().cast()), all)

@@ -1,25 +1,24 @@
-//! The search within a level: over seeds alone, since the keys of all of its tasks are known.
+//! Search within a level: over seeds alone, since the keys of all of its tasks are known.
 //!
-//! Solutions of a task are entered in their order, each before the next one of the task before, as a search does that
-//! goes as deep as it can. But several solutions of one task are entered together: the processor works on them at the
-//! same time, and seldom waits for what it could not predict. What is found first stays first, since solutions are kept
-//! in their order.
+//! Solutions of a task are followed in their order, each before the next solution of the task before: a depth-first
+//! search. But several solutions of one task are evaluated together, so the processor works on them at the same time
+//! and seldom waits for a misprediction. The order of results is unchanged, since solutions are kept in their order.
 
 use super::task::{Before, Levels, PADDING, Task, VALUES, solve};
 use crate::u32_vector::U32Vector;
 use warpset_core::consensus::hash::SEED_BITS;
 
-/// Seeds that a task is entered with at a time.
+/// Seeds under which a task is evaluated together.
 const TOGETHER: u32 = 4;
-/// Keys up to which that pays: larger tasks keep the processor busy by themselves.
+/// The most keys for which that pays: larger tasks keep the processor busy by themselves.
 const MOST_KEYS: u32 = 40;
 
-/// The solutions of a task that wait, or of which one is being followed.
+/// Solutions of a task that wait, and the one being followed.
 #[derive(Clone, Copy, Debug, Default)]
 struct Waiting {
     /// The first solution that was not followed yet, as a place in `found`.
     next: u32,
-    /// Where those of this task end.
+    /// End of this task's solutions.
     end: u32,
     /// The first value of the next task that was not evaluated after solution `next`.
     from: u32,
@@ -28,10 +27,10 @@ struct Waiting {
 /// The search within one level.
 #[derive(Default)]
 pub(super) struct Level {
-    /// Seeds that solve tasks: that before the level, then solutions of its first task, its second one, and so on, as
-    /// far as the search is.
+    /// Seeds that solve tasks: the one before the level, then solutions of its first task, its second one, and so on,
+    /// as far as the search is.
     found: Vec<u32>,
-    /// The place of the seed before each.
+    /// Place of the preceding seed of each.
     origins: Vec<u32>,
     /// First for the seed before the level, then by task.
     waiting: Vec<Waiting>,
@@ -39,22 +38,22 @@ pub(super) struct Level {
     at: usize,
     /// The least number of tasks before the search since the last path.
     least: usize,
-    /// The places of the last path's seeds, from that before the level on.
+    /// Places of the last path's seeds, beginning with the one before the level.
     path: Vec<u32>,
 }
 
-/// What comes next.
+/// Next result of the search.
 pub(super) enum Path {
-    /// A seed for each task, the last one of which is this.
+    /// A seed per task; this is the last task's.
     Ends(u32),
-    /// Nothing.
+    /// No further path.
     None,
     /// A task was entered too often.
     Unfinished,
 }
 
 impl Level {
-    /// Starts over, after the seed `before`.
+    /// Restarts after the seed `before`.
     pub(super) fn start(&mut self, before: u32, tasks: usize) {
         if self.found.is_empty() {
             self.found.resize(1, 0);
@@ -67,7 +66,7 @@ impl Level {
         (self.at, self.least) = (0, 0);
     }
 
-    /// The next seeds for all tasks of the level, which are entered at most `most` times each.
+    /// Finds the next seeds for all tasks of the level, and visits each task at most `most` times.
     ///
     /// # Safety
     /// - The processor has the instructions of `V`.
@@ -112,7 +111,8 @@ impl Level {
                 self.origins.resize(2 * room, 0);
             }
             let (found, origins) = (self.found.as_mut_ptr(), self.origins.as_mut_ptr());
-            // SAFETY: the caller's promises; after `end` there is room for all values of each seed and for `PADDING`.
+            // SAFETY: this function's contract; after `end` there are places for all values of each seed and for
+            // `PADDING`.
             let solutions = unsafe {
                 let before = Before { seeds: found.add(next as usize), count, place: next };
                 solve::<V>(levels, task, before, from, (found.add(end as usize), origins.add(end as usize)))
@@ -131,12 +131,12 @@ impl Level {
         }
     }
 
-    /// Goes back over the path that was found last, and returns how many tasks at the beginning have the seeds that
-    /// they had in the path before.
+    /// Goes back over the path found last, and returns how many tasks at the beginning have the same seeds as in the
+    /// path before.
     pub(super) fn follow(&mut self) -> usize {
         let mut place = self.waiting[self.at].next - 1;
         let mut at = self.path.len() - 1;
-        // Seeds up to those that the search did not go back behind are still where they were.
+        // Seeds up to the least position of the search are still where they were.
         while at > 0 && (at > self.least || self.path[at] != place) {
             self.path[at] = place;
             place = self.origins[place as usize];
@@ -146,12 +146,12 @@ impl Level {
         at
     }
 
-    /// The seeds of the path, by task.
+    /// Returns the seeds of the path, by task.
     pub(super) fn seeds(&self) -> impl Iterator<Item = u32> + '_ {
         self.path[1..].iter().map(|&place| self.found[place as usize])
     }
 
-    /// What the path's seeds have added to the string of bits, and how many bits.
+    /// Returns the values that the path's seeds added to the string, and their bits.
     pub(super) fn values<'a>(&'a self, tasks: &'a [Task]) -> impl Iterator<Item = (u32, u32)> + 'a {
         self.seeds().zip(tasks).map(|(seed, task)| ((u64::from(seed) >> (SEED_BITS - task.bits)) as u32, task.bits))
     }

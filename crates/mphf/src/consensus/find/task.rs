@@ -1,4 +1,4 @@
-//! Tasks: which seeds solve them, and where their keys go.
+//! Tasks: their solutions, and the moves of their keys.
 
 use crate::u32_vector::{U32Vector, lanes_below};
 use warpset_core::consensus::hash::{FACTORS, LEVEL_FACTOR, SEED_BITS, multiplier, next_seed};
@@ -6,47 +6,47 @@ use warpset_core::consensus::tree::LEAF;
 
 /// Words that may be read or written after a level's keys.
 pub(super) const PADDING: usize = 16;
-/// Values that are evaluated at a time; a multiple of every vector's lanes.
+/// Values to evaluate at a time; a multiple of every vector's lanes.
 pub(super) const VALUES: u32 = 32;
 
 /// A splitting or a leaf.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Task {
-    /// Keys of the bucket that are before its own.
+    /// Keys of the bucket before the task's own.
     pub(super) begin: u32,
     pub(super) keys: u32,
     /// Keys that go left; none for leaves.
     pub(super) left: u32,
-    /// Keys go left whose hash is below.
+    /// Keys with a hash below it go left.
     pub(super) threshold: u32,
     pub(super) level: u32,
-    /// Bits of its own.
+    /// Bits of the task's own share.
     pub(super) bits: u32,
 }
 
-/// The halves of keys on all levels.
+/// Halves of keys on all levels.
 #[derive(Clone, Copy)]
 pub(super) struct Levels {
     pub(super) lows: *mut u32,
     pub(super) highs: *mut u32,
-    /// Words from level to level.
+    /// Distance between levels in words.
     pub(super) stride: usize,
 }
 
 impl Levels {
-    /// The first keys of a task.
+    /// Returns the first keys of a task.
     ///
     /// # Safety
     /// - The task is of the bucket that the levels are for.
     #[inline(always)]
     unsafe fn of(self, level: u32, begin: u32) -> (*mut u32, *mut u32) {
         let at = level as usize * self.stride + begin as usize;
-        // SAFETY: within the level, by the caller's promise.
+        // SAFETY: the task is within the level, by this function's contract.
         unsafe { (self.lows.add(at), self.highs.add(at)) }
     }
 }
 
-/// The multipliers of seeds.
+/// Computes the multipliers of seeds.
 ///
 /// # Safety
 /// - The processor has the instructions of `V`.
@@ -60,7 +60,7 @@ unsafe fn multipliers<V: U32Vector>(seeds: V, level: u32) -> V {
     }
 }
 
-/// Seeds that a task is entered with, one after another, and the place of the first.
+/// Seeds to evaluate a task under, one after another, and the place of the first.
 #[derive(Clone, Copy)]
 pub(super) struct Before {
     pub(super) seeds: *const u32,
@@ -68,16 +68,16 @@ pub(super) struct Before {
     pub(super) place: u32,
 }
 
-/// Adds the seeds to `found` that solve a task after the seeds `before`, in the order of these and of their values, and
-/// to `origins` the place of the one of `before` that each of them is after. Values are `from` and what follows, as
-/// many as [`VALUES`] or as the task's bits make. Returns the number of seeds.
+/// Adds the seeds that solve a task after the seeds `before` to `found`, in the order of `before` and of their values.
+/// `origins` gets the place of the preceding seed of each. The values begin at `from`; [`VALUES`] of them are
+/// evaluated, or fewer if the task's bits allow fewer. Returns the number of seeds.
 ///
 /// # Safety
 /// - The processor has the instructions of `V`.
 /// - The task is of the bucket that the levels are for, and its keys are on its level.
 /// - `before.seeds` is valid for reads of its seeds and of [`PADDING`] more words.
-/// - `found` and `origins` are valid for writes of `VALUES` words for each of `before` and [`PADDING`] more, and
-///   overlap with nothing but these.
+/// - `found` and `origins` are valid for writes of `VALUES` words per seed of `before` and [`PADDING`] more, and
+///   overlap nothing else.
 #[inline(always)]
 pub(super) unsafe fn solve<V: U32Vector>(
     levels: Levels,
@@ -87,11 +87,11 @@ pub(super) unsafe fn solve<V: U32Vector>(
     (mut found, mut origins): (*mut u32, *mut u32),
 ) -> usize {
     let (begin, bits) = (found, task.bits);
-    // SAFETY: the caller's promises; a level's keys are followed by `PADDING` words that may be read.
+    // SAFETY: this function's contract; `PADDING` readable words follow a level's keys.
     unsafe {
         let (keys, shift) = (levels.of(task.level, task.begin), V::splat(SEED_BITS - bits));
         if V::N > 1 << bits {
-            // All values after several seeds in one vector.
+            // All values after several seeds fit one vector.
             let (in_one, by) = ((V::N >> bits) as u32, V::splat(bits));
             let (seed_of, values) = (V::iota().shrv(by), V::iota().and(V::splat((1 << bits) - 1)));
             let mut at = 0;
@@ -101,7 +101,7 @@ pub(super) unsafe fn solve<V: U32Vector>(
                 let origin = seed_of.add(V::splat(before.place + at));
                 let seeds = V::look_up(seeds, seed_of).shrv(by).or(values.shlv(shift));
                 let solved = solved::<V>(keys, task, seeds, (some << bits) as usize);
-                // No branch on what is found, which could not be predicted.
+                // No branch on the result, since it would be unpredictable.
                 seeds.compress(solved, found);
                 origin.compress(solved, origins);
                 found = found.add(solved.count_ones() as usize);
@@ -129,13 +129,13 @@ pub(super) unsafe fn solve<V: U32Vector>(
     }
 }
 
-/// Which of the first `count` seeds solve a task.
+/// Returns the mask of the first `count` seeds that solve a task.
 ///
 /// # Safety
 /// - As for [`solve`]; the pointers are to the task's keys.
 #[inline(always)]
 unsafe fn solved<V: U32Vector>(keys: (*mut u32, *mut u32), task: &Task, seeds: V, count: usize) -> u32 {
-    // SAFETY: the caller's promises.
+    // SAFETY: this function's contract.
     unsafe {
         let multipliers = multipliers(seeds, task.level);
         let solved = match task.keys {
@@ -150,13 +150,13 @@ unsafe fn solved<V: U32Vector>(keys: (*mut u32, *mut u32), task: &Task, seeds: V
     }
 }
 
-/// Which multipliers give each of `M` keys a position of its own.
+/// Returns the mask of multipliers that give each of `M` keys a position of its own.
 ///
 /// # Safety
 /// - The processor has the instructions of `V`; the pointers are valid for `M` reads.
 #[inline(always)]
 unsafe fn leaf<V: U32Vector, const M: usize>((lows, highs): (*mut u32, *mut u32), multipliers: V) -> u32 {
-    // SAFETY: the caller's promises.
+    // SAFETY: this function's contract.
     unsafe {
         let (mut taken, one) = (V::splat(0), V::splat(1));
         for at in 0..M {
@@ -172,7 +172,7 @@ unsafe fn leaf<V: U32Vector, const M: usize>((lows, highs): (*mut u32, *mut u32)
     }
 }
 
-/// Which of the first `count` multipliers send as many keys left as there should be.
+/// Returns the mask of the first `count` multipliers that send the right number of keys left.
 ///
 /// # Safety
 /// - The processor has the instructions of `V`; the pointers are valid for reads of the task's keys and of a vector
@@ -180,10 +180,10 @@ unsafe fn leaf<V: U32Vector, const M: usize>((lows, highs): (*mut u32, *mut u32)
 #[inline(always)]
 unsafe fn split<V: U32Vector>((lows, highs): (*mut u32, *mut u32), task: &Task, multipliers: V, count: usize) -> u32 {
     let keys = task.keys as usize;
-    // SAFETY: the caller's promises.
+    // SAFETY: this function's contract.
     unsafe {
         let threshold = V::splat(task.threshold);
-        // By the instructions that both ways take.
+        // Chooses by the number of instructions of both ways.
         if count * (6 + 4 * keys.div_ceil(V::N)) > 4 * keys {
             let (mut lefts, one) = (V::splat(0), V::splat(1));
             for at in 0..keys {
@@ -216,8 +216,9 @@ unsafe fn split<V: U32Vector>((lows, highs): (*mut u32, *mut u32), task: &Task, 
 #[inline(always)]
 pub(super) unsafe fn divide<V: U32Vector>(levels: Levels, task: &Task, seed: u32) {
     let keys = task.keys as usize;
-    // SAFETY: the caller's promises; the right half comes after the left one, which may write over the right half's
-    // place, and may itself write over keys of later tasks, which get there when these are solved, or `PADDING`.
+    // SAFETY: this function's contract. The right half is written after the left one, whose padding may cover the right
+    // half's place. It may itself cover the places of later tasks, which are written when these are solved, or
+    // `PADDING`.
     unsafe {
         let (lows, highs) = levels.of(task.level, task.begin);
         let multiplier = V::splat(multiplier(seed, task.level));

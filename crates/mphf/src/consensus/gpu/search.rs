@@ -1,7 +1,7 @@
-//! The search on a device: see [`warpset_kernels::consensus::search`].
+//! Search on a device; see [`warpset_kernels::consensus::search`].
 //!
-//! A warp has a bucket, and takes the next one when it is done. Where a bucket's code goes follows from the numbers of
-//! keys, so that warps write bits, and no other launch has to make them.
+//! A warp takes a bucket, and the next one when it is done. The position of a bucket's code follows from the numbers of
+//! keys, so warps write bits directly, without another launch.
 
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::consensus::search::{BLOCK, SearchPlan, consensus_search};
@@ -14,16 +14,16 @@ use crate::Error;
 use crate::consensus::find::Tasks;
 use crate::gpu::{AttemptError, EncodedBuckets, SearchProgress, Sorted, covering};
 
-/// Blocks that a multiprocessor has at a time: as many as the kernel's launch bounds say.
+/// Blocks per multiprocessor, from the kernel's launch bounds.
 const BLOCKS: u32 = 12;
 /// Warps of a block.
 const WARPS: u64 = BLOCK as u64 / 32;
-/// Bytes that the slots of all warps take at most, unless that is less than one block's.
+/// The most bytes of all warps' slots, unless one block needs more.
 const MOST_BYTES: u64 = 4 << 30;
-/// Launches of a search whose progress is told.
+/// Launches of a search that reports progress.
 const STEPS: usize = 32;
 
-/// What searches on one device have in common.
+/// Tables that all searches on one device share.
 pub struct DeviceSearch {
     rows: DeviceVec<u64>,
     /// Bits of a bucket's code by its number of keys.
@@ -33,10 +33,10 @@ pub struct DeviceSearch {
     entries: u32,
 }
 
-/// Codes that were found, one after the other.
+/// Codes, one after the other.
 pub struct Found {
     bounds: DeviceVec<u32>,
-    /// Where the code of each bucket begins, and where that of the last one ends.
+    /// Start of each bucket's code, and the end of the last one.
     first_bit: DeviceVec<u64>,
     words: DeviceVec<u64>,
     /// Keys of the largest bucket.
@@ -56,12 +56,12 @@ impl DeviceSearch {
         })
     }
 
-    /// The number of keys of the largest bucket that can be searched.
+    /// Returns the number of keys of the largest bucket that can be searched.
     pub(super) fn largest(&self) -> u32 {
         self.splits - 1
     }
 
-    /// [`find`](crate::gpu::DeviceHashKind::find).
+    /// Finds the codes of all buckets, as [`DeviceHashKind`](crate::gpu::DeviceHashKind) requires.
     pub(super) fn find(
         &self,
         stream: &Stream,
@@ -104,7 +104,7 @@ impl DeviceSearch {
         Ok(Found { bounds: sorted.bounds, first_bit, words, largest })
     }
 
-    /// Writes the codes of all buckets to `words`; returns the first bucket that has none. Waits.
+    /// Writes the codes of all buckets to `words`; returns the first bucket without a code. Waits.
     fn search(
         &self,
         stream: &Stream,
@@ -131,8 +131,8 @@ impl DeviceSearch {
             let count = step.min(buckets - first);
             stream.fill_bytes(&mut next, 0)?;
             let config = LaunchConfig::new(blocks.min((count as u64).div_ceil(WARPS)) as u32, BLOCK);
-            // SAFETY: there is a slot for each warp, and a bound and a place for each bucket; words are zero where no
-            // launch before has written; memory is freed in the order of the stream.
+            // SAFETY: there is a slot per warp, and a bound and a place per bucket; words are zero where no earlier
+            // launch has written; memory is freed in the order of the stream.
             unsafe {
                 consensus_search {
                     lows: sorted.lows.global(),
@@ -163,8 +163,8 @@ impl DeviceSearch {
     }
 }
 
-/// Slots of this many words, and how many blocks have some: as many as the device runs at a time, or there are buckets
-/// for, or there is memory for.
+/// Allocates slots of this many words, and returns the number of blocks with slots: the blocks that the device runs at
+/// a time, limited by the number of buckets and by memory.
 fn slots(stream: &Stream, words: u64, buckets: usize) -> Result<(DeviceVec<u64>, u64), Error> {
     let block = WARPS * words;
     let resident = u64::from(stream.device().properties().multiprocessors * BLOCKS);
@@ -190,7 +190,7 @@ impl EncodedBuckets for Found {
         least: &mut DeviceVec<u64>,
     ) -> Result<(), Error> {
         let (buckets, before) = (self.first_bit.len() - 1, bits_before.global_mut());
-        // SAFETY: there are words of `least` for all buckets; the rest is this function's contract.
+        // SAFETY: `least` has words for all buckets; the rest is this function's contract.
         unsafe {
             consensus_bits {
                 bounds: self.bounds.global(),
@@ -213,7 +213,7 @@ impl EncodedBuckets for Found {
         words: GlobalMut<u64>,
     ) -> Result<(), Error> {
         let n = self.words.len();
-        // SAFETY: all bits of the codes have a place; the rest is this function's contract.
+        // SAFETY: `words` has a place for all bits of the codes; the rest is this function's contract.
         unsafe {
             consensus_words { from: self.words.global(), n, base: bits_before.global(), origin, words }
                 .launch(stream, covering(stream.device(), n))?;

@@ -1,4 +1,4 @@
-//! The finder for CPUs: picks the instructions, and lets threads share trees that take long.
+//! Finder for CPUs: picks the instructions, and lets threads share expensive trees.
 
 use super::one_by_one::OneByOne;
 use super::portable::Portable;
@@ -10,14 +10,14 @@ use warpset_core::recsplit::{Level, Remix};
 /// Finds numbers on the calling thread, and on idle threads of its pool.
 pub(crate) struct CpuFinder {
     instructions: Instructions,
-    /// Work from which on threads share a tree.
+    /// Least work of a tree that threads share.
     share_from: f64,
 }
 
-/// The whole trees of buckets.
+/// Extent of the whole trees of buckets.
 const TREES: Extent = Extent { depth: 0, roots_only: false };
 
-/// What the processor has, and the settings ask for.
+/// Instructions of the processor, as far as the settings allow.
 #[derive(Clone, Copy)]
 enum Instructions {
     OneByOne,
@@ -31,7 +31,7 @@ enum Instructions {
 impl Instructions {
     fn of(simd: Simd, remix: Remix) -> Self {
         match (simd, remix) {
-            // It has no vectors.
+            // This remix has no vectors.
             (_, Remix::Bits64) | (Simd::Sequential, _) => Self::OneByOne,
             (Simd::Portable, _) => Self::Portable,
             #[cfg(target_arch = "x86_64")]
@@ -47,12 +47,12 @@ impl Instructions {
 }
 
 impl CpuFinder {
-    /// Threads share trees from `share_from` expected hashes on.
+    /// Makes a finder; threads share trees from `share_from` expected hashes on.
     pub(crate) fn new(simd: Simd, remix: Remix, share_from: f64) -> Self {
         Self { instructions: Instructions::of(simd, remix), share_from }
     }
 
-    /// [`walk::find`] with the instructions.
+    /// Runs [`walk::find`] with these instructions.
     fn walk(
         &self,
         trees: &Trees,
@@ -71,8 +71,8 @@ impl CpuFinder {
         }
     }
 
-    /// Finds the numbers of a subtree whose root has `depth` nodes of the higher levels above it, on as many threads as
-    /// have nothing else to do: first that of the root, then those of its children, each child by another thread.
+    /// Finds the numbers of a subtree with `depth` nodes of the higher levels above its root, on all idle threads:
+    /// first the root's, then those of its children, each child on another thread.
     fn share(
         &self,
         trees: &Trees,
@@ -107,8 +107,8 @@ impl CpuFinder {
         Ok(())
     }
 
-    /// Writes the numbers of all nodes to `numbers`, [`Trees::count`] of them in the order that [`super`] describes.
-    /// Within a bucket the keys are in the order of the lowest byte, if the method is
+    /// Writes the numbers of all nodes to `numbers`, [`Trees::count`] of them, in the order of [`super`]. Within a
+    /// bucket the keys are in the order of the lowest byte, if the method is
     /// [`Method::Grouped`](warpset_core::recsplit::Method::Grouped).
     pub(crate) fn find(
         &self,
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
     use warpset_core::recsplit::{Method, TreeShape};
 
-    /// The numbers of some buckets.
+    /// Returns the numbers of some buckets.
     fn numbers(simd: Simd, share_from: f64, shape: TreeShape) -> Vec<u64> {
         let sizes = [0_u32, 1, 2, 5, 40, 0, if cfg!(miri) { 20 } else { 300 }, 7];
         let trees = Trees::new(shape, Remix::Bits32, 300);

@@ -1,10 +1,10 @@
-//! One node: what is searched for.
+//! Search problem of one node.
 
 use warpset_core::recsplit::hash;
 use warpset_core::recsplit::{Node, Remix};
 
-/// A node has no solution within its budget of trials: two of its keys have the same hash, or, far less likely than any
-/// hardware fault, the trial hashes are against us. Either way the keys are looked at or hashed with another seed.
+/// Failure of a node within its budget of trials: two of its keys have equal hashes, or, far less likely than a
+/// hardware fault, no trial solved it. Either way the keys are compared or hashed with another seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NoSolution;
 
@@ -14,7 +14,7 @@ pub(super) struct Task<'a> {
     /// Low halves of the keys, in the order of their lowest byte for a splitting with `node.groups > 1`.
     pub keys: &'a [u64],
     pub node: &'a Node,
-    /// Positions of a leaf; as many as keys unless the function is not minimal.
+    /// Positions of a leaf; one per key in a minimal function.
     pub positions: u32,
     /// Start seed of the node's level.
     pub start: u32,
@@ -24,7 +24,7 @@ pub(super) struct Task<'a> {
 }
 
 impl Task<'_> {
-    /// Bounds of a splitting's rotation groups within the keys.
+    /// Returns the bounds of a splitting's rotation groups within the keys.
     pub(super) fn group_bounds(&self) -> [usize; 8] {
         let groups = u32::from(self.node.groups);
         let mut bounds = [self.keys.len(); 8];
@@ -38,10 +38,10 @@ impl Task<'_> {
     }
 }
 
-/// A way to search nodes. All of them find the same numbers.
+/// Search method for nodes. All of them find the same numbers.
 pub(super) trait NodeSearch: Copy + Send + Sync {
-    /// The smallest number that makes a bijection of the leaf's keys.
+    /// Finds the smallest number that makes a bijection of the leaf's keys.
     fn leaf(self, task: &Task) -> Result<u64, NoSolution>;
-    /// The smallest number that splits the keys as the shape says.
+    /// Finds the smallest number that splits the keys according to the shape.
     fn splitting(self, task: &Task) -> Result<u64, NoSolution>;
 }

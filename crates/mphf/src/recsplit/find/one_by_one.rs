@@ -1,4 +1,4 @@
-//! Sequential search: one trial at a time, straight from the definition.
+//! Sequential search: one trial at a time, directly from the definition.
 //!
 //! Source: sections 5.4 (bijections as bit masks, with the midstop of 5.4.1), 5.5 (rotation), 5.6 and 5.7 (splittings
 //! by counting). The hash of a key is evaluated once for all candidates of a trial.
@@ -7,7 +7,7 @@ use super::node::{NoSolution, NodeSearch, Task};
 use warpset_core::recsplit::candidate::child_of_hash;
 use warpset_core::recsplit::hash::{self, REGROUP};
 
-/// See the module.
+/// Sequential search; see the module.
 #[derive(Clone, Copy)]
 pub(super) struct OneByOne;
 
@@ -29,7 +29,7 @@ pub(super) fn leaf_from(task: &Task, from: u64) -> Result<u64, NoSolution> {
     let mut sorted = task.keys.to_vec();
     let mut bounds = [0; 8];
     bounds[1] = sorted.len();
-    // The original implementation's midstop: 2 sqrt(m) keys, from 9 keys on.
+    // Midstop of the original implementation: 2 sqrt(m) keys, from 9 keys on.
     let midstop = if keys < 9 { usize::MAX } else { (2.0 * f64::from(keys).sqrt()).ceil() as usize };
     'trials: for trial in from..task.budget {
         if groups > 1 && (trial == from || trial % REGROUP == 0) {

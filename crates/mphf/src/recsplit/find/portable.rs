@@ -1,11 +1,11 @@
-//! The search in portable vectors.
+//! Search in portable vectors.
 
 use super::node::{NoSolution, NodeSearch, Task};
 use super::simd_leaf::by_leaf_size;
 use super::{simd_leaf, simd_splitting};
 use crate::u32_vector::portable::Portable as Vector;
 
-/// Searches in vectors that need no instruction beyond the target's.
+/// Search in vectors that need no instruction beyond the target's.
 #[derive(Clone, Copy)]
 pub(super) struct Portable;
 

@@ -1,20 +1,37 @@
-//! Fitting rotations: the positions of a leaf's groups are known, each group may be turned on its own; which rotations
-//! make all groups together cover every position?
+//! Rotation of groups: which rotations of a leaf's groups cover every position?
 //!
-//! Two groups are the bijection rotation of section 5.5, with all rotations of the second group in the lanes of a
-//! vector. More groups meet in the middle: all disjoint unions of the first half of the groups, all of the second half,
-//! and a pair fits if one's complement is a rotation of the other. Pairs are found by a signature that does not change
-//! under rotation, so that a few comparisons of vectors replace `keys^(groups-1)` tests.
+//! **Problem.** A trial hash sends the `M` keys of a leaf to positions. It is a bijection with probability `M! / M^M`,
+//! 1 in 18,600 for 12 keys. Each candidate is expensive: all keys are hashed again.
+//!
+//! **Idea.** Bits of the keys divide them into `g` groups. Each group except the first may be rotated by any amount, so
+//! one evaluation of the hash function gives `M^(g-1)` candidates. The positions of a group are a mask of `M` bits, and
+//! a solution is a choice of rotations under which the masks partition all positions:
+//!
+//! ```text
+//! group 0   1 . . 1 . . . .            1 . . 1 . . . .
+//! group 1   . 1 1 . . . . .   rotate   . . . . . 1 1 .    by 4
+//! group 2   1 1 . 1 . . 1 .   rotate   . 1 1 . 1 . . 1    by 1
+//! ```
+//!
+//! **Two groups** are the bijection rotation of section 5.5, with all rotations of the second group in the lanes of a
+//! vector. **More groups** meet in the middle: this file lists all disjoint unions of the first half of the groups and
+//! of the second half. A pair fits if one's complement is a rotation of the other. A signature that is invariant under
+//! rotation (numbers of pairs of ones at small distances) finds the pairs.
+//!
+//! **Bound.** A half has at most `M^2` unions for up to three groups. A few comparisons of vectors replace `M^(g-1)`
+//! tests, so the cost per candidate shrinks as groups are added. `TreeShape::node` chooses `g` such that
+//! several trials are still expected: with fewer, one trial would succeed several times, which costs space.
 
 use crate::u32_vector::{U32Vector, lanes_below};
 use std::mem::MaybeUninit;
 use warpset_core::recsplit::hash::rotate;
 use warpset_core::recsplit::shape::MAX_GROUPS;
 
-/// A half has up to three groups, two of which are turned: at most 24² unions, and room for one vector after the last.
+/// A half has up to three groups, and two of them are rotated: at most 24² unions, and space for one vector after the
+/// last.
 const CAPACITY: usize = 24 * 24 + 16;
 
-/// Unions of groups, with the rotations that made them as the digits of a number.
+/// Unions of groups, with their rotations as the digits of a number.
 struct Unions {
     masks: [MaybeUninit<u32>; CAPACITY],
     codes: [MaybeUninit<u32>; CAPACITY],
@@ -52,16 +69,16 @@ impl Unions {
         unsafe { std::slice::from_raw_parts(self.codes.as_ptr().cast(), self.len) }
     }
 
-    /// Makes this every union of `from` with every rotation of `group` that is disjoint from it; the rotation counts
-    /// `weight` in the code.
+    /// Makes this every union of `from` with every rotation of `group` that is disjoint from it; the rotation is a
+    /// digit of weight `weight` in the code.
     ///
     /// # Safety
     /// - The conditions of [`U32Vector`].
     #[inline(always)]
     unsafe fn extend<V: U32Vector, const M: usize>(&mut self, from: &Self, group: u32, weight: u32) {
         self.len = 0;
-        // SAFETY: the processor has the instructions, by this function's contract. A union of k groups arises at most M^(k-1) times, k is at
-        // most 3 and M at most 24, so `len` stays at most 576, and there is room for the 16 words after them.
+        // SAFETY: the processor has the instructions, by this function's contract. A union of k groups arises at most
+        // M^(k-1) times, k is at most 3 and M at most 24, so `len` stays at most 576, and 16 more words follow.
         unsafe {
             let turned = Rotations::<V>::of::<M>(group);
             for (&mask, &code) in from.masks().iter().zip(from.codes()) {
@@ -76,16 +93,18 @@ impl Unions {
                     by += V::N;
                 }
             }
-            // What a vector at the end of the list loads beyond it.
+            // Zeros for the lanes that a vector at the end of the list loads beyond it.
             V::splat(0).store(self.masks.as_mut_ptr().cast::<u32>().add(self.len));
         }
     }
 }
 
-/// All rotations of a group, one in each lane.
+/// All rotations of a group, one per lane.
 struct Rotations<V>([V; 3]);
 
 impl<V: U32Vector> Rotations<V> {
+    /// Computes the rotations of a group.
+    ///
     /// # Safety
     /// - The conditions of [`U32Vector`].
     #[inline(always)]
@@ -98,7 +117,7 @@ impl<V: U32Vector> Rotations<V> {
             let mut by = 0;
             for vector in vectors.iter_mut().take(M.div_ceil(V::N)) {
                 let left = V::iota().add(V::splat(by));
-                // Beyond M the count wraps around and gives zero, in lanes that are not used.
+                // Beyond M the count wraps around and gives zero, in unused lanes.
                 let right = V::splat(M as u32).sub(left);
                 *vector = word.shlv(left).or(word.shrv(right)).and(mask);
                 by += V::N as u32;
@@ -112,7 +131,7 @@ impl<V: U32Vector> Rotations<V> {
         &self.0[..keys.div_ceil(V::N)]
     }
 
-    /// The smallest rotation that equals `word`.
+    /// Finds the smallest rotation that equals `word`.
     ///
     /// # Safety
     /// - The conditions of [`U32Vector`].
@@ -131,7 +150,7 @@ impl<V: U32Vector> Rotations<V> {
     }
 }
 
-/// Numbers of pairs of ones at distances 1 to 4: equal for all rotations of a word.
+/// Counts pairs of ones at distances 1 to 4: equal for all rotations of a word.
 ///
 /// # Safety
 /// - The conditions of [`U32Vector`].
@@ -148,8 +167,8 @@ unsafe fn signature<V: U32Vector, const M: usize>(word: V) -> V {
     }
 }
 
-/// The smallest index of rotations with which `groups` cover all `M` positions. Each group's number of ones is its
-/// number of keys, and all together have `M`.
+/// Finds the smallest index of rotations with which `groups` cover all `M` positions. A group's mask has a one per key,
+/// and all masks together have `M` ones.
 ///
 /// # Safety
 /// - The conditions of [`U32Vector`].
@@ -158,15 +177,15 @@ unsafe fn signature<V: U32Vector, const M: usize>(word: V) -> V {
 pub(super) unsafe fn matching_rotations<V: U32Vector, const M: usize>(groups: &[u32]) -> Option<u32> {
     let full = u32::MAX >> (32 - M);
     debug_assert!(groups.len() as u32 <= MAX_GROUPS && M <= 24);
-    // SAFETY: the processor has the instructions, by this function's contract; at most three groups a half keep `extended` within its capacity;
-    // loads of signatures stay within arrays that are a vector longer than the unions.
+    // SAFETY: the processor has the instructions, by this function's contract; at most three groups per half keep
+    // `extended` within its capacity; loads of signatures stay within arrays that are a vector longer than the unions.
     unsafe {
         if groups.len() == 2 {
             return Rotations::<V>::of::<M>(groups[1]).find::<M>(full ^ groups[0]);
         }
         let keys = M as u32;
         let (left, right) = groups.split_at(groups.len().div_ceil(2));
-        // Unions of two groups, and of three if there are three; the same for the other half further down.
+        // Unions of two groups, and of three if there are three; likewise for the other half below.
         let (one, mut two, mut three) = (Unions::of(left[0]), Unions::empty(), Unions::empty());
         two.extend::<V, M>(&one, left[1], 1);
         let mut weight = keys;
@@ -189,7 +208,7 @@ pub(super) unsafe fn matching_rotations<V: U32Vector, const M: usize>(groups: &[
             }
             return best;
         }
-        // The other half, turned against its own first group.
+        // The other half, rotated relative to its own first group.
         let (other_one, mut other_two, mut other_three) = (Unions::of(right[0]), Unions::empty(), Unions::empty());
         other_two.extend::<V, M>(&other_one, right[1], 1);
         if right.len() == 3 {
@@ -224,7 +243,7 @@ pub(super) unsafe fn matching_rotations<V: U32Vector, const M: usize>(groups: &[
                     let complement = full ^ unions.masks()[union];
                     for by in 0..keys {
                         if rotate(mask, by, keys) == complement {
-                            // The first of the right groups turns by `by`, the others by `by` more than their digit.
+                            // The first of the right groups rotates by `by`, the others by `by` more than their digit.
                             let mut index = unions.codes()[union] + by * weight;
                             let (mut digits, mut scale) = (code, weight * keys);
                             for _ in 1..right.len() {

@@ -1,14 +1,14 @@
-//! Trial hashes of one key for many trials, one trial in each lane.
+//! Trial hashes of one key for many trials, one trial per lane.
 //!
-//! Source: section 5.3.1. Departure: the fold of 64 to 32 bits costs two instructions instead of two additions, two
-//! blends and an exclusive or. The halves of a key are broadcast, the trial numbers are added to the low half, and the
-//! carry into the high half, which comes once in 2^32 trials, is known not to happen up to a trial that the largest key
-//! gives ([`carry_from`]). Beyond it runs a version with carry.
+//! Source: section 5.3.1. Departure: the fold of 64 to 32 bits takes two instructions instead of two additions, two
+//! blends and an exclusive or. The halves of a key are broadcast, and the trial numbers are added to the low half. The
+//! carry into the high half, which occurs once in 2^32 trials, cannot occur before a trial that the largest key
+//! determines ([`carry_from`]). From that trial on a version with carry runs.
 
 use crate::u32_vector::U32Vector;
 use warpset_core::recsplit::hash::{MULTIPLIER_1, MULTIPLIER_2};
 
-/// Vectors that hold the constants of a node.
+/// Constants of a node in vectors.
 #[derive(Clone, Copy)]
 pub(super) struct Hasher<V> {
     start: V,
@@ -17,6 +17,8 @@ pub(super) struct Hasher<V> {
 }
 
 impl<V: U32Vector> Hasher<V> {
+    /// Broadcasts the constants.
+    ///
     /// # Safety
     /// - The conditions of [`U32Vector`].
     #[inline(always)]
@@ -27,7 +29,7 @@ impl<V: U32Vector> Hasher<V> {
         }
     }
 
-    /// Trial hashes of `key` for the trials `trial`; `trial_high` are their high halves.
+    /// Returns the trial hashes of `key` for the trials `trial`; `trial_high` are their high halves.
     ///
     /// # Safety
     /// - The conditions of [`U32Vector`].
@@ -59,7 +61,7 @@ impl<V: U32Vector> Hasher<V> {
     }
 }
 
-/// The first trial that may need the version with carry.
+/// Returns the first trial that may need the version with carry.
 #[inline(always)]
 pub(super) fn carry_from(keys: &[u64]) -> u64 {
     let largest = keys.iter().fold(0, |largest, &key| largest.max(key as u32));

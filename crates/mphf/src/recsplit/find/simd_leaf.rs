@@ -1,7 +1,7 @@
-//! Search of a leaf: many trials at a time, one in each lane, generic over the vectors.
+//! Search of a leaf: many trials at a time, one per lane, generic over the vectors.
 //!
-//! Source: sections 5.4.3 (midstop with a backlog) and 5.5.3. Departure: rotation only looks at trials whose groups are
-//! free of collisions, and has the rotations, not the trials, in lanes ([`super::rotation_match`]).
+//! Source: sections 5.4.3 (midstop with a backlog) and 5.5.3. Departure: only trials with groups free of collisions are
+//! tried with rotations, and the rotations, not the trials, are in lanes ([`super::rotation_match`]).
 
 use super::node::{NoSolution, Task};
 use super::one_by_one;
@@ -21,10 +21,11 @@ pub(super) unsafe fn leaf<V: U32Vector, const M: usize>(task: &Task) -> Result<u
         return one_by_one::leaf_from(task, 0);
     }
     let without = carry_from(task.keys).min(task.budget);
-    // SAFETY: the processor has the instructions, by this function's contract and the number of keys; below `without` nothing carries.
+    // SAFETY: the processor has the instructions and the leaf has `M` keys, by this function's contract; below
+    // `without` nothing carries.
     unsafe {
         if task.node.groups > 1 {
-            // Few trials are expected, so that one with a carry is a rarity.
+            // Few trials are expected, so a trial with a carry is rare.
             return match grouped::<V, M>(task, without) {
                 Some(number) => Ok(number),
                 None => one_by_one::leaf_from(task, without),
@@ -39,7 +40,7 @@ pub(super) unsafe fn leaf<V: U32Vector, const M: usize>(task: &Task) -> Result<u
     }
 }
 
-/// Positions of a leaf's keys as single bits.
+/// Returns the positions of a leaf's keys as single bits.
 ///
 /// # Safety
 /// - The conditions of [`U32Vector`].
@@ -49,7 +50,7 @@ unsafe fn position_bit<V: U32Vector, const M: usize>(hash: V) -> V {
     unsafe { V::splat(1).shlv(hash.mul_high_halves(V::splat((M as u32) << 16)).shr::<16>()) }
 }
 
-/// Brute force without a midstop.
+/// Searches by brute force without a midstop.
 ///
 /// # Safety
 /// - The conditions of [`leaf`].
@@ -78,11 +79,11 @@ unsafe fn plain<V: U32Vector, const M: usize, const CARRY: bool>(task: &Task, fr
     None
 }
 
-/// Leaves from this size on are searched with a midstop (section 6.4.2).
+/// Least keys of a leaf that is searched with a midstop (section 6.4.2).
 const MIDSTOP_FROM: usize = 12;
 
-/// Brute force with a midstop after 2.6 sqrt(M) keys; trials without a collision so far wait in a backlog until they
-/// fill a vector.
+/// Searches by brute force with a midstop after 2.6 sqrt(M) keys; trials without a collision so far wait in a backlog
+/// until they fill a vector.
 ///
 /// # Safety
 /// - The conditions of [`leaf`].
@@ -92,8 +93,8 @@ unsafe fn midstop<V: U32Vector, const M: usize, const CARRY: bool>(task: &Task, 
     let keys: &[u64; M] = task.keys.first_chunk()?;
     let stop = ((2.6 * (M as f64).sqrt()).ceil() as usize).min(M);
     let (before, after) = keys.split_at(stop);
-    // SAFETY: this function's contract; the backlog holds fewer than `N` entries before a vector is added, so `2 N <= 32`
-    // entries are the most, and writes and reads of whole vectors stay inside it.
+    // SAFETY: this function's contract; the backlog holds fewer than `N` entries before a vector is added, so it has at
+    // most `2 N <= 32` entries, and writes and reads of whole vectors stay inside it.
     unsafe {
         let hasher = Hasher::<V>::new(task.start);
         let full = V::splat(u32::MAX >> (32 - M));
@@ -113,7 +114,8 @@ unsafe fn midstop<V: U32Vector, const M: usize, const CARRY: bool>(task: &Task, 
             trials.compress(free, backlog_trial.as_mut_ptr().add(waiting));
             waiting += free.count_ones() as usize;
             trial += V::N as u64;
-            // At the end of a stretch of 2^32 trials, or of the search, the rest goes without filling a vector.
+            // At the end of a stretch of 2^32 trials, or of the search, the rest is processed in a partly filled
+            // vector.
             let last = trial >= to || trial as u32 == 0;
             while waiting >= V::N || (last && waiting > 0) {
                 let trials = V::load(backlog_trial.as_ptr());
@@ -136,7 +138,7 @@ unsafe fn midstop<V: U32Vector, const M: usize, const CARRY: bool>(task: &Task, 
     None
 }
 
-/// Rotation of groups.
+/// Searches with rotation of groups.
 ///
 /// # Safety
 /// - The conditions of [`leaf`].
@@ -149,8 +151,8 @@ unsafe fn grouped<V: U32Vector, const M: usize>(task: &Task, to: u64) -> Option<
     for (i, &key) in task.keys.iter().enumerate().take(M) {
         (lows[i], highs[i]) = (key as u32, (key >> 32) as u32);
     }
-    // SAFETY: this function's contract; loads and stores of vectors stay within their arrays: the keys' arrays have
-    // room for a vector after the last key.
+    // SAFETY: this function's contract; loads and stores of vectors stay within their arrays, since the keys' arrays
+    // have a vector's length after the last key.
     unsafe {
         let hasher = Hasher::<V>::new(task.start);
         let (mut sorted_lows, mut sorted_highs) = ([0_u32; 48], [0_u32; 48]);

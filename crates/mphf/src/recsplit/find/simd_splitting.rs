@@ -1,4 +1,4 @@
-//! Search of a splitting: many trials at a time, one in each lane, generic over the vectors.
+//! Search of a splitting: many trials at a time, one per lane, generic over the vectors.
 //!
 //! Source: sections 5.6.2 (packed counts, theorem 5.2) and 5.7.1.
 
@@ -23,7 +23,7 @@ pub(super) unsafe fn splitting<V: U32Vector>(task: &Task) -> Result<u64, NoSolut
             let found = parts::<V, false>(task, 0, without).or_else(|| parts::<V, true>(task, without, task.budget));
             return found.ok_or(NoSolution);
         }
-        // Few trials are expected, so that one with a carry is a rarity.
+        // Few trials are expected, so a trial with a carry is rare.
         let found = if task.node.fanout == 2 {
             binary_splitting::<V>(task, without)
         } else {
@@ -36,7 +36,7 @@ pub(super) unsafe fn splitting<V: U32Vector>(task: &Task) -> Result<u64, NoSolut
     }
 }
 
-/// A splitting in two: counts the hashes below the threshold, and, with groups, those that are below it when mirrored.
+/// Searches a splitting in two: counts the hashes below the threshold, and, with groups, those below it when mirrored.
 ///
 /// # Safety
 /// - The conditions of [`splitting`].
@@ -59,7 +59,7 @@ unsafe fn binary_splitting<V: U32Vector>(task: &Task, to: u64) -> Option<u64> {
                 let hash = hasher.hash::<false>(key, trials, 0);
                 left = left.add_if_less(hash, threshold, V::splat(1));
             }
-            // For each further group: left when as it is (low half), when mirrored (high half).
+            // For each further group: keys that go left unchanged (low half), and when mirrored (high half).
             let mut counts = [V::splat(0); 6];
             for group in 1..groups {
                 let mut count = V::splat(0);
@@ -95,7 +95,7 @@ unsafe fn binary_splitting<V: U32Vector>(task: &Task, to: u64) -> Option<u64> {
     None
 }
 
-/// The child of each hash.
+/// Returns the child of each hash.
 ///
 /// # Safety
 /// - The conditions of [`U32Vector`].
@@ -105,7 +105,7 @@ unsafe fn child_index<V: U32Vector>(hash: V, scale: V) -> V {
     unsafe { hash.mul_high_halves(scale).shr::<28>() }
 }
 
-/// A splitting in more than two parts by brute force: byte-packed counts of all children but the last.
+/// Searches a splitting in more than two parts by brute force: byte-packed counts of all children but the last.
 ///
 /// # Safety
 /// - The conditions of [`splitting`].
@@ -156,10 +156,10 @@ unsafe fn parts<V: U32Vector, const CARRY: bool>(task: &Task, from: u64, to: u64
     None
 }
 
-/// A splitting in more than two parts with rotation of groups: one word of packed counts for each group.
+/// Searches a splitting in more than two parts with rotation of groups: one word of packed counts per group.
 ///
-/// A count that runs over spoils its neighbour, but only where it is above the unit, which no solution has. What looks
-/// like a solution is counted again.
+/// A count that overflows spoils its neighbour, but only if it is above the unit, which no solution has. Apparent
+/// solutions are counted again.
 ///
 /// # Safety
 /// - The conditions of [`splitting`].

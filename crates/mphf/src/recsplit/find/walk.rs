@@ -1,7 +1,7 @@
-//! From node to node: the trees of consecutive buckets in preorder, on one thread.
+//! Walk from node to node: the trees of consecutive buckets in preorder, on one thread.
 //!
 //! Source: sections 4.3, 5.7.1 (key redistribution) and 5.8. Departure: redistribution keeps the order of keys within a
-//! child, so that keys that a bucket brings sorted by rotation group stay sorted all the way down.
+//! child, so keys sorted by rotation group in the bucket stay sorted all the way down.
 
 use super::node::{NoSolution, NodeSearch, Task};
 use super::{Buckets, SearchFailure, Trees};
@@ -9,22 +9,22 @@ use warpset_core::recsplit::candidate::{Candidate, child_of_hash, start_of};
 use warpset_core::recsplit::hash;
 use warpset_core::recsplit::{Level, Node};
 
-/// Space that is reused from bucket to bucket.
+/// Memory reused from bucket to bucket.
 #[derive(Default)]
 pub struct Scratch {
     moves: Moves,
-    /// Subtrees of the bucket that are still to come.
+    /// Pending subtrees of the bucket.
     stack: Vec<Subtree>,
 }
 
-/// Space for moving the keys of a splitting.
+/// Memory for moving the keys of a splitting.
 #[derive(Default)]
 struct Moves {
     keys: Vec<u64>,
     children: Vec<u8>,
 }
 
-/// Some of a bucket's keys, which are a subtree's.
+/// Keys of a subtree within a bucket.
 #[derive(Clone, Copy)]
 struct Subtree {
     start: u32,
@@ -33,7 +33,7 @@ struct Subtree {
     depth: u32,
 }
 
-/// Which nodes to solve.
+/// Nodes to solve.
 #[derive(Clone, Copy)]
 pub(super) struct Extent {
     /// Nodes of the higher levels above the roots: 0 for whole buckets.
@@ -42,8 +42,8 @@ pub(super) struct Extent {
     pub roots_only: bool,
 }
 
-/// Finds the numbers of all nodes of `buckets`, as far as `extent` goes. One function for both, so that the compiler
-/// has one caller of each search, and inlines them.
+/// Finds the numbers of all nodes of `buckets`, as far as `extent` goes. One function for both extents: the compiler
+/// then sees one caller per search, and inlines it.
 #[inline(always)]
 pub(super) fn find<S: NodeSearch>(
     search: S,

@@ -13,12 +13,12 @@ macro_rules! instance {
         pub(super) struct $name(());
 
         impl $name {
-            /// If the processor has the features.
+            /// Returns the proof if the processor has the features.
             pub(super) fn detect() -> Option<Self> {
                 $detect().then_some(Self(()))
             }
 
-            /// [`walk::find`].
+            /// Runs [`walk::find`].
             pub(super) fn find(
                 self,
                 trees: &Trees,
@@ -42,11 +42,13 @@ macro_rules! instance {
                 unsafe { find(self, trees, buckets, extent, numbers, scratch) }
             }
 
+            /// Searches a leaf of `M` keys.
+            ///
             /// # Safety
             /// - `task.keys` has `M` keys.
             #[target_feature(enable = $features)]
             unsafe fn leaf_of<const M: usize>(task: &Task) -> Result<u64, NoSolution> {
-                // SAFETY: the features are enabled here; the caller says that the leaf has `M` keys.
+                // SAFETY: the features are enabled here; the leaf has `M` keys, by this function's contract.
                 unsafe { simd_leaf::leaf::<$vector, M>(task) }
             }
 

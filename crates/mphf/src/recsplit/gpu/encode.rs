@@ -1,4 +1,4 @@
-//! Numbers to bits on a device: see [`warpset_kernels::recsplit::encode`].
+//! Conversion of numbers to bits on a device; see [`warpset_kernels::recsplit::encode`].
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::Error;
 use crate::gpu::{EncodedBuckets, Sorted};
 use crate::recsplit::find::Trees;
 
-/// Numbers of a bucket from which on a whole warp takes it.
+/// Least numbers of a bucket that a whole warp encodes.
 const MANY: u16 = 12;
 
-/// The lanes that take a bucket together.
+/// Lanes that encode a bucket together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lanes {
     /// Four.
@@ -26,7 +26,7 @@ pub(super) enum Lanes {
 }
 
 impl Lanes {
-    /// The lanes for buckets of about this many keys.
+    /// Returns the lanes for buckets of about this many keys.
     pub(super) fn of(trees: &Trees, bucket_size: u32) -> Self {
         let nodes = trees.nodes();
         let usual = (bucket_size as usize).min(nodes.len() - 1);
@@ -41,7 +41,7 @@ impl Lanes {
     }
 }
 
-/// Trees whose numbers have been found.
+/// Trees with their numbers.
 pub struct Found {
     pub(super) lanes: Lanes,
     pub(super) rows: Arc<Rows>,
@@ -81,8 +81,8 @@ impl EncodedBuckets for Found {
                 .launch(stream, self.config())?
             };
         }
-        // SAFETY: there are rows and words of `least` for all buckets, numbers for all nodes; the rest is the caller's
-        // promise.
+        // SAFETY: there are rows and words of `least` for all buckets, numbers for all nodes; the rest is this
+        // function's contract.
         unsafe {
             match self.lanes {
                 Lanes::Few => launch!(recsplit_bits_few),

@@ -1,18 +1,18 @@
-//! Which nodes stand in which list, and how long the lists become.
+//! Lists of nodes, and their lengths.
 //!
-//! A list has the nodes of one level that are searched in one way; leaves have a list for each number of keys. So a
-//! launch has one start seed and one kind of work. The length of each list follows from the sizes of the buckets.
+//! A list has the nodes of one level and one search method; leaves have a list per number of keys. So a launch has one
+//! start seed and one kind of work. The length of each list follows from the sizes of the buckets.
 
 use crate::recsplit::find::Trees;
 use warpset_core::recsplit::Level;
 use warpset_kernels::recsplit::nodes::{HIGHER, NO_LIST};
 
-/// How the nodes of a list are searched.
+/// Search method of a list's nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Search {
     /// Splittings in two.
     Binary,
-    /// Splittings in more parts, whose groups rotate.
+    /// Splittings in more parts, with rotation of groups.
     Rotated,
     /// Splittings in more parts by brute force.
     Packed,
@@ -24,14 +24,14 @@ pub(super) enum Search {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct List {
     pub level: Level,
-    /// Nodes of the higher levels above: 0 but for those levels.
+    /// Nodes of the higher levels above: 0 except on those levels.
     pub depth: u32,
     pub search: Search,
     /// Keys of its largest node at most.
     pub most_keys: u32,
 }
 
-/// All lists of trees, in the order in which they are solved.
+/// All lists of trees, in the order of their searches.
 #[derive(Debug)]
 pub(super) struct Lists {
     lists: Vec<List>,
@@ -83,25 +83,25 @@ impl Lists {
         &self.lists
     }
 
-    /// The list of each size.
+    /// Returns the list of each size.
     pub(super) fn of_size(&self) -> &[u32] {
         &self.of_size
     }
 
-    /// Hashes that are expected to be taken for each list of this length, as far as its largest nodes tell.
+    /// Returns the expected hashes of each list of this length, estimated from its largest nodes.
     pub(super) fn works(&self, trees: &Trees, lengths: &[u64]) -> Vec<f64> {
         let work = |(list, &count): (&List, &u64)| {
-            // A budget is 64 times the trials that are expected, and 64 more.
+            // A budget is 64 times the expected trials, and 64 more.
             (count * u64::from(list.most_keys)) as f64 * (trees.budgets[list.most_keys as usize] / 64) as f64
         };
         self.lists.iter().zip(lengths).map(work).collect()
     }
 
-    /// The length of each list where there are `buckets[k]` buckets of `k` keys.
+    /// Returns the length of each list for `buckets[k]` buckets of `k` keys.
     pub(super) fn lengths(&self, trees: &Trees, buckets: &[u32]) -> Vec<u64> {
         let nodes = trees.nodes();
         let mut lengths = vec![0; self.lists.len()];
-        // The nodes of one depth by size, and all that are not of the higher levels.
+        // Nodes of one depth by size, and all nodes below the higher levels.
         let mut at_depth: Vec<u64> = buckets.iter().map(|&count| count.into()).collect();
         let mut below = vec![0; nodes.len()];
         let mut depth = 0;

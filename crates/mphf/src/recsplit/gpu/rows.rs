@@ -1,4 +1,4 @@
-//! The table of nodes as encoding kernels read it.
+//! Table of nodes for encoding kernels.
 
 use warpset_core::recsplit::Level;
 use warpset_core::recsplit::place::CodeRow;
@@ -23,7 +23,7 @@ impl Rows {
         self.0.global()
     }
 
-    /// The largest number of keys that has a row.
+    /// Returns the largest number of keys with a row.
     pub(super) fn largest(&self) -> u32 {
         self.0.len() as u32 / 4 - 1
     }

@@ -1,10 +1,10 @@
-//! Finding the numbers of trees on a device: all buckets at once, list by list.
+//! Search for the numbers of trees on a device: all buckets at once, list by list.
 //!
 //! Source: D. Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022, sections 5.4
-//! to 5.7 and 5.10. Departure: the thesis goes bucket by bucket, on many streams (`benches/papers/mphf`). Here
-//! the roots of all buckets are put into lists first; a launch solves a list, another one moves the keys of its
-//! splittings to their children and appends these to the lists that come later. So there are as many launches as lists,
-//! whatever the number of buckets, and small nodes fill the device as large ones do. [`launches`] has them.
+//! to 5.7 and 5.10. Departure: the thesis goes bucket by bucket, on many streams (`benches/papers/mphf`). Here the
+//! roots of all buckets are put into lists first. A launch solves a list; another one moves the keys of its splittings
+//! to their children and appends these to later lists. The number of launches is that of lists, whatever the number of
+//! buckets, and small nodes fill the device as large ones do. [`launches`] has them.
 
 mod by_bucket;
 mod launches;
@@ -31,7 +31,7 @@ use warpset_kernels::recsplit::rotated_splittings::recsplit_rotated_splittings;
 use warpset_kernels::recsplit::two_group_leaves::recsplit_two_group_leaves;
 use warpset_simt::{EntryOf, LaunchConfig};
 
-/// Trees, with the tables that kernels read.
+/// Trees, with the tables for kernels.
 pub(super) struct DeviceTrees {
     pub(super) trees: Trees,
     lists: Lists,
@@ -43,7 +43,7 @@ pub(super) struct DeviceTrees {
 }
 
 impl DeviceTrees {
-    /// The tables of `trees` on a device.
+    /// Copies the tables of `trees` to a device.
     pub(super) fn new(stream: &Stream, trees: Trees) -> Result<Self, GpuError> {
         let lists = Lists::of(&trees);
         let nodes: Vec<u32> = trees.nodes().iter().flat_map(|node| node.to_words()).collect();
@@ -56,15 +56,15 @@ impl DeviceTrees {
         })
     }
 
-    /// The number of keys of the largest bucket.
+    /// Returns the number of keys of the largest bucket.
     pub(super) fn largest(&self) -> u32 {
         self.trees.nodes().len() as u32 - 1
     }
 
-    /// How many buckets there are of each number of keys; the last of the counts is that of larger ones than the trees
-    /// know. Waits for the stream.
+    /// Counts the buckets of each number of keys; the last count is that of buckets larger than the trees. Waits for
+    /// the stream.
     fn sizes(&self, stream: &Stream, bounds: &DeviceVec<u32>, buckets: usize) -> Result<Vec<u32>, GpuError> {
-        /// Counts that fit in shared memory.
+        /// Counts that fit shared memory.
         const IN_SHARED: u32 = 4096;
         let largest = self.largest();
         let mut sizes = vec![0; largest as usize + 2];
@@ -76,7 +76,7 @@ impl DeviceTrees {
         let most = stream.device().properties().multiprocessors as usize * 8;
         let blocks = buckets.div_ceil(roots::BLOCK as usize).min(most) as u32;
         let config = LaunchConfig::new(blocks, roots::BLOCK).shared(roots::sizes_shared_bytes(rows));
-        // SAFETY: there are `buckets + 1` bounds, which ascend, and a count for each size and one more.
+        // SAFETY: there are `buckets + 1` ascending bounds, and a count per size and one more.
         unsafe {
             recsplit_sizes { bounds: bounds.global(), buckets, largest, rows, sizes: counts.global_mut() }
                 .launch(stream, config)?;
@@ -86,14 +86,13 @@ impl DeviceTrees {
     }
 }
 
-/// What is called with the share of a search that is done.
+/// Callback for the finished share of a search.
 pub(super) type Report<'a> = Option<&'a mut dyn FnMut(f64) -> Result<(), Interrupted>>;
 
-/// Finds the numbers of all nodes, in the order that [`crate::recsplit::find`] describes: those of a bucket begin at
-/// `first_number`. `lows` has the keys of all buckets, which begin and end at `bounds`, in any order within a bucket;
-/// they are moved. `report`, if there is one, is called with the share of the work that is done, by expectation, after
-/// each list, for which it waits; its error ends the search. It is not called where buckets are searched one by one.
-/// Waits for the stream.
+/// Finds the numbers of all nodes, in the order of [`crate::recsplit::find`]; those of a bucket begin at
+/// `first_number`. `lows` has the keys of all buckets with the bounds `bounds`, in any order within a bucket; they are
+/// moved. `report`, if given, is called with the expected share of finished work after each list, and waits for it; its
+/// error ends the search. It is not called if buckets are searched one by one. Waits for the stream.
 pub(super) fn find(
     stream: &Stream,
     strategy: Strategy,
@@ -115,16 +114,16 @@ pub(super) struct Buckets<'a> {
     pub(super) first_number: &'a DeviceVec<u32>,
 }
 
-/// Trials from which on leaves in two groups have a kernel of their own: 9104 are expected of leaves of 14 keys. Tests
-/// have it for smaller ones.
+/// Least expected trials of leaves in two groups that have a kernel of their own; 9104 are expected of leaves of 14
+/// keys. Tests use it for smaller ones.
 const PAIRED_TRIALS: u64 = if cfg!(test) { 100 } else { 8192 };
 
-/// Whether leaves are searched by that kernel.
+/// Whether that kernel searches a leaf.
 fn is_paired(leaf: &Node, budget: u64) -> bool {
     leaf.groups == 2 && budget / 64 - 64 >= PAIRED_TRIALS
 }
 
-/// A finaliser that all kernels of a search exist for.
+/// Finaliser with all kernels of a search.
 trait SearchMix:
     Mix
     + From<u32>
@@ -168,8 +167,8 @@ fn find_with<M: SearchMix>(
         failure: failure.global_mut(),
     };
     match strategy {
-        // SAFETY: the stream is waited for below, or these are freed in its order; the buckets have their keys and
-        // numbers there.
+        // SAFETY: the stream is waited for below, or these are freed in its order; `all` has the keys and numbers of
+        // the buckets.
         Strategy::AllBuckets => unsafe { all_buckets::<M>(stream, trees, all, (bounds, first_number), known, report)? },
         Strategy::By(solve) => solve(&BucketSearch { stream, trees, all, bounds, first_number, known })?,
     }
@@ -220,7 +219,7 @@ unsafe fn all_buckets<M: SearchMix>(
     Ok(work.all_leaves::<M>(leaves)?)
 }
 
-/// Where the lists of some buckets begin, and how long they become.
+/// Start of each list of some buckets, and its final length.
 struct Plan {
     firsts: Vec<u32>,
     lengths: Vec<u64>,
@@ -229,7 +228,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// For `buckets[k]` buckets of `k` keys.
+    /// Plans lists for `buckets[k]` buckets of `k` keys.
     fn new(trees: &DeviceTrees, buckets: &[u32]) -> Self {
         let lengths = trees.lists.lengths(&trees.trees, buckets);
         let mut items = 0;
@@ -244,7 +243,7 @@ impl Plan {
         Self { firsts, lengths, items }
     }
 
-    /// The lists that have nodes, in the order in which they are solved.
+    /// Returns the lists with nodes, in the order of their searches.
     fn parts<'t>(&self, trees: &'t DeviceTrees) -> impl Iterator<Item = (&'t List, Part)> {
         let part =
             |number: usize| Part { number, first: self.firsts[number] as usize, count: self.lengths[number] as usize };
@@ -253,7 +252,7 @@ impl Plan {
     }
 }
 
-/// The first bucket that has as many keys as `known` or more.
+/// Returns the first bucket with at least `known` keys.
 #[cold]
 fn too_large(bounds: &DeviceVec<u32>, known: usize) -> Result<SearchFailure, GpuError> {
     let bounds = bounds.to_vec()?;
@@ -261,7 +260,7 @@ fn too_large(bounds: &DeviceVec<u32>, known: usize) -> Result<SearchFailure, Gpu
     Ok(SearchFailure { bucket: bounds.windows(2).position(is_too_large).unwrap_or(0) })
 }
 
-/// The bucket of the key at this position.
+/// Returns the bucket of the key at this position.
 #[cold]
 fn bucket_of_key(bounds: &DeviceVec<u32>, key: u32) -> Result<usize, GpuError> {
     Ok(bounds.to_vec()?.partition_point(|&bound| bound <= key).saturating_sub(1))

@@ -1,4 +1,4 @@
-//! How many numbers the trees of buckets have, by the buckets' sizes.
+//! Numbers of the trees of buckets, from the buckets' sizes.
 
 use warpset_gpu::{DeviceSliceMut, DeviceVec, Stream};
 use warpset_kernels::recsplit::buckets::{LARGEST, SEEN, TOO_LARGE, recsplit_counts};
@@ -7,19 +7,19 @@ use warpset_primitives::scan::{self, Sum};
 use super::rows::Rows;
 use crate::gpu::{AttemptError, Sorted, covering};
 
-/// What the sizes of buckets tell.
+/// Sums over the sizes of buckets.
 pub(super) struct Sizes {
-    /// Where the numbers of each bucket begin, and where those of the last one end.
+    /// Start of each bucket's numbers, and the end of the last one's.
     pub(super) first_number: DeviceVec<u32>,
-    /// All numbers.
+    /// Count of all numbers.
     pub(super) numbers: usize,
     /// Keys of the largest bucket.
     pub(super) largest: u32,
 }
 
 impl Sizes {
-    /// Adds up the numbers, and writes to `keys_before`, which has a word per bucket, the keys up to the end of each
-    /// bucket, of which there are `base` before these. Waits.
+    /// Adds up the numbers. Writes the number of keys before the end of each bucket to `keys_before`, which has a word
+    /// per bucket; `base` keys precede these buckets. Waits.
     pub(super) fn of(
         sorted: &Sorted,
         stream: &Stream,

@@ -9,8 +9,8 @@ use super::search::BucketSearch;
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub enum Strategy {
-    /// The nodes of all buckets are in lists, one for each level and way of searching, and a launch solves a list:
-    /// some 30 launches, whatever the number of buckets.
+    /// Lists of the nodes of all buckets, one per level and search method; a launch solves a list: some 30 launches,
+    /// whatever the number of buckets.
     #[default]
     AllBuckets,
     /// A method of another crate, which solves every bucket once. Progress is reported when it returns.

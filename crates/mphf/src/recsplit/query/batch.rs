@@ -1,4 +1,4 @@
-//! Lookups of a batch of keys with the instructions that there are.
+//! Lookups of a batch of keys with the processor's instructions.
 
 use super::Lookup;
 #[cfg(target_arch = "x86_64")]
@@ -10,7 +10,7 @@ use warpset_core::bits::{Portable, Select};
 use warpset_core::recsplit::Remix;
 
 impl Lookup<'_> {
-    /// The numbers of at most `BATCH` keys by their hashes.
+    /// Looks up at most `BATCH` keys by their hashes.
     pub(in crate::recsplit) fn get_batch_of(self, hashes: &[Hash128], numbers: &mut [u64]) {
         #[cfg(target_arch = "x86_64")]
         if crate::processor::has_fast_pdep() {
@@ -39,7 +39,7 @@ impl Lookup<'_> {
     }
 }
 
-/// [`Lookup::get_batch_of`] with `pdep` for selection.
+/// Runs [`Lookup::get_batch_of`] with `pdep` for selection.
 ///
 /// # Safety
 /// - The processor has AVX2, BMI1, BMI2, LZCNT and POPCNT.
@@ -50,7 +50,7 @@ unsafe fn batch_pdep(words: &[u64], parameters: &Parameters, hashes: &[Hash128],
     Lookup { words, parameters }.get_batch_with(hashes, numbers, unsafe { warpset_base::processor::Pdep::assume() });
 }
 
-/// [`Lookup::get_batch_of`] in vectors of AVX2.
+/// Runs [`Lookup::get_batch_of`] in vectors of AVX2.
 ///
 /// # Safety
 /// - The processor has AVX2, BMI1, BMI2, LZCNT and POPCNT.
@@ -61,7 +61,7 @@ pub(super) unsafe fn batch_avx2(words: &[u64], parameters: &Parameters, hashes: 
     Lookup { words, parameters }.get_batch_simd(hashes, numbers, unsafe { Avx2::new() });
 }
 
-/// [`Lookup::get_batch_of`] in vectors of AVX-512.
+/// Runs [`Lookup::get_batch_of`] in vectors of AVX-512.
 ///
 /// # Safety
 /// - The processor has AVX2, BMI1, BMI2, LZCNT and POPCNT, and the parts of AVX-512 that are named here.

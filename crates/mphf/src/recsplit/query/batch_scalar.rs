@@ -19,7 +19,7 @@ use warpset_core::recsplit::lookup::{Above, Function, MOST_TRIALS, Walk};
 /// One number per lookup of a batch, from one loop to the next.
 type Lane = [u32; BATCH];
 
-/// The walks that are on a level, in the first places.
+/// Walks on a level, in the first places.
 #[derive(Clone, Copy)]
 struct On {
     places: [u8; BATCH],
@@ -31,7 +31,7 @@ impl On {
         Self { places: from_fn(|i| i as u8), count }
     }
 
-    /// Leaves only walks whose nodes have more than `keys` keys.
+    /// Keeps only walks at nodes of more than `keys` keys.
     #[inline(always)]
     fn keep_above(&mut self, walks: &[Walk; BATCH], keys: u32) {
         let mut kept = 0;
@@ -43,14 +43,14 @@ impl On {
         self.count = kept;
     }
 
-    /// The places, each below [`BATCH`].
+    /// Returns the places, each below [`BATCH`].
     #[inline(always)]
     fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         self.places[..self.count].iter().map(|&place| usize::from(place) % BATCH)
     }
 }
 
-/// A trial hash as far as it differs by remix: the mixed 64 bits, or the folded ones, which are still to be mixed.
+/// Computes the part of a trial hash that depends on the remix: the mixed 64 bits, or the folded ones, not yet mixed.
 #[inline(always)]
 fn unmixed(remix: Remix, low: u64, start: u32, trial: u64) -> u32 {
     match remix {
@@ -62,7 +62,7 @@ fn unmixed(remix: Remix, low: u64, start: u32, trial: u64) -> u32 {
     }
 }
 
-/// The trial hash from `unmixed`.
+/// Completes the trial hash from `unmixed`.
 #[inline(always)]
 fn mixed(remix: Remix, x: u32) -> u32 {
     match remix {
@@ -83,12 +83,12 @@ impl Lookup<'_> {
     /// Whether the function is too large for the nearer caches.
     #[inline(always)]
     pub(super) fn is_far(self) -> bool {
-        /// Words that they hold.
+        /// Words that fit the nearer caches.
         const NEAR: usize = 1 << 16;
         self.words.len() > NEAR
     }
 
-    /// The values of at most [`BATCH`] keys.
+    /// Looks up at most [`BATCH`] keys.
     #[inline(always)]
     pub(super) fn get_batch(self, hashes: &[Hash128], values: &mut [u64], remix: Remix, select: impl Select) {
         if self.parameters.header.keys == 0 {
@@ -123,7 +123,7 @@ impl Lookup<'_> {
         self.finish_all(&mut walks[..hashes.len()], values, remix, select);
     }
 
-    /// The roots of the keys' buckets.
+    /// Returns the roots of the keys' buckets.
     #[inline(always)]
     fn enter_all(self, words: &[u64], hashes: &[Hash128], select: impl Select) -> [Walk; BATCH] {
         let (lists, far) = (&self.parameters.lists, self.is_far());
@@ -151,7 +151,7 @@ impl Lookup<'_> {
         walks
     }
 
-    /// [`Lookup::halve`] for the walks that are `on`.
+    /// Runs [`Lookup::halve`] for the walks that are `on`.
     #[inline(always)]
     fn halve_all(
         self,
@@ -178,7 +178,7 @@ impl Lookup<'_> {
         }
     }
 
-    /// [`Lookup::split`] for the walks that are `on`.
+    /// Runs [`Lookup::split`] for the walks that are `on`.
     #[inline(always)]
     fn split_all(self, walks: &mut [Walk; BATCH], on: &On, (start, remix): (u32, Remix), select: impl Select) {
         let [mut x, mut rotation, mut scale, mut radix, mut binary, mut child]: [Lane; 6] = [[0; BATCH]; 6];
@@ -206,7 +206,7 @@ impl Lookup<'_> {
         }
     }
 
-    /// [`Lookup::finish`] for all walks.
+    /// Runs [`Lookup::finish`] for all walks.
     #[inline(always)]
     fn finish_all(self, walks: &mut [Walk], values: &mut [u64], remix: Remix, select: impl Select) {
         let mut numbers = [0_u64; BATCH];
@@ -214,7 +214,7 @@ impl Lookup<'_> {
         let lanes = x.iter_mut().zip(&mut low).zip(&mut regroup).zip(&mut groups).zip(&mut positions);
         for ((((((x, low), regroup), groups), positions), walk), number) in lanes.zip(&mut *walks).zip(&mut numbers) {
             let row = &self.parameters.tables.rows[walk.keys as usize];
-            // Nodes that store nothing have rows of zeros, which make position 0 of any bits.
+            // Nodes that store nothing have rows of zeros, which give position 0 for any bits.
             let stored = self.stored(walk, row, select);
             let trial = row.trial(stored);
             *number = stored;

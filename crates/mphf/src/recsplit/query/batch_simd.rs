@@ -1,9 +1,9 @@
-//! Batches with AVX-512 or AVX2: as [`super::batch_scalar`], in vectors of eight keys, loads included.
+//! Batches with AVX-512 or AVX2: like [`super::batch_scalar`], in vectors of eight keys, loads included.
 //!
-//! The code is generic over the vectors, so that it can be tested on any processor. Between stages numbers stand in
-//! arrays at multiples of a cache line, without which every vector would cross one (that alone was half of the time).
-//! What a level's nodes have in common is not loaded, numbers are taken apart as floats, and the ones of all words are
-//! selected by a loop of `pdep` between the vectors, which have none.
+//! The code is generic over the vectors, so that it can be tested on any processor. Between stages numbers are in
+//! arrays aligned to cache lines; otherwise every vector would cross one (that alone was half of the time). Properties
+//! that a level's nodes share are not loaded, numbers are taken apart as floats, and a loop of `pdep` between the
+//! vectors selects the ones of all words, since vectors have no such instruction.
 
 use super::Lookup;
 use super::batch_scalar::prefetch_tree;
@@ -21,7 +21,7 @@ use warpset_core::recsplit::hash::{
 use warpset_core::recsplit::lookup::row::Child;
 use warpset_core::recsplit::lookup::{Function, MOST_TRIALS, NEAR_CODES, Walk};
 
-/// The walks of a batch, each field in lanes.
+/// Walks of a batch, each field in lanes.
 struct Walks {
     low: Lanes,
     value: Lanes,
@@ -31,7 +31,7 @@ struct Walks {
     keys: Lanes,
 }
 
-/// [`warpset_core::recsplit::hash::trial_hash`] with the 32-bit remix, in the low half.
+/// Computes [`warpset_core::recsplit::hash::trial_hash`] with the 32-bit remix, in the low half.
 #[inline(always)]
 fn trial_hash<T: Vectors>(vectors: T, low: T::V, start: u32, trial: T::V) -> T::V {
     let sum = low + trial;
@@ -41,8 +41,8 @@ fn trial_hash<T: Vectors>(vectors: T, low: T::V, start: u32, trial: T::V) -> T::
     mixed.times(vectors.splat(MULTIPLIER_2.into())) & vectors.splat(LOW)
 }
 
-/// Unary parts that are skipped by clearing their ones. A mask: all combinations of ones up to it are below the next
-/// number.
+/// The most unary parts to skip by clearing their ones. A mask: all combinations of its bits are at most the number
+/// itself.
 const MOST_CLEARED: u64 = 3;
 
 /// Whether a walk is at a node of more than `keys` keys.
@@ -57,7 +57,7 @@ fn any_above<T: Vectors>(vectors: T, walks: &Walks, keys: u32) -> bool {
 }
 
 impl Lookup<'_> {
-    /// The values of at most [`BATCH`] keys, with the 32-bit remix; there are keys.
+    /// Looks up at most [`BATCH`] keys, with the 32-bit remix; the function has keys.
     #[inline(always)]
     pub(super) fn get_batch_simd<T: Vectors>(self, hashes: &[Hash128], values: &mut [u64], vectors: T) {
         let memory = Memory::new(&self.parameters.tables.rows, self.words, vectors);
@@ -77,7 +77,7 @@ impl Lookup<'_> {
             let mut codes = Lanes::ZERO;
             let (one, reciprocal) = (vectors.splat(1), vectors.splat(levels.second_reciprocal.into()));
             for v in 0..VECTORS {
-                // [`super::Levels::higher`]; what comes of no keys is not used.
+                // [`super::Levels::higher`]; the result for no keys is not used.
                 codes.set(v, (high.get(vectors, v) - one).times(reciprocal).shr::<32>());
             }
             let mut level = LEVEL_ROOT;
@@ -93,7 +93,7 @@ impl Lookup<'_> {
         values.copy_from_slice(&numbers[..values.len()]);
     }
 
-    /// The roots of the keys' buckets.
+    /// Returns the roots of the keys' buckets.
     #[inline(always)]
     fn enter_simd<T: Vectors>(self, memory: Memory<T>, hashes: &[Hash128; BATCH]) -> Walks {
         let vectors = memory.vectors;
@@ -106,7 +106,7 @@ impl Lookup<'_> {
             let (high, low_of) = vectors.hashes(hashes);
             let by = vectors.splat(all_buckets);
             low.set(v, low_of);
-            // `bucket_of` of few buckets.
+            // `bucket_of` for fewer than 2^32 buckets.
             buckets.set(v, (high.shr::<32>().times(by) + high.times(by).shr::<32>()).shr::<32>());
         }
         if !small {
@@ -119,7 +119,7 @@ impl Lookup<'_> {
         let (rows, all_keys) =
             (vectors.splat(self.parameters.tables.rows.len() as u64), vectors.splat(self.parameters.header.keys));
         for v in 0..VECTORS {
-            // A bucket larger than the largest exists in damaged words only.
+            // Only damaged words have a bucket that is larger than the largest.
             let of = entries.keys.get(vectors, v);
             let of = of.only(of.below(rows));
             let before = entries.keys_before.get(vectors, v);
@@ -142,7 +142,7 @@ impl Lookup<'_> {
         Walks { low, value, fixed, unary, skip: Lanes::ZERO, keys }
     }
 
-    /// `land` for all walks whose buckets have higher levels: `high` are the buckets' keys.
+    /// Runs `land` for all walks in buckets with higher levels; `high` are the buckets' keys.
     #[inline(always)]
     fn land_simd<T: Vectors>(self, memory: Memory<T>, walks: &mut Walks, high: &Lanes, root: &Lanes, codes: &Lanes) {
         let vectors = memory.vectors;
@@ -188,8 +188,8 @@ impl Lookup<'_> {
         }
     }
 
-    /// The stored numbers of all nodes of more than `least` keys, which are passed; `golomb` are the bits of fixed
-    /// parts.
+    /// Returns the stored numbers of all nodes of more than `least` keys, and moves the walks past them; `golomb` are
+    /// the bits of fixed parts.
     #[inline(always)]
     fn stored_simd<T: Vectors>(self, memory: Memory<T>, walks: &mut Walks, least: u32, golomb: &Lanes) -> Lanes {
         let vectors = memory.vectors;
@@ -198,7 +198,7 @@ impl Lookup<'_> {
         let mut bits = Lanes::ZERO;
         let mut skips = zero;
         for v in 0..VECTORS {
-            // With the end of the part before, whose length is between two ones.
+            // Includes the end of the preceding part: the length is the distance between two ones.
             bits.set(v, memory.words.bits_from(walks.unary.get(vectors, v)).shl::<1>() | one);
             skips = skips | walks.skip.get(vectors, v);
         }
@@ -244,7 +244,7 @@ impl Lookup<'_> {
         stored
     }
 
-    /// Words 1 of the rows of all nodes, and from them the bits of fixed parts.
+    /// Returns words 1 of the rows of all nodes, and the bits of fixed parts from them.
     #[inline(always)]
     fn nodes_simd<T: Vectors>(self, memory: Memory<T>, walks: &Walks) -> (Lanes, Lanes) {
         let vectors = memory.vectors;
@@ -257,7 +257,7 @@ impl Lookup<'_> {
         (nodes, golomb)
     }
 
-    /// `halve` for all walks on the higher levels.
+    /// Runs `halve` for all walks on the higher levels.
     #[inline(always)]
     fn halve_simd<T: Vectors>(self, memory: Memory<T>, walks: &mut Walks, codes: &mut Lanes, level: u32) {
         let vectors = memory.vectors;
@@ -288,10 +288,10 @@ impl Lookup<'_> {
         }
     }
 
-    /// `split` for all walks whose nodes have more than `least` keys: one by one if they are few.
+    /// Runs `split` for all walks at nodes of more than `least` keys: one by one if they are few.
     #[inline(always)]
     fn split_some<T: Vectors>(self, memory: Memory<T>, walks: &mut Walks, least: u32, of: &Child, level: u32) {
-        /// Walks that take as long one by one as all together.
+        /// The most walks that take no longer one by one than all together.
         const FEW: u32 = 8;
         let vectors = memory.vectors;
         let above = vectors.splat(least.into());
@@ -317,7 +317,7 @@ impl Lookup<'_> {
         }
     }
 
-    /// `split` for all walks whose nodes have more than `least` keys.
+    /// Runs `split` for all walks at nodes of more than `least` keys.
     #[inline(always)]
     fn split_simd<T: Vectors>(self, memory: Memory<T>, walks: &mut Walks, least: u32, of: &Child, level: u32) {
         let vectors = memory.vectors;
@@ -328,7 +328,7 @@ impl Lookup<'_> {
         let child_codes = vectors.splat(of.codes.into());
         let (nodes, golomb) = self.nodes_simd(memory, walks);
         let stored = self.stored_simd(memory, walks, least, &golomb);
-        // Nodes of a level have children of as many keys as the level below may have.
+        // Children of a level's nodes have the most keys of the level below.
         let unit = vectors.splat(least.into());
         for v in 0..VECTORS {
             let keys = walks.keys.get(vectors, v);
@@ -355,7 +355,7 @@ impl Lookup<'_> {
         }
     }
 
-    /// `finish` for all walks.
+    /// Runs `finish` for all walks.
     #[inline(always)]
     fn finish_simd<T: Vectors>(self, memory: Memory<T>, walks: &mut Walks) -> Lanes {
         let vectors = memory.vectors;
@@ -425,14 +425,14 @@ mod tests {
         if cfg!(miri) {
             return;
         }
-        // So large that all is prefetched.
+        // Large enough for prefetches everywhere.
         let keys: Vec<u64> = (0..1_500_000).collect();
         let function = RecSplit::builder().leaf_size(5).bucket_size(5).build_from(&keys).unwrap();
         assert!(function.lookup().is_far());
         agrees_with_single_lookups(&function, &keys[700_000..750_001]);
     }
 
-    /// Every way of asking gives the same: with the instructions that there are, and without.
+    /// Checks that all instruction sets agree with single lookups.
     fn agrees_with_single_lookups(function: &RecSplit, keys: &[u64]) {
         let lookup = function.lookup();
         let expected: Vec<u64> = keys.iter().map(|key| function.get(key)).collect();

@@ -1,13 +1,13 @@
-//! What lookups in vectors need of nodes: rows of the table, and stored numbers taken apart as floats.
+//! Rows of nodes for lookups in vectors, and stored numbers taken apart as floats.
 
 use crate::batch::reads::{LOW, Reader};
 use crate::batch::u64_vector::{Vector, Vectors};
 use warpset_core::recsplit::lookup::row::{Row, reciprocal};
 
-/// The rows and the words of a function.
+/// Rows and words of a function.
 #[derive(Clone, Copy)]
 pub(super) struct Memory<'a, T> {
-    /// Four words for each row.
+    /// Four words per row.
     rows: &'a [u64],
     pub words: Reader<'a, T>,
     pub vectors: T,
@@ -22,7 +22,7 @@ impl<'a, T: Vectors> Memory<'a, T> {
         Self { rows, words: Reader { words, vectors }, vectors }
     }
 
-    /// One of the four words of the rows of nodes with `keys` keys.
+    /// Returns one of the four words of the rows of nodes with `keys` keys.
     #[inline(always)]
     pub(super) fn row<const WORD: u64>(self, keys: T::V) -> T::V {
         const { assert!(WORD < 4) };
@@ -30,7 +30,7 @@ impl<'a, T: Vectors> Memory<'a, T> {
     }
 }
 
-/// The fields of a row's word 1, but the bits of the fixed part.
+/// Fields of a row's word 1, except the bits of the fixed part.
 #[derive(Clone, Copy)]
 pub(super) struct Fields<V> {
     pub scale: V,
@@ -53,10 +53,11 @@ impl<V: Vector> Fields<V> {
     }
 }
 
-/// Numbers that a code can stand for; more come of damaged words only.
+/// The most that a code can encode; only damaged words give more.
 pub(super) const MOST_STORED: u64 = (1 << 39) - 1;
 
-/// The bits of `1 / radix^group` by `radix * 8 + group`, and a little more but for group 0, of which no rotation comes.
+/// Bits of the float `1 / radix^group` by `radix * 8 + group`, slightly rounded up except for group 0, which has no
+/// rotation.
 static FRACTIONS: [u64; 256] = {
     let mut table = [0; 256];
     let mut radix = 1;
@@ -74,13 +75,13 @@ static FRACTIONS: [u64; 256] = {
     table
 };
 
-/// What a [`reciprocal`] counts.
+/// Unit of a [`reciprocal`].
 const UNIT: f64 = 1.0 / (1_u64 << 63) as f64;
 
-/// How stored numbers of a node come apart.
+/// Parameters for taking stored numbers of a node apart.
 pub(super) struct Numbers<T: Vectors> {
     vectors: T,
-    /// Where the radix's fractions begin.
+    /// Start of the radix's fractions.
     fractions: T::V,
     groups: T::V,
     radix: T::V,
@@ -92,14 +93,14 @@ impl<T: Vectors> Numbers<T> {
         Self { vectors, fractions: radix.shl::<3>(), groups, radix }
     }
 
-    /// [`Row::trial`].
+    /// Computes [`Row::trial`].
     #[inline(always)]
     pub(super) fn trial(&self, stored: T::V) -> T::V {
         let index = self.fractions + self.groups - self.vectors.splat(1);
         stored.quotient(self.vectors.words(&FRACTIONS, index))
     }
 
-    /// [`Row::rotation`].
+    /// Computes [`Row::rotation`].
     #[inline(always)]
     pub(super) fn rotation(&self, stored: T::V, group: T::V) -> T::V {
         stored.digit(self.vectors.words(&FRACTIONS, self.fractions + group), self.radix)

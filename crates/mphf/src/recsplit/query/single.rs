@@ -1,4 +1,4 @@
-//! The lookup of one key with the instructions that there are.
+//! Lookup of one key with the processor's instructions.
 
 use super::{Lookup, Parameters};
 use warpset_base::key::Hash128;
@@ -7,7 +7,7 @@ use warpset_core::recsplit::Remix;
 use warpset_core::recsplit::lookup::Function;
 
 impl Lookup<'_> {
-    /// The number of the key with this hash under the function's seed.
+    /// Returns the number of the key with this hash under the function's seed.
     #[inline(always)]
     pub(in crate::recsplit) fn get(self, hash: Hash128) -> u64 {
         #[cfg(target_arch = "x86_64")]
@@ -28,7 +28,7 @@ impl Lookup<'_> {
     }
 }
 
-/// [`Lookup::get`] with `pdep` for selection. Its arguments travel in registers.
+/// Runs [`Lookup::get`] with `pdep` for selection. The arguments travel in registers.
 ///
 /// # Safety
 /// - The processor has BMI1, BMI2, LZCNT and POPCNT.
@@ -39,8 +39,8 @@ unsafe fn get_pdep(words: &[u64], parameters: &Parameters, hash: Hash128) -> u64
     Lookup { words, parameters }.get_with(hash, unsafe { warpset_base::processor::Pdep::assume() })
 }
 
-/// [`Lookup::get`] before it is known what the processor has, and without special instructions. A function of its own,
-/// so that the other way has no registers to save.
+/// Runs [`Lookup::get`] before the processor's features are known, and without special instructions. A separate
+/// function, so the other path has no registers to save.
 #[cold]
 #[inline(never)]
 fn get_elsewhere(words: &[u64], parameters: &Parameters, hash: Hash128) -> u64 {

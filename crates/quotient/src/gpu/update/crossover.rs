@@ -1,21 +1,21 @@
-//! When a change in place is faster than rewriting the filter: rules that each kind of slots has from measurements on
-//! an H200 (`docs/performance/quotient.md`).
+//! Choice between a change in place and a rewrite, by rules of each kind of slots from measurements on an H200
+//! (`docs/performance/quotient.md`).
 
-/// Applies to filters below this load that have at least that many slots.
+/// Rule for filters below this load with at least that many slots.
 pub struct InPlaceRule {
-    /// Clusters are longer at a higher load, and one thread works each of them off, while a rewrite takes as long at
-    /// any.
+    /// Load limit. At a higher load clusters are longer, and one thread works off each, while a rewrite takes as long
+    /// at any load.
     pub below_load: f64,
-    /// Filters of fewer slots are rewritten: that takes no longer than a few launches do.
+    /// Least number of slots. Rewriting a smaller filter takes no longer than a few launches.
     pub slots: u64,
-    /// The fewest slots per inserted key.
+    /// Fewest slots per inserted key.
     pub insert_slots_per_key: u64,
-    /// The fewest slots per removed key.
+    /// Fewest slots per removed key.
     pub remove_slots_per_key: u64,
 }
 
-/// Whether a batch of this many keys is worked off in place, in a filter of this many slots with this load: as the
-/// first rule says that is for such a filter.
+/// Whether a batch of this many keys is applied in place to a filter of this many slots with this load, by the first
+/// rule for such a filter.
 pub(super) fn is_in_place(rules: &[InPlaceRule], keys: u64, slots: u64, load: f64, removes: bool) -> bool {
     rules.iter().find(|rule| load < rule.below_load && slots >= rule.slots).is_some_and(|rule| {
         let per_key = if removes { rule.remove_slots_per_key } else { rule.insert_slots_per_key };

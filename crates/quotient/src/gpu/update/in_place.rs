@@ -1,4 +1,4 @@
-//! Ascending batches applied to the words as they are, in rounds.
+//! Ascending batches applied to the words in place, in rounds.
 
 use warpset_gpu::{GpuError, Stream};
 use warpset_simt::GlobalMut;
@@ -8,33 +8,33 @@ use crate::gpu::{DeviceSlotKind, QuotientFilter};
 use crate::slot_kind::Change;
 use crate::{Error, Layout};
 
-/// The rounds of an insertion after which what is left is merged.
+/// Rounds of an insertion before the rest is merged.
 const ROUNDS: usize = 24;
 
-/// One round: what it changes by which fingerprints, and what its kernels write besides.
+/// Arguments of a round.
 #[derive(Clone, Copy)]
 pub struct Round<'a> {
     pub stream: &'a Stream,
     pub layout: &'a Layout,
-    /// The filter's words.
+    /// Words of the filter.
     pub words: GlobalMut<u64>,
-    /// Ascending fingerprints, of which the first `n > 0` are meant.
+    /// Ascending fingerprints; the first `n > 0` are applied.
     pub batch: &'a Fingerprints,
     pub n: usize,
     pub change: Change,
-    /// One word per fingerprint, as scratch memory.
+    /// Scratch memory, one word per fingerprint.
     pub begins: GlobalMut<u64>,
-    /// One bit per fingerprint, zero at the start: of an insertion, those that have to wait for the next round.
+    /// One bit per fingerprint, zero at the start. An insertion sets those that have to wait for the next round.
     pub left: GlobalMut<u64>,
-    /// Three words: to the first is added how many fingerprints were stored or removed, to the second for how many
-    /// there was no slot. The third may be written.
+    /// Three words. The number of fingerprints stored or removed is added to the first, and the number without a slot
+    /// to the second. The third may be written.
     pub changed: GlobalMut<u64>,
 }
 
 impl<S: DeviceSlotKind> QuotientFilter<S> {
-    /// Changes the words as they are, in rounds, of which a removal takes one; the batch is ascending, and not empty.
-    /// What [`ROUNDS`] of an insertion have left is merged. Returns by how many fingerprints the filter changed; `None`
-    /// if the batch does not fit. Then, and on an error, part of it may be stored.
+    /// Changes the words in place, in rounds; a removal takes one. The batch ascends and is not empty. The rest of an
+    /// insertion after [`ROUNDS`] is merged. Returns the change of the number of fingerprints, or `None` if the batch
+    /// does not fit. Then, and on an error, part of it may be stored.
     pub(super) fn change_in_place(
         &mut self,
         stream: &Stream,
@@ -46,7 +46,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         let mut begins = stream.alloc_uninit::<u64>(n)?;
         let mut left = stream.alloc_uninit::<u64>(n.div_ceil(64))?;
         let mut changed = stream.alloc_zeroed::<u64>(3)?;
-        // What is left of the batch after a round, and memory for what the next one leaves.
+        // `rest` is the batch after a round, and `spare` is memory for the rest after the next one.
         let (mut rest, mut spare): (Option<Fingerprints>, Option<Fingerprints>) = (None, None);
         for round in 1.. {
             let now = rest.as_ref().unwrap_or(batch);
@@ -89,7 +89,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
                 && let Some(rest) = &rest
             {
                 match rest.first(&layout, stream, n).and_then(|rest| self.rebuild(stream, &rest, change)) {
-                    // Without memory for that it goes on as before.
+                    // Without memory for the merge, rounds continue.
                     Err(Error::Gpu(GpuError::OutOfMemory { .. })) => {}
                     Err(error) => return Err(error),
                     Ok(_) => break,
@@ -99,13 +99,13 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         Ok(Some(self.items.abs_diff(before)))
     }
 
-    /// Whether this many fingerprints fit whatever they are. Waits.
+    /// Whether any batch of this many fingerprints fits. Waits.
     pub(super) fn surely_fits(&self, stream: &Stream, keys: u64) -> Result<bool, Error> {
         let layout = &self.layout;
         if self.slots_used().saturating_add(keys) > layout.limit {
             return Ok(false);
         }
-        // From the block of the last quotient on, all items together are one slot further per key at most.
+        // From the block of the last quotient on, all items together move by at most one slot per key.
         let block = (layout.quotients() - 1) / 64;
         let from = block * layout.block_words();
         let mut tail = vec![0; (layout.words() - from) as usize];

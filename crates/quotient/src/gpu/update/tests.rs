@@ -15,7 +15,7 @@ use crate::{
 
 const METHODS: &[UpdateMethod] = &[UpdateMethod::InPlace, UpdateMethod::Rebuild, UpdateMethod::Auto];
 
-/// Slots lie in bytes if `packed` is not set and there are such slots of this kind.
+/// Returns a layout; slots lie in bytes if `packed` is not set and there are such slots of this kind.
 fn layout<S: DeviceSlotKind>(q: u32, r: u32, load: f64, packed: bool, keep: bool) -> Layout {
     let duplicates = if keep { Duplicates::Kept } else { Duplicates::Dropped };
     let layout = Builder::<S>::with_bits(q, r).max_load(load).duplicates(duplicates).layout().unwrap();
@@ -23,12 +23,12 @@ fn layout<S: DeviceSlotKind>(q: u32, r: u32, load: f64, packed: bool, keep: bool
     Layout { container, ..layout }
 }
 
-/// Hashes of these fingerprints.
+/// Returns hashes with these fingerprints.
 fn hashes(layout: &Layout, fingerprints: &[u64]) -> Vec<Hashed> {
     fingerprints.iter().map(|&f| Hashed(f << (64 - layout.fingerprint_bits()))).collect()
 }
 
-/// [`check_by`] all methods.
+/// Checks a batch by all methods.
 fn check<S: DeviceSlotKind>(
     device: &Device,
     host: &mut HostFilter<S>,
@@ -38,7 +38,7 @@ fn check<S: DeviceSlotKind>(
     check_by(METHODS, device, host, batch, removes)
 }
 
-/// Inserts or removes a batch by each method, from the same filter; all must be what the host makes of it.
+/// Inserts or removes a batch by each method, from the same filter. The result must be the host's.
 fn check_by<S: DeviceSlotKind>(
     methods: &[UpdateMethod],
     device: &Device,
@@ -68,17 +68,17 @@ fn check_by<S: DeviceSlotKind>(
     Ok(())
 }
 
-/// Batches of fingerprints, and whether they are removed; half of the fingerprints crowd near the end.
+/// Draws batches of fingerprints with their direction; half of the fingerprints crowd near the end.
 fn batches(layout: Layout, most: usize) -> impl Strategy<Value = Vec<(Vec<u64>, bool)>> {
     let max = layout.last_fingerprint();
     let fingerprint = prop_oneof![0..=max, (0..=max / 8).prop_map(move |f| max - f)];
     prop::collection::vec((prop::collection::vec(fingerprint, 0..most), any::<bool>()), 1..6)
 }
 
-/// The parameters of a filter, batches for it, and a seed of the emulator.
+/// Parameters of a filter, batches for it, and a seed of the emulator.
 type Case = (Layout, Vec<(Vec<u64>, bool)>, u64);
 
-/// Tiny filters, in which every shape of cluster occurs.
+/// Draws tiny filters, in which every shape of cluster occurs.
 fn tiny<S: DeviceSlotKind>() -> impl Strategy<Value = Case> {
     (1..9u32, 1..5u32, 0.5..0.99, any::<bool>(), any::<bool>()).prop_flat_map(|(q, r, load, packed, keep)| {
         let layout = layout::<S>(q, r, load, packed, keep);
@@ -86,7 +86,7 @@ fn tiny<S: DeviceSlotKind>() -> impl Strategy<Value = Case> {
     })
 }
 
-/// Remainders of any width.
+/// Draws filters with remainders of any width.
 fn wide<S: DeviceSlotKind>() -> impl Strategy<Value = Case> {
     (3..9u32, 5..=61u32, any::<bool>(), any::<bool>()).prop_flat_map(|(q, r, packed, keep)| {
         let layout = layout::<S>(q.min(64 - r), r, 0.95, packed, keep);
@@ -127,7 +127,7 @@ fn some(layout: &Layout, n: usize, seed: u64) -> Vec<u64> {
     (0..n as u64).map(|i| mix(i, seed) >> (64 - layout.fingerprint_bits())).collect()
 }
 
-/// Fills the last part of a filter of `before` fingerprints up to `after`, and takes some out, absent ones and some
+/// Fills the last part of a filter of `before` fingerprints up to `after`, and removes some, absent ones and some
 /// twice.
 fn fill_up<S: DeviceSlotKind>(device: &Device, layout: Layout, before: usize, after: usize) {
     let all = some(&layout, after, 1);
@@ -142,10 +142,10 @@ fn fill_up<S: DeviceSlotKind>(device: &Device, layout: Layout, before: usize, af
 #[test]
 fn full_filters_across_tiles() {
     for device in devices(7) {
-        // Two tiles of quotients and the overflow region.
+        // There are two tiles of quotients and the overflow region.
         for (packed, keep, r) in [(true, false, 5), (false, true, 5), (true, true, 13)] {
             let layout = layout::<Standard>(14, r, 0.95, packed, keep);
-            // A long cluster takes superclusters as many rounds of launches.
+            // A long cluster takes many rounds.
             let (before, after) = if is_sanitized() { (9_000, 9_500) } else { (14_000, layout.limit() as usize) };
             fill_up::<Standard>(&device, layout, before, after);
         }
@@ -156,7 +156,7 @@ fn full_filters_across_tiles() {
     }
 }
 
-/// Filters rewritten: in arithmetic relative to blocks, and of few quotients in that of the whole filter.
+/// Rewrites filters in arithmetic relative to blocks, and filters of few quotients in that of the whole filter.
 #[test]
 fn rebuilds_of_every_form() {
     for device in devices(10) {
@@ -181,7 +181,7 @@ fn does_not_fit<S: DeviceSlotKind>(device: &Device, packed: bool) {
     let all = some(&full, full.limit() as usize, 3);
     let mut host = HostFilter::<S>::from_fingerprints(full, &all).unwrap();
     check(device, &mut host, &all[..2], false).unwrap();
-    // After the last quotient there is no room for that many.
+    // After the last quotient there are fewer slots.
     let layout = Layout { limit: 4000, ..layout::<S>(12, 8, 0.1, packed, true) };
     let mut host = HostFilter::<S>::with_layout(layout).unwrap();
     let room = (layout.slots() - layout.quotients()) as usize;
@@ -211,7 +211,7 @@ fn repeated<S: DeviceSlotKind>(device: &Device, keep: bool) {
     let layout = layout::<S>(8, 6, 0.9, true, keep);
     let mut host = HostFilter::<S>::with_layout(layout).unwrap();
     check(device, &mut host, &some(&layout, 60, 4), false).unwrap();
-    // More than a round in place inserts for one group.
+    // The number exceeds what one round in place inserts for a group.
     check(device, &mut host, &[1234; 70], false).unwrap();
     check(device, &mut host, &[1234; 40], true).unwrap();
     check(device, &mut host, &[1234; 40], true).unwrap();

@@ -1,7 +1,7 @@
-//! Items moved by a slot, by whole words, over as many blocks as it takes.
+//! Items moved by one slot, by whole words, over any number of blocks.
 //!
-//! Remainders of neighbouring blocks follow each other but for the metadata between: what a block's first word takes in
-//! is the end of the word before the block.
+//! Remainders of neighbouring blocks follow each other, except for the metadata in between: the first word of a block
+//! takes in the end of the word before the block.
 
 use warpset_core::bits::{lowest, range};
 use warpset_core::quotient::rank_select::{DIGITS, RUNENDS};
@@ -9,7 +9,7 @@ use warpset_core::quotient::rank_select::{DIGITS, RUNENDS};
 use super::{BlockSlot, BlocksMut, upto};
 
 impl<const COUNTED: bool> BlocksMut<'_, COUNTED> {
-    /// What moves with an item, beside its remainder.
+    /// Metadata that move with an item, beside its remainder.
     const MOVING: &'static [u64] = if COUNTED { &[RUNENDS, DIGITS] } else { &[RUNENDS] };
 
     /// Moves the remainders from slot `place` of a block on, up to the slot before `empty`, up by one, and puts one
@@ -19,7 +19,7 @@ impl<const COUNTED: bool> BlocksMut<'_, COUNTED> {
         let width = self.fields.width();
         let (begin, len) = (place * width, (empty + 1 - place) * width);
         if len <= 64 {
-            // Mostly, while a filter is half empty: no loop, whose end would be guessed wrong.
+            // The common case, in half-empty filters, has no loop, because its end would be mispredicted.
             let bits = self.window(BlockSlot { first, slot: place }) << width | remainder;
             self.set_bits(first, begin, len, bits & lowest(len));
         } else {
@@ -29,7 +29,7 @@ impl<const COUNTED: bool> BlocksMut<'_, COUNTED> {
     }
 
     /// Moves the items from `place` on, up to the slot before `empty`, up by one, and puts a remainder into `place`.
-    /// What goes with it is of no use.
+    /// Its metadata are left undefined.
     #[inline(always)]
     pub(super) fn move_up(&mut self, place: BlockSlot, empty: BlockSlot, remainder: u64) {
         let (mut first, mut to) = (empty.first, empty.slot);
@@ -78,7 +78,8 @@ impl<const COUNTED: bool> BlocksMut<'_, COUNTED> {
         self.move_down_here(first, from, last.slot);
     }
 
-    /// Moves the remainders after slot `place` of a block, up to `last`, down by one slot, and clears that of `last`.
+    /// Moves the remainders after slot `place` of a block, up to `last`, down by one slot, and clears the one of
+    /// `last`.
     #[inline(always)]
     pub(super) fn move_down_here(&mut self, first: usize, place: u32, last: u32) {
         let width = self.fields.width();
@@ -98,7 +99,7 @@ impl<const COUNTED: bool> BlocksMut<'_, COUNTED> {
     }
 }
 
-/// Sets the bits `begin..end` to those that are `by` lower; the highest bits of `before` come before the lowest.
+/// Sets the bits `begin..end` to those that are `by` lower; the highest bits of `before` precede the lowest.
 #[inline(always)]
 fn shift_up(words: &mut [u64], begin: u32, end: u32, by: u32, before: u64) {
     if begin >= end {
@@ -121,7 +122,7 @@ fn shift_up(words: &mut [u64], begin: u32, end: u32, by: u32, before: u64) {
     words[index] = word & !moved | (word << by | before >> (64 - by)) & moved;
 }
 
-/// Sets the bits `begin..end` to those that are `by` higher; the lowest bits of `after` come after the highest.
+/// Sets the bits `begin..end` to those that are `by` higher; the lowest bits of `after` follow the highest.
 #[inline(always)]
 fn shift_down(words: &mut [u64], begin: u32, end: u32, by: u32, after: u64) {
     if begin >= end {

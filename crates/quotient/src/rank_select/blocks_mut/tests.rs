@@ -1,4 +1,4 @@
-//! Changes against those of `warpset_core`, words compared.
+//! Changes compared with those of `warpset_core`, word by word.
 
 use warpset_core::bits::Portable;
 use warpset_core::hash::finalise;
@@ -7,13 +7,13 @@ use warpset_core::quotient::rank_select::{Blocks, Changed as Core};
 
 use super::*;
 
-/// Widths of remainders, and how much quotients crowd: runs then reach over blocks, or clusters do.
+/// Widths of remainders, and crowding of quotients: runs reach over blocks, or clusters do.
 const CROWDS: [(u32, u32); 12] =
     [(1, 0), (2, 2), (5, 0), (5, 1), (5, 3), (7, 3), (13, 0), (13, 4), (31, 1), (32, 0), (60, 2), (61, 1)];
 const BLOCKS: u64 = 7;
 const STEPS: usize = if cfg!(miri) { 40 } else { 3000 };
 
-/// Random fingerprints that crowd, and a bit that is one for insertions; there are more insertions while `held` is
+/// Returns a random fingerprint that crowds, and whether to insert it; insertions are more frequent while `held` is
 /// small.
 fn next(state: &mut u64, (width, crowd): (u32, u32), held: u64) -> (u64, u64, bool) {
     *state = finalise(*state + 1);
@@ -24,7 +24,7 @@ fn next(state: &mut u64, (width, crowd): (u32, u32), held: u64) -> (u64, u64, bo
     (quotient, remainder, *state >> 61 < if held < 42 * (BLOCKS - 1) { 5 } else { 2 })
 }
 
-/// Each change leaves the words that the general one leaves, or none at all where that reaches the last block.
+/// Compares each change with the general one; no words change where it reaches the last block.
 #[test]
 fn changes_are_the_general_ones() {
     let mut state = 5;
@@ -73,7 +73,7 @@ fn counts_are_the_general_ones() {
         let (mut near_ones, mut held) = (0, 0);
         for i in 0..STEPS {
             let (quotient, remainder, inserts) = next(&mut state, (width, crowd), held);
-            // Mostly a few copies, sometimes many.
+            // Most steps have a few copies, some many.
             let copies = 1 + (state >> 33 & if i % 8 == 0 { lowest(width) } else { 1 });
             let mut general = words.clone();
             let mut slots_of = Blocks::counted(&mut general[..], BLOCKS, width);

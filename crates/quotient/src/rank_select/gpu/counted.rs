@@ -18,7 +18,8 @@ use crate::gpu::scan::tile_and_most;
 use crate::slot_kind::Counts;
 use crate::{Error, Layout, RankSelect};
 
-/// See [`DeviceSlots::extract_counts`](crate::gpu::slot_kind::DeviceSlots::extract_counts).
+/// Extracts fingerprints with their copies; see
+/// [`DeviceSlots::extract_counts`](crate::gpu::slot_kind::DeviceSlots::extract_counts).
 pub(super) fn extract(
     filter: &QuotientFilter<RankSelect>,
     stream: &Stream,
@@ -55,7 +56,8 @@ pub(super) fn extract(
     CountedFingerprints { fingerprints: room, copies, len: n }.truncated(stream, &total)
 }
 
-/// See [`DeviceSlots::lay_out_counts`](crate::gpu::slot_kind::DeviceSlots::lay_out_counts).
+/// Lays out fingerprints with counters; see
+/// [`DeviceSlots::lay_out_counts`](crate::gpu::slot_kind::DeviceSlots::lay_out_counts).
 pub(super) fn lay_out(
     stream: &Stream,
     layout: &Layout,
@@ -65,7 +67,7 @@ pub(super) fn lay_out(
     if n == 0 {
         return Ok((zeroed_words(layout, stream)?, Counts::default()));
     }
-    // A fingerprint takes a slot for itself and at most one for every digit; one more than fit is enough to say so.
+    // A fingerprint takes a slot for itself and at most one for every digit; one more than fit is enough to tell.
     let most = 1 + 64usize.div_ceil(layout.remainder_bits() as usize);
     let room = n.saturating_mul(most).min(limit);
     let mut items = Fingerprints::alloc(layout, stream, room)?;
@@ -103,7 +105,7 @@ pub(super) fn lay_out(
     Ok((words, held))
 }
 
-/// Words with these `n` items, of which those are digits that have a bit. Waits.
+/// Writes these `n` items, digits where the bit is set, to new words. Waits.
 fn written(
     stream: &Stream,
     layout: &Layout,

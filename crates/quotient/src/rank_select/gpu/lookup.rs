@@ -21,9 +21,9 @@ use crate::{Error, RankSelect};
 
 type Filter = QuotientFilter<RankSelect>;
 
-/// Launches the kernel, or the one that loads words by pairs where each block begins with one.
+/// Launches the kernel, or the one that loads words by pairs where each block begins with an even word.
 ///
-/// The kernels of this file take the same filter and keys, then what the braces name.
+/// The kernels of this file take the same filter and keys, then the arguments in braces.
 macro_rules! launch {
     ($filter:ident, $asked:ident, $kernel:ident or $in_pairs:ident { $($more:ident),* }) => {{
         let Asked { stream, keys: KeySlice { keys, kind, spread, .. }, n } = $asked;
@@ -52,11 +52,12 @@ pub(super) unsafe fn look_up(
     }
     // A lookup takes as long at any load, so sorting never pays (`docs/performance/quotient.md`).
     if method == LookupMethod::Sorted && asked.n < 1 << 32 && !filter.layout.is_counted() {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract is the same.
         return unsafe { look_up_sorted(filter, asked, answers) };
     }
     let Answers { words: out, form } = answers;
-    // SAFETY: the filter is sound, and has counters where the kernel expects them; the caller answers for the rest.
+    // SAFETY: the filter is sound, and has counters where the kernel expects them; the rest is the contract of this
+    // function.
     unsafe {
         if filter.layout.is_counted() {
             launch!(filter, asked, quotient_rank_select_contains_counted
@@ -69,7 +70,7 @@ pub(super) unsafe fn look_up(
     Ok(())
 }
 
-/// [`LookupMethod::Sorted`].
+/// Queues the lookup of sorted fingerprints, by [`LookupMethod::Sorted`].
 ///
 /// # Safety
 /// The conditions of [`look_up`], with fewer than 2^32 keys and at least one.
@@ -77,7 +78,8 @@ unsafe fn look_up_sorted(filter: &Filter, asked: Asked<'_>, answers: Answers) ->
     let (Asked { stream, n, .. }, Answers { words: out, form }) = (asked, answers);
     let (layout, words) = (&filter.layout, filter.words.global());
     let (blocks, parameters, fields) = (layout.blocks, parameters(layout), fields(layout.remainder_bits()));
-    // SAFETY: the filter is sound, and sorted fingerprints are those of its layout; the caller answers for the rest.
+    // SAFETY: the filter is sound, and sorted fingerprints are those of its layout; the rest is the contract of this
+    // function.
     unsafe {
         with_sorted(layout, asked, answers, |sorted| {
             let SortedKeys { fingerprints, wide, places } = sorted;
@@ -99,12 +101,13 @@ unsafe fn look_up_sorted(filter: &Filter, asked: Asked<'_>, answers: Answers) ->
     }
 }
 
-/// Queues the count of the copies of fingerprints of keys, one at least.
+/// Queues the count of the copies of fingerprints of keys, at least one key.
 ///
 /// # Safety
 /// The conditions of [`DeviceSlots::counts`](crate::gpu::slot_kind::DeviceSlots::counts).
 pub(super) unsafe fn count(filter: &Filter, asked: Asked<'_>, out: GlobalMut<u64>) -> Result<(), Error> {
-    // SAFETY: the filter is sound, and has counters where the kernel expects them; the caller answers for the rest.
+    // SAFETY: the filter is sound, and has counters where the kernel expects them; the rest is the contract of this
+    // function.
     unsafe {
         if filter.layout.is_counted() {
             launch!(filter, asked, quotient_rank_select_count_counted

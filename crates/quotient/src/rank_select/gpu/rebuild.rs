@@ -12,8 +12,8 @@ use crate::gpu::launch::{parameters, zeroed_words};
 use crate::slot_kind::Change;
 use crate::{Error, Layout};
 
-/// The fewest slots per inserted key for which one pass is faster than extracting, merging and laying out, as measured
-/// (`docs/performance/quotient.md`): where nearly all tiles have nothing to merge.
+/// Fewest slots per inserted key for which one pass is faster than extracting, merging and laying out, as measured
+/// (`docs/performance/quotient.md`): nearly all tiles have nothing to merge.
 const INSERT_SLOTS_PER_KEY: u64 = 4096;
 
 /// Whether a batch of `n` is tried in one pass.
@@ -23,9 +23,9 @@ pub(super) fn is_in_one_pass(layout: &Layout, n: usize, change: Change) -> bool 
     has_kernel && (change == Change::Remove || is_small)
 }
 
-/// Merges `old`, words of this layout, with an ascending batch into new words, or takes the batch out of them; returns
-/// the words and how many fingerprints they hold, or `None` if a tile is too crowded. In one pass, for layouts and
-/// batches that [`is_in_one_pass`] accepts. Waits, because only the result shows whether it fits.
+/// Merges an ascending batch with `old`, words of this layout, into new words, or takes the batch out of them, in one
+/// pass. Returns the words and their number of fingerprints, or `None` if a tile is too crowded. Layout and batch have
+/// been accepted by [`is_in_one_pass`]. Waits, because only the result shows whether it fits.
 pub(super) fn rebuilt(
     stream: &Stream,
     layout: &Layout,

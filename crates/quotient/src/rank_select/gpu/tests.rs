@@ -1,5 +1,5 @@
-//! Crowded tiles, long shifts and changes in one pass: the same bytes as on the host; on CUDA too where there is a
-//! device. What holds of both kinds of slots is in `crate::gpu::tests`.
+//! Crowded tiles, long shifts and changes in one pass give the host's bytes, on CUDA too where there is a device.
+//! `crate::gpu::tests` has the properties of both kinds of slots.
 
 use warpset_core::hash::mix;
 use warpset_gpu::testing::devices;
@@ -34,13 +34,14 @@ fn long_runs_and_long_shifts() {
         for (r, duplicates) in [(10, Duplicates::Dropped), (10, Duplicates::Kept), (40, Duplicates::Kept)] {
             let layout = layout(14, r, 0.95, duplicates);
             let at = |quotient: u64, low: u64| Hashed(quotient << 50 | low << 42);
-            // One quotient for all; at the start, in the middle, and so that nearly all is in the blocks after it.
+            // All keys have one quotient: at the start, in the middle, and with nearly all items in the blocks after
+            // it.
             for quotient in [0, 64, 1000, 9000] {
                 let n = if quotient == 9000 { 7000 } else { 15_000 };
                 build::<RankSelect>(&device, layout, &vec![at(quotient, 1); n]);
             }
-            // Tiles of nothing but repetitions; then many quotients that are pushed far after their canonical slots,
-            // with jumps of many blocks among them.
+            // Tiles have nothing but repetitions. Then many quotients are pushed far after their canonical slots, with
+            // jumps of many blocks in between.
             let mut hashes = vec![at(5, 7); 9000];
             hashes.extend((0..5000u64).map(|i| at(70 + i * 3 / 5, i % 4)));
             hashes.extend((0..500u64).map(|i| at(12_000 + i, i % 4)));
@@ -49,7 +50,7 @@ fn long_runs_and_long_shifts() {
             hashes.extend((0..1000u64).map(|i| at(101 + i / 400 * 1000, i % 5)));
             hashes.extend((0..1000u64).map(|i| at(15_000 + i, i % 5)));
             build::<RankSelect>(&device, layout, &hashes);
-            // The last quotients, with items in the overflow region.
+            // The last quotients have items in the overflow region.
             let last = (1 << 14) - 1;
             let n = if duplicates == Duplicates::Kept { 60 } else { 300 };
             build::<RankSelect>(&device, layout, &(0..n).map(|i| at(last - i / 30, i % 30)).collect::<Vec<_>>());
@@ -70,7 +71,7 @@ fn every_slot_of_a_small_filter_and_every_remainder() {
     }
 }
 
-/// A copy of a filter, changed in one pass; `None` if the pass gives up.
+/// Changes a copy of a filter in one pass; returns `None` if the pass gives up.
 fn in_one_pass(filter: &DeviceFilter, batch: &[Hashed], change: Change) -> Option<(DeviceFilter, u64)> {
     let (layout, stream) = (*filter.layout(), filter.device().new_stream().unwrap());
     let fingerprints: Vec<u64> = batch.iter().map(|key| layout.fingerprint(key).unwrap()).collect();
@@ -82,7 +83,7 @@ fn in_one_pass(filter: &DeviceFilter, batch: &[Hashed], change: Change) -> Optio
     Some((copy, changed))
 }
 
-/// Inserts and removes a batch on host and device, by any method and in one pass; says whether that gave up.
+/// Inserts and removes a batch on host and device, by any method and in one pass. Returns whether that gave up.
 fn change_both(filter: &mut DeviceFilter, host: &mut RankSelectQuotientFilter, batch: &[Hashed]) -> bool {
     let copy = host.clone();
     let grown = in_one_pass(filter, batch, Change::Insert);
@@ -124,13 +125,13 @@ fn batches_across_tiles() {
             let n = (layout.quotients() as f64 * load) as usize;
             let (mut host, mut filter) = build::<RankSelect>(&device, layout, &hashed(&keys(n, 1)));
             let most = layout.limit() as usize - n;
-            // New ones, some of them twice, and some that are there.
+            // The batch has new keys, some of them twice, and stored ones.
             let mut batch = keys(most / 3, 2);
             batch.extend_from_within(..most / 8);
             batch.extend(keys(n, 1).into_iter().step_by(1 + 8 * n / most.max(1)));
             assert!(!change_both(&mut filter, &mut host, &hashed(&batch)));
             assert!(!change_both(&mut filter, &mut host, &hashed(&keys(1, 3))));
-            // Everything goes, and more.
+            // All keys are removed, and more.
             let all = keys(n + 50, 1);
             assert_eq!(filter.remove_bulk(&hashed(&all)).unwrap(), host.remove_bulk(&hashed(&all)).unwrap());
             same(&filter, &host);
@@ -145,11 +146,11 @@ fn crowded_batches_and_crowded_filters() {
         for (r, duplicates) in [(14, Duplicates::Kept), (40, Duplicates::Kept), (20, Duplicates::Dropped)] {
             let layout = layout(13, r, 0.95, duplicates);
             let at = |quotient: u64, low: u64| Hashed(quotient << 51 | low << 37);
-            // As many as shared memory holds, one more, and far more, in one tile; far shifts, and tiles without items
-            // of their own.
+            // A tile has as many items as shared memory holds, one more, and far more. Others have far shifts, or no
+            // items of their own.
             let spread: Vec<_> = (0..1000).map(|i| at(i * 8 + 5, i % 7)).collect();
             for (crowd, gives_up) in [(2000u64, false), (2772, false), (2773, true), (5000, true)] {
-                // 44 of these have quotients of the same tile.
+                // The batch has 44 keys with quotients of the same tile.
                 let (mut host, mut filter) = build::<RankSelect>(&device, layout, &spread[..300]);
                 let batch: Vec<_> = (0..crowd).map(|i| at(2100 + i % 5, i)).collect();
                 assert_eq!(change_both(&mut filter, &mut host, &batch), gives_up);
@@ -160,7 +161,7 @@ fn crowded_batches_and_crowded_filters() {
             change_both(&mut filter, &mut host, &[at(7000, 3), at(7000, 3), at(8191, 0), at(0, 0)]);
             assert_eq!(filter.remove_bulk(&crowd[..4000]).unwrap(), host.remove_bulk(&crowd[..4000]).unwrap());
             same(&filter, &host);
-            // Too many: an error, and nothing changed.
+            // Too many keys are an error, and nothing is changed.
             let error = filter.insert_bulk(&keys(9000, 7)).unwrap_err();
             assert!(matches!(error, Error::Full { .. }), "{error}");
             same(&filter, &host);
@@ -171,7 +172,7 @@ fn crowded_batches_and_crowded_filters() {
 #[test]
 fn fingerprints_lose_more_bits_than_remainders_have() {
     for device in devices(8) {
-        // 34 bits of fingerprint, 18 of them of the remainder, in filters that keep 11 or 15.
+        // Fingerprints have 34 bits, 18 of them in the remainder, in filters that keep 11 or 15.
         for (q, r) in [(6, 5), (9, 6), (12, 3)] {
             let target = layout(q, r, 0.95, Duplicates::Kept);
             let some = keys(40, 5);

@@ -1,22 +1,22 @@
-//! Which way to look up is the fastest, from measurements on an H200 (`docs/performance/quotient.md`).
+//! Choice of the fastest lookup, from measurements on an H200 (`docs/performance/quotient.md`).
 
 use warpset_core::quotient::slots::{Container, bytes_of_slot};
 
 use crate::Layout;
 use crate::gpu::LookupMethod;
 
-/// For a batch of this many keys, and a filter with this load. Sorting takes longer than looking up, except where
-/// clusters are so long that it pays if neighbouring threads walk through the same one. Fewer keys are sorted at a
-/// higher load.
+/// Chooses for a batch of this many keys and a filter with this load. Sorting takes longer than looking up, unless
+/// clusters are so long that neighbouring threads should walk through the same one. At a higher load sorting pays for
+/// fewer keys.
 pub(super) fn lookup_method(keys: usize, layout: &Layout, load: f64) -> LookupMethod {
-    // The least loads for that many keys.
+    // These are the least loads for that many keys.
     const KEYS: [usize; 3] = [1 << 22, 1 << 20, 1 << 18];
     const NEVER: f64 = 1.0;
     let loads = match (layout.container(), bytes_of_slot(layout.remainder_bits())) {
         (Container::Packed, _) => [0.97, NEVER, NEVER],
         (Container::Bytes, 1) => [0.93, 0.95, 0.97],
         (Container::Bytes, 2 | 4 | 8) => [0.9, 0.92, 0.94],
-        // Slot by slot.
+        // Slots are read one by one.
         (Container::Bytes, _) => [0.75, 0.8, 0.9],
     };
     let pays = KEYS.iter().zip(loads).any(|(&least, from)| keys >= least && load >= from);

@@ -1,4 +1,4 @@
-//! One round of a change in place.
+//! A round of a change in place.
 
 use warpset_core::quotient::slots::{ByteSlots, Container, PackedSlots, Slots};
 use warpset_kernels::quotient::standard::update::in_place::{
@@ -13,28 +13,28 @@ use crate::slot_kind::Change;
 use crate::standard::with_slots;
 use crate::{Error, Layout};
 
-/// From a load of 0.75 on clusters are so long that filters are always
-/// rewritten.
+/// Rules for standard slots. At loads of 0.75 and more clusters are so long that filters are always rewritten.
 pub(super) const RULES: [InPlaceRule; 2] = [
     InPlaceRule { below_load: 0.75, slots: 1 << 28, insert_slots_per_key: 128, remove_slots_per_key: 96 },
     InPlaceRule { below_load: 0.75, slots: 1 << 24, insert_slots_per_key: 288, remove_slots_per_key: 160 },
 ];
 
-/// See [`DeviceSlots::free_after_quotients`](crate::gpu::slot_kind::DeviceSlots::free_after_quotients).
+/// Returns the first free slot after the quotients; see
+/// [`DeviceSlots::free_after_quotients`](crate::gpu::slot_kind::DeviceSlots::free_after_quotients).
 pub(super) fn free_after_quotients(layout: &Layout, tail: &[u64], first_slot: u64) -> u64 {
     let len = layout.slots() - first_slot;
     with_slots!(layout, tail, len, |slots| slots.empty_from(layout.quotients() - first_slot))
 }
 
-/// See [`DeviceSlots::change_round`](crate::gpu::slot_kind::DeviceSlots::change_round).
+/// Queues a round; see [`DeviceSlots::change_round`](crate::gpu::slot_kind::DeviceSlots::change_round).
 ///
 /// # Safety
 /// The conditions of [`DeviceSlots::change_round`](crate::gpu::slot_kind::DeviceSlots::change_round).
 pub(super) unsafe fn change_round(round: Round<'_>) -> Result<(), Error> {
     let Round { stream, layout, words, batch, n, change, begins, left, changed } = round;
     let (slots, parameters, removes) = (layout.slots(), parameters(layout), (change == Change::Remove) as u32);
-    // SAFETY: the batch has `n` fingerprints at least, and `round` as many places; the words are those of the layout;
-    // the rest is the caller's promise.
+    // SAFETY: the batch has at least `n` fingerprints, and `round` as many places; the words are those of the layout;
+    // the rest is the contract of this function.
     with_width!(batch, |batch| unsafe {
         let (fingerprints, words_read, out) = (batch.slice(..n).global(), words.as_const(), begins);
         quotient_update_regions { fingerprints, n, words: words_read, slots, parameters, removes, out }

@@ -31,11 +31,11 @@ impl Filter {
             LookupMethod::Auto => (crossover::lookup_method(asked.n, &self.layout, self.load_factor()), true),
             other => (other, false),
         };
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract is the same.
         unsafe { self.look_up_by(asked, answers, method, falls_back) }
     }
 
-    /// By one of the two methods; with `falls_back`, unsorted where there is no memory for sorting.
+    /// Queues the lookup by one of the two methods; with `falls_back`, unsorted if there is no memory for sorting.
     ///
     /// # Safety
     /// The conditions of [`look_up_keys`](Self::look_up_keys).
@@ -51,9 +51,9 @@ impl Filter {
             return Ok(());
         }
         if method == LookupMethod::Sorted && n < 1 << 32 {
-            // SAFETY: the caller's promise is the same.
+            // SAFETY: the contract is the same.
             match unsafe { self.look_up_sorted(asked, answers) } {
-                // Nothing has been counted yet, and bits that were cleared are written below.
+                // Nothing has been counted yet, and cleared bits are written below.
                 Err(Error::Gpu(GpuError::OutOfMemory { .. })) if falls_back => {}
                 done => return done,
             }
@@ -68,7 +68,7 @@ impl Filter {
                     .launch(stream, grid)
             };
         }
-        // SAFETY: the filter is sound; the caller answers for the rest.
+        // SAFETY: the filter is sound; the rest is the contract of this function.
         unsafe {
             match self.layout.container() {
                 Container::Packed if remainder_bits % 2 == 1 => {
@@ -82,7 +82,7 @@ impl Filter {
         Ok(())
     }
 
-    /// [`LookupMethod::Sorted`].
+    /// Queues the lookup of sorted fingerprints, by [`LookupMethod::Sorted`].
     ///
     /// # Safety
     /// The conditions of [`look_up_keys`](Self::look_up_keys), with fewer than 2^32 keys.
@@ -90,8 +90,8 @@ impl Filter {
         let (Asked { stream, n, .. }, Answers { words: out, form }) = (asked, answers);
         let layout = &self.layout;
         let (words, slots, parameters) = (self.words.global(), layout.slots(), parameters(layout));
-        // SAFETY: the filter is sound, and sorted fingerprints are those of its layout; the caller answers for the
-        // rest.
+        // SAFETY: the filter is sound, and sorted fingerprints are those of its layout; the rest is the contract of
+        // this method.
         unsafe {
             with_sorted(layout, asked, answers, |sorted| {
                 let SortedKeys { fingerprints, wide, places } = sorted;

@@ -18,13 +18,13 @@ use crate::gpu::launch::{parameters, zeroed_words};
 use crate::slot_kind::Change;
 use crate::{Error, Layout};
 
-/// Whether a batch of `n` is combined by places relative to a tile: of few bits, so that it is faster.
+/// Whether a batch of `n` is combined by places relative to a tile, which have fewer bits and so are faster.
 fn is_relative(layout: &Layout, n: usize) -> bool {
     layout.quotient_bits() >= MIN_QUOTIENT_BITS && layout.slots() < MAX_SLOTS && n < 1 << 32
 }
 
-/// Merges `old`, words of this layout, with an ascending batch into new words, or takes the batch out of them; returns
-/// the words and how many fingerprints they hold. In one pass. Waits, because only the result shows whether it fits.
+/// Merges an ascending batch with `old`, words of this layout, into new words, or takes the batch out of them, in one
+/// pass. Returns the words and their number of fingerprints. Waits, because only the result shows whether it fits.
 pub(super) fn rebuilt(
     stream: &Stream,
     layout: &Layout,

@@ -1,21 +1,21 @@
-//! Writing packed slots in ascending order into zero memory on the CPU: what
-//! `warpset_core::quotient::slots::Appender` writes, with the words of a block kept in registers.
+//! Writer of packed slots in ascending order into zero memory on the CPU, like
+//! `warpset_core::quotient::slots::Appender`, with the words of a block kept in registers.
 
 use crate::slot_kind::{PlacedItem, SlotWriter};
 
-/// Writes items of ascending slots, and their quotients, into whole blocks that are zero.
+/// Writer of items in ascending slots, and their quotients, into whole zero blocks.
 pub(in super::super) struct PackedWriter<'a> {
     words: &'a mut [u64],
     width: u32,
     block_words: usize,
-    /// The last quotient's block, and the `is_occupied` bits of it that are not written yet.
+    /// Block of the last quotient, and its `is_occupied` bits that are not written yet.
     home: usize,
     occupieds: u64,
-    /// The last slot's block, and its `is_continuation` and `is_shifted` bits.
+    /// Block of the last slot, and its `is_continuation` and `is_shifted` bits.
     block: usize,
     continuations: u64,
     shifteds: u64,
-    /// The word of the last remainder, and its bits.
+    /// Word of the last remainder, and its bits.
     index: usize,
     remainders: u64,
 }
@@ -50,7 +50,7 @@ impl<'a> PackedWriter<'a> {
         (self.continuations, self.shifteds) = (0, 0);
     }
 
-    /// Then continues with another word.
+    /// Writes the word of remainders, and continues with another.
     #[inline(always)]
     fn write_remainders(&mut self, next: usize) {
         self.words[self.index] = self.remainders;

@@ -1,7 +1,7 @@
 //! Lookups in packed slots on the CPU: a batch of keys at a time.
 //!
-//! The answers are those of `warpset_core::quotient::standard::contains`. Where a batch is large against the filter, a
-//! pass over the filter's metadata first finds how many runs wait at each block's first slot, and no lookup has to go
+//! Answers are those of `warpset_core::quotient::standard::contains`. Before a batch that is large against the filter,
+//! a pass over the filter's metadata counts the runs that wait at each block's first slot; then no lookup has to go
 //! left.
 
 use warpset_base::parallel;
@@ -14,15 +14,15 @@ use warpset_core::quotient::standard as core;
 
 use super::Packed;
 use crate::Layout;
-use crate::cpu::ahead::{BATCH, prefetch};
+use crate::cpu::prefetch::{BATCH, prefetch};
 
-/// Blocks that one task counts the waiting runs of.
+/// Blocks per task of the pass.
 const TASK_BLOCKS: usize = 1 << 12;
 
-/// For each block, how many quotients of the blocks before it have a run that begins in it or after it.
+/// Waiting runs per block: the number of quotients of earlier blocks with a run that begins in this block or after it.
 pub struct WaitingRuns(Vec<u32>);
 
-/// For each width, a word with a one in the lowest bit of each field of that width.
+/// Word for each width, with a one in the lowest bit of each field.
 const LOWEST: [u64; 65] = {
     let mut words = [0; 65];
     let mut width = 1;
@@ -46,7 +46,7 @@ impl Packed<'_> {
         WaitingRuns(counts)
     }
 
-    /// Counts those of the blocks from `first` on.
+    /// Counts the waiting runs of the blocks from `first` on.
     fn count_waiting(&self, first: usize, counts: &mut [u32]) {
         #[cfg(target_arch = "x86_64")]
         {
@@ -64,7 +64,7 @@ impl Packed<'_> {
 
     #[inline(always)]
     fn count_waiting_from(&self, first: usize, counts: &mut [u32]) {
-        // Starts at a block at whose first slot no run waits, because the slot is empty or the start of a cluster.
+        // The count starts at a block without waiting runs: its first slot is empty or the start of a cluster.
         let mut block = first;
         while block > 0 && self.metadata(block)[2] & 1 != 0 {
             block -= 1;
@@ -80,7 +80,7 @@ impl Packed<'_> {
         }
     }
 
-    /// [`Packed::run_start`] of a quotient that has a run, if `waiting` runs wait at its block's first slot.
+    /// Returns the run start of an occupied quotient, if `waiting` runs wait at its block's first slot.
     #[inline(always)]
     fn run_start_after(&self, quotient: u64, waiting: u32) -> (usize, u32) {
         let (block, at) = ((quotient / 64) as usize, (quotient % 64) as u32);
@@ -100,7 +100,8 @@ impl Packed<'_> {
         if at + len >= 64 || len * width > 64 {
             return self.find_in_run((block, at), remainder).1;
         }
-        // All of them at once: a field is zero where they are equal, and then nothing carries into its highest bit.
+        // All remainders are compared at once: a field is zero where they are equal, and then nothing carries into its
+        // highest bit.
         let lowest = LOWEST[width as usize % LOWEST.len()];
         let highest = lowest << (width - 1);
         let differ = self.remainders_from(block, at) ^ lowest.wrapping_mul(remainder);
@@ -114,7 +115,7 @@ impl Packed<'_> {
         self.is_in_run(self.run_start(self.split.quotient(fingerprint), false), self.split.remainder(fingerprint))
     }
 
-    /// [`Packed::is_stored`] by way of the waiting runs.
+    /// Whether an occupied quotient's fingerprint is stored, by the waiting runs.
     #[inline(always)]
     fn is_stored_after(&self, fingerprint: u64, waiting: &WaitingRuns) -> bool {
         let quotient = self.split.quotient(fingerprint);
@@ -142,7 +143,7 @@ impl Packed<'_> {
         self.is_stored(fingerprint)
     }
 
-    /// Asks for the cache line with the metadata of a quotient, and the one where its remainder would be.
+    /// Prefetches the cache lines with the metadata of a quotient and with its canonical remainder.
     #[inline(always)]
     fn prefetch(&self, fingerprint: u64) {
         let quotient = self.split.quotient(fingerprint) as usize;
@@ -153,7 +154,8 @@ impl Packed<'_> {
         }
     }
 
-    /// Hands out the answers of `len` keys, a batch at a time; `fingerprint` gives that of a key by its number.
+    /// Reports the answers for `len` keys, a batch at a time; `fingerprint` maps the number of a key to its
+    /// fingerprint.
     #[inline(always)]
     fn answer(
         &self,
@@ -170,7 +172,7 @@ impl Packed<'_> {
                 *place = fingerprint(first + i);
                 self.prefetch(*place);
             }
-            // Fingerprints without a run are sorted out first: a branch on each would be guessed wrong as often as not.
+            // Fingerprints without a run are sorted out first: a branch on each would be mispredicted half of the time.
             let (mut left, mut answers) = ([0u8; BATCH], [false; BATCH]);
             let mut stay = 0;
             for (i, &fingerprint) in fingerprints[..count].iter().enumerate() {
@@ -191,7 +193,7 @@ impl Packed<'_> {
         }
     }
 
-    /// Hands out the answers of `len` keys; `fingerprint` gives that of a key by its number.
+    /// Reports the answers for `len` keys; `fingerprint` maps the number of a key to its fingerprint.
     pub(in super::super) fn answer_many(
         &self,
         waiting: Option<&WaitingRuns>,
@@ -220,7 +222,7 @@ impl Packed<'_> {
     }
 }
 
-/// Hands out how many copies of each of `len` fingerprints are stored, slot by slot.
+/// Reports the number of stored copies of each of `len` fingerprints, slot by slot.
 pub(in super::super) fn count_many(
     layout: &Layout,
     words: &[u64],
@@ -254,7 +256,7 @@ mod tests {
     use super::*;
     use crate::{Duplicates, StandardBuilder, StandardQuotientFilter};
 
-    /// Every fingerprint that there is or many, and each answer as the slot-by-slot walk gives it.
+    /// Compares the answers for all fingerprints, or many, with the slot-by-slot walk.
     fn agrees(filter: &StandardQuotientFilter) {
         let layout = filter.layout();
         let split = layout.split;
@@ -275,7 +277,7 @@ mod tests {
             packed.answer_many(waiting, all.len(), |i| all[i], |i, yes| fast[i] = yes);
             assert_eq!(fast, wanted);
         }
-        // From every block on the same counts, also without the processor's instructions.
+        // Counts from every block on agree, also without the processor's instructions.
         for first in 0..counted.0.len() {
             let mut counts = vec![0; counted.0.len() - first];
             packed.count_waiting_from(first, &mut counts);
@@ -295,7 +297,7 @@ mod tests {
             let duplicates = if kept { Duplicates::Kept } else { Duplicates::Dropped };
             let q = q.min(64 - r);
             let layout = StandardBuilder::with_bits(q, r).max_load(0.99).duplicates(duplicates).layout().unwrap();
-            // Half of them crowded into few quotients, so that clusters reach over blocks.
+            // Half of the fingerprints crowd into few quotients, so that clusters reach over blocks.
             let of = |(i, hash): (usize, &u64)| (hash >> if i % 2 == 0 { low } else { 0 }) & layout.last_fingerprint();
             let mut fingerprints: Vec<u64> = chosen.iter().enumerate().map(of).collect();
             fingerprints.truncate(layout.limit() as usize);
@@ -309,7 +311,7 @@ mod tests {
     #[cfg_attr(miri, ignore = "as the properties above, on more slots")]
     fn clusters_over_many_blocks() {
         let layout = StandardBuilder::with_bits(10, 4).max_load(0.99).duplicates(Duplicates::Kept).layout().unwrap();
-        // One run of 300; runs of three on every quotient after it; one cluster up to the end.
+        // There is one run of 300, then runs of three on every quotient: one cluster up to the end.
         let run = std::iter::repeat_n(100 << 4 | 7, 300);
         let runs = (101..300u64).flat_map(|quotient| [quotient << 4 | 1, quotient << 4 | 1, quotient << 4 | 9]);
         let fingerprints: Vec<u64> = run.chain(runs).collect();

@@ -1,6 +1,7 @@
 //! Insertion and removal in packed slots on the CPU: items move by whole words.
 //!
-//! What changes is what `warpset_core::quotient::standard::{insert, remove}` change slot by slot (algorithms 3 and 7).
+//! The result is that of `warpset_core::quotient::standard::{insert, remove}`, which go slot by slot (algorithms 3 and
+//! 7).
 
 #[cfg(target_arch = "x86_64")]
 use warpset_base::processor::has_bit_instructions;
@@ -10,10 +11,10 @@ use warpset_core::quotient::standard::Inserted;
 
 use super::Packed;
 use crate::Layout;
-use crate::cpu::ahead::prefetch;
+use crate::cpu::prefetch::prefetch;
 use crate::slot_kind::{Change, Changed};
 
-/// Packed slots that are written: those of a filter, or of a part of one whose first slot is then the first quotient.
+/// Packed slots for writing: those of a filter, or of a part with its first slot as the first quotient.
 pub(in super::super) struct PackedMut<'a> {
     words: &'a mut [u64],
     split: Split,
@@ -21,11 +22,11 @@ pub(in super::super) struct PackedMut<'a> {
     block_words: usize,
 }
 
-/// A slot, as block and place in it.
+/// Slot as block and place in it.
 type Slot = (usize, u32);
 
 impl<'a> PackedMut<'a> {
-    /// The slots in `words`, whole blocks of them.
+    /// Makes slots of `words`, whole blocks.
     pub(in super::super) fn new(words: &'a mut [u64], layout: &Layout) -> PackedMut<'a> {
         PackedMut::with_split(words, layout.split, layout.keeps_duplicates())
     }
@@ -39,7 +40,7 @@ impl<'a> PackedMut<'a> {
         Packed::new(self.words, self.split)
     }
 
-    /// The words of a block. All slots given to this are in one.
+    /// Returns the words of a block. All slots passed here are in one.
     #[inline(always)]
     fn block(&mut self, block: usize) -> &mut [u64] {
         &mut self.words[block * self.block_words..(block + 1) * self.block_words]
@@ -50,7 +51,7 @@ impl<'a> PackedMut<'a> {
         self.words.len() / self.block_words
     }
 
-    /// The first slot from this one on that `word` has a bit for; `None` if there is none.
+    /// Finds the first slot from this one on with a bit in `word`.
     #[inline(always)]
     fn first_from(&self, (mut block, at): Slot, word: impl Fn([u64; 3]) -> u64) -> Option<Slot> {
         let mut found = word(self.read().metadata(block)) & (!0 << at);
@@ -121,7 +122,7 @@ impl<'a> PackedMut<'a> {
         let width = self.split.remainder_bits;
         let mut block = empty.0;
         loop {
-            // Slots of this block that get an item from the left, and that of slot 0 from the block before.
+            // These slots of the block get an item from the left; slot 0 gets that of the block before.
             let from = if block == place.0 { place.1 } else { 0 };
             let to = if block == empty.0 { empty.1 } else { 63 };
             let carried = (block > place.0).then(|| {
@@ -141,7 +142,7 @@ impl<'a> PackedMut<'a> {
         }
     }
 
-    /// Removes a fingerprint once; `false` if it is not there.
+    /// Removes a fingerprint once. Returns `false` if it is not there.
     #[inline(always)]
     fn remove(&mut self, quotient: u64, remainder: u64) -> bool {
         let home = ((quotient / 64) as usize, (quotient % 64) as u32);
@@ -159,14 +160,14 @@ impl<'a> PackedMut<'a> {
         if head && !followed {
             self.block(home.0)[0] &= !(1 << home.1);
         }
-        // All shifted items after it move left by one slot; the last of their slots becomes empty.
+        // All later shifted items move left by one slot; the last of their slots becomes empty.
         let end = if block < self.blocks() { self.first_from((block, at), |[_, _, shifteds]| !shifteds) } else { None };
         let last = previous(end.unwrap_or((self.blocks(), 0)));
         self.move_left(place, last);
         if head && followed {
             self.block(place.0)[1] &= !(1 << place.1);
         } else if place < last {
-            // From the right, and shifted until `settle` finds it in its canonical slot.
+            // The item comes from the right, and counts as shifted until `settle` finds it in its canonical slot.
             self.block(place.0)[2] |= 1 << place.1;
         }
         self.settle(home, place, last, head && followed);
@@ -198,14 +199,14 @@ impl<'a> PackedMut<'a> {
         }
     }
 
-    /// After items of `place..last` moved left: those that are in their canonical slots now are no longer shifted.
+    /// Clears `is_shifted` of items that reached their canonical slots when `place..last` moved left.
     ///
-    /// The k-th run that begins there is that of the k-th quotient after `home` that has one. So a head is at home
-    /// where as many quotients up to its slot have a run as runs have begun. `own` says that the first head is that of
-    /// `home`, which is where it was.
+    /// The k-th run that begins there belongs to the k-th occupied quotient after `home`. So a head is at home if as
+    /// many quotients up to its slot are occupied as runs have begun. `own` says that the first head is that of `home`,
+    /// in its old slot.
     #[inline(always)]
     fn settle(&mut self, home: Slot, place: Slot, last: Slot, own: bool) {
-        // Quotients after `home` that have a run, less the runs that have begun.
+        // This counts the occupied quotients after `home` less the runs that have begun.
         let mut waiting = 0u64;
         for block in home.0..=last.0 {
             let [occupieds, continuations, _] = self.read().metadata(block);
@@ -256,7 +257,7 @@ impl<'a> PackedMut<'a> {
         let (quotient, remainder) = (self.split.quotient(fingerprint), self.split.remainder(fingerprint));
         #[cfg(target_arch = "x86_64")]
         {
-            // One function each: both in one would save registers for the larger on every call.
+            // Each change has its own function: both in one would save registers for the larger on every call.
             #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
             fn insert(slots: &mut PackedMut<'_>, quotient: u64, remainder: u64) -> Changed {
                 slots.apply(quotient, remainder, Change::Insert)
@@ -282,7 +283,7 @@ impl<'a> PackedMut<'a> {
         portable(self, quotient, remainder, change)
     }
 
-    /// [`PackedMut::change_part`], whatever the processor.
+    /// Applies [`PackedMut::change_part`] with the processor's instructions or without.
     #[inline(always)]
     fn change_each(&mut self, first_slot: u64, batch: &[u64], change: Change, mut leave: impl FnMut(u64)) -> u64 {
         let split = self.split;
@@ -303,8 +304,7 @@ impl<'a> PackedMut<'a> {
         done
     }
 
-    /// Whether changes of this quotient touch no slot outside of these: its cluster begins here, and a slot after it is
-    /// empty.
+    /// Whether changes of this quotient touch only these slots: its cluster begins here, and a later slot is empty.
     #[inline(always)]
     fn is_inside(&self, quotient: u64) -> bool {
         let home = ((quotient / 64) as usize, (quotient % 64) as u32);
@@ -321,7 +321,7 @@ impl<'a> PackedMut<'a> {
         self.first_from(home, |[occupieds, _, shifteds]| !(occupieds | shifteds)).is_some_and(|empty| empty < last)
     }
 
-    /// Works off ascending fingerprints of a part; see
+    /// Applies the ascending fingerprints of a part; see
     /// [`SlotKind::change_part`](crate::slot_kind::SlotKind::change_part).
     pub(in super::super) fn change_part(
         &mut self,
@@ -361,7 +361,7 @@ fn previous((block, at): Slot) -> Slot {
     if at == 0 { (block - 1, 63) } else { (block, at - 1) }
 }
 
-/// Moves the bits `from..to` up by `by`, 1 to 63; those of `from..from + by` then hold nothing of use.
+/// Moves the bits `from..to` up by `by`, 1 to 63; the bits `from..from + by` are undefined then.
 #[inline(always)]
 fn shift_left(words: &mut [u64], by: u32, from: u32, to: u32) {
     if from == to {
@@ -381,7 +381,7 @@ fn shift_left(words: &mut [u64], by: u32, from: u32, to: u32) {
     }
 }
 
-/// Moves the bits `from + by..to + by` down by `by`, 1 to 63; those of `to..to + by` then hold nothing of use.
+/// Moves the bits `from + by..to + by` down by `by`, 1 to 63; the bits `to..to + by` are undefined then.
 #[inline(always)]
 fn shift_right(words: &mut [u64], by: u32, from: u32, to: u32) {
     if from == to {
@@ -406,7 +406,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 200 }))]
 
-        /// Each operation leaves the bytes that the slot-by-slot one leaves.
+        /// Compares the bytes after each operation with those of the slot-by-slot one.
         #[test]
         fn changes_are_those_slot_by_slot(
             r in prop::sample::select(vec![1u32, 2, 5, 7, 13, 32, 61]), blocks in 1usize..5, duplicates: bool,
@@ -417,7 +417,7 @@ mod tests {
             let mut fast = vec![0u64; blocks * (r as usize + 3)];
             let mut slow = fast.clone();
             for (quotient, remainder, kind) in ops {
-                // Some sequences all over the slots, some in a quarter of them or in a few.
+                // Some sequences are all over the slots, some in a quarter of them or in a few.
                 let quotient = quotient % (slots >> (2 * crowd)).max(1);
                 let remainder = split.remainder((remainder % 5) | (remainder << 40 & 1 << 60));
                 let mut by_slot = PackedSlots::new(&mut slow[..], slots, r);

@@ -1,26 +1,27 @@
-//! All fingerprints of packed slots on the CPU in ascending order, by blocks of slots: each word of metadata is read
-//! once, and the end of a run does not branch.
+//! Iteration over all fingerprints of packed slots on the CPU in ascending order, by blocks of slots: each word of
+//! metadata is read once, and the end of a run does not branch.
 
 #[cfg(target_arch = "x86_64")]
 use warpset_base::processor::has_bit_instructions;
 
 use super::Packed;
 
-/// The fingerprints of a filter in ascending order, as `warpset_core::quotient::standard::Fingerprints` gives them.
+/// Iterator over the fingerprints of a filter in ascending order, like
+/// `warpset_core::quotient::standard::Fingerprints`.
 pub struct PackedWalk<'a> {
     slots: Packed<'a>,
-    /// The next block of slots, and which of them are still to come.
+    /// Next block of slots, and its slots that are still to come.
     block: usize,
     to_come: u64,
-    /// The quotient of the run that the walk is in.
+    /// Quotient of the current run.
     quotient: u64,
-    /// The block of the next quotient whose run has not begun, and all such quotients of that block.
+    /// Block of the next quotient with a run that has not begun, and all such quotients of that block.
     home: usize,
     waiting: u64,
 }
 
 impl<'a> PackedWalk<'a> {
-    /// From the first fingerprint on whose quotient is at least `from`.
+    /// Starts at the first fingerprint with a quotient of at least `from`.
     pub(in super::super) fn from_quotient(slots: Packed<'a>, from: u64) -> PackedWalk<'a> {
         let home = (from / 64) as usize;
         let mut walk = PackedWalk { slots, block: usize::MAX, to_come: !0, quotient: from, home, waiting: 0 };
@@ -39,7 +40,7 @@ impl<'a> PackedWalk<'a> {
         self.slots.words.len() / self.slots.block_words
     }
 
-    /// The quotients of a block that have a run. There are none past the last quotient, except in damaged memory.
+    /// Returns the occupied quotients of a block. There are none past the last quotient, except in damaged memory.
     #[inline(always)]
     fn occupieds(&self, block: usize) -> u64 {
         let quotients = self.slots.split.quotients().saturating_sub(block as u64 * 64);
@@ -47,7 +48,8 @@ impl<'a> PackedWalk<'a> {
         self.slots.metadata(block)[0] & exist
     }
 
-    /// Moves to the next block with a quotient whose run has not begun, unless this one has more; whether there is one.
+    /// Moves to the next block with a quotient whose run has not begun, unless this one has more. Returns whether there
+    /// is one.
     #[inline(always)]
     fn find_waiting(&mut self) -> bool {
         while self.waiting == 0 {
@@ -60,7 +62,8 @@ impl<'a> PackedWalk<'a> {
         true
     }
 
-    /// Writes the fingerprints of the next block of slots that is not empty; returns how many: zero only at the end.
+    /// Writes the fingerprints of the next block of slots that is not empty. Returns their number, zero only at the
+    /// end.
     pub(in super::super) fn next_block(&mut self, into: &mut [u64; 64]) -> usize {
         #[cfg(target_arch = "x86_64")]
         {
@@ -89,7 +92,7 @@ impl<'a> PackedWalk<'a> {
                     self.block = usize::MAX; // a run of no quotient can come from damaged memory only
                     return count;
                 }
-                // A head's quotient is the next that waits. Both are computed, as no processor predicts which it is.
+                // A head's quotient is the next waiting one. Both are computed, because the choice is unpredictable.
                 let next = self.home as u64 * 64 + u64::from(self.waiting.trailing_zeros());
                 self.quotient = if head { next } else { self.quotient };
                 self.waiting &= self.waiting.wrapping_sub(u64::from(head));

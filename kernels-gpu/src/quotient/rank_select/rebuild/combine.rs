@@ -1,4 +1,4 @@
-//! A tile's part of the batch, and what it makes together with the tile's items.
+//! Part of the batch for a tile, and its combination with the tile's items.
 
 use warpset_core::scan::Sum;
 use warpset_simt::shared::Shared;
@@ -8,11 +8,11 @@ use super::{BLOCK, WARPS};
 use crate::block;
 use crate::quotient::layout::Slot;
 
-/// How many of `n` ascending fingerprints have quotients below `quotient`, by a warp: a lane for each of 32 parts.
+/// Counts the quotients below `quotient` among `n` ascending fingerprints, by a warp: a lane for each of 32 parts.
 ///
 /// # Safety
 /// - All lanes of the warp come here together.
-/// - There are `n` fingerprints.
+/// - `batch` is valid for `n` reads.
 #[inline(always)]
 pub(super) unsafe fn batch_below<F: Slot>(batch: Global<F>, n: usize, quotient: u64, remainder_bits: u32) -> usize {
     let (mut from, mut to) = (0, n);
@@ -27,17 +27,17 @@ pub(super) unsafe fn batch_below<F: Slot>(batch: Global<F>, n: usize, quotient: 
         if parts == 0 {
             return from;
         }
-        // The first one that is not below is in the last part that begins with one below, or begins the next.
+        // The first one that is not below is in the last part that begins with one below, or begins the next part.
         to = Ord::min(from + parts * step, to);
         from += (parts - 1) * step + 1;
     }
     from
 }
 
-/// The number of items below `item` of `n` ascending ones; with `OR_EQUAL`, of those not above it.
+/// Counts the items below `item` among `n` ascending ones; with `OR_EQUAL`, those not above it.
 ///
 /// # Safety
-/// They are readable.
+/// `items` is valid for `n` reads.
 #[inline(always)]
 unsafe fn count_below<F: Slot, const OR_EQUAL: bool>(items: Shared<F>, n: u32, item: F) -> u32 {
     let (mut from, mut to) = (0, n);
@@ -54,11 +54,12 @@ unsafe fn count_below<F: Slot, const OR_EQUAL: bool>(items: Shared<F>, n: u32, i
     from
 }
 
-/// Writes what `ours` and `theirs` make together to `to`, by all threads of a block; returns how many that are.
+/// Writes the combination of `ours` and `theirs` to `to`, by all threads of a block. Returns its length.
 ///
 /// # Safety
-/// - All threads of the block come here together; a barrier stands before, and one has to follow.
-/// - There are as many of each, ascending, and room for all; `to` is apart from them.
+/// - All threads of the block come here together, after a barrier; another has to follow.
+/// - Both are valid for reads of their lengths and ascend; `to` is valid for as many writes as both together, and
+///   overlaps neither.
 #[inline(always)]
 pub(super) unsafe fn combine<F: Slot>(
     (ours, n): (Shared<F>, u32),
@@ -68,7 +69,7 @@ pub(super) unsafe fn combine<F: Slot>(
     scratch: Shared<u32>,
 ) -> u32 {
     let t = thread::thread_idx_x();
-    // SAFETY: items are read below their numbers; each has a place of its own.
+    // SAFETY: items are read below their numbers; each has its own place.
     unsafe {
         if !removes {
             let mut i = t;
@@ -85,7 +86,7 @@ pub(super) unsafe fn combine<F: Slot>(
             }
             return n + m;
         }
-        // The k-th of equal ones goes if there are more than k to cancel them.
+        // The k-th of equal items goes if there are more than k to cancel them.
         let each = n.div_ceil(BLOCK) | 1;
         let (first, end) = (Ord::min(t * each, n), Ord::min((t + 1) * each, n));
         let mut kept = 0u32;

@@ -1,4 +1,4 @@
-//! Answers and counts are those of the arithmetic that every backend shares, wherever runs lie.
+//! Answers and counts are those of the arithmetic of all backends, for runs anywhere.
 
 use warpset_core::bits::Portable;
 use warpset_core::hash::mix;
@@ -6,17 +6,17 @@ use warpset_core::quotient::rank_select::{Blocks, fields};
 
 use super::Runs;
 
-/// Quotients with runs and clusters of every length, among others.
+/// Returns quotients with runs and clusters of every length.
 fn quotient(shape: u64, i: u64, quotients: u64) -> u64 {
     let random = mix(i, shape);
     match shape % 4 {
         0 => random % quotients,
-        // One long run, and others after it and before it.
+        // One run is long, with others after and before it.
         1 if i % 2 == 0 => quotients / 3,
         1 => (quotients / 3 + random % 150).saturating_sub(20).min(quotients - 1),
-        // Into the overflow region.
+        // Items reach into the overflow region.
         2 => quotients - 1 - (random % 40).min(quotients - 1),
-        // Two of each quotient, up to somewhere.
+        // Each quotient occurs twice, up to some place.
         _ => (i / 2).min(quotients - 1),
     }
 }

@@ -6,17 +6,17 @@ use warpset_simt::shared::Shared;
 use crate::quotient::layout::Slot;
 use crate::quotient::layout::window::{Pending, Window};
 
-/// Items of ascending slots on their way to a window in shared memory, words of 32 bits to which all threads add.
+/// Writer of items in ascending slots to a window in shared memory, 32-bit words to which all threads add.
 ///
-/// Writes what [`Appender`](warpset_core::quotient::slots::Appender) writes, with slots relative to the window.
+/// It writes what [`Appender`](warpset_core::quotient::slots::Appender) does, with slots relative to the window.
 pub(super) struct Writer<const PACKED: bool> {
     window: Window,
     remainder_bits: u32,
-    /// Words of 64 slots; bits of a slot where it has whole bytes.
+    /// Words of 64 slots; in whole bytes, the bits of a slot.
     block_words: u32,
     slot_bits: u32,
     occupieds: Pending,
-    /// `is_continuation`, and `is_shifted`, two words later.
+    /// `is_continuation`; `is_shifted` is two words later.
     continuations: Pending,
     shifteds: u32,
     remainders: Pending,
@@ -46,7 +46,7 @@ impl<const PACKED: bool> Writer<PACKED> {
     pub(super) unsafe fn occupy(&mut self, quotient: u32) {
         let at =
             if PACKED { 32 * (quotient / 64 * self.block_words) + quotient % 64 } else { quotient * self.slot_bits };
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe { self.occupieds.add(self.window, at / 32, 1 << (at % 32)) };
     }
 
@@ -56,7 +56,7 @@ impl<const PACKED: bool> Writer<PACKED> {
     /// The contract of [`occupy`](Self::occupy).
     #[inline(always)]
     pub(super) unsafe fn item<F: Slot>(&mut self, slot: u32, is_shifted: bool, follows: bool, remainder: F) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe {
             if !PACKED {
                 let metadata = (is_shifted as u64) << 2 | (follows as u64) << 1;
@@ -77,11 +77,13 @@ impl<const PACKED: bool> Writer<PACKED> {
         }
     }
 
+    /// Writes pending metadata.
+    ///
     /// # Safety
     /// The contract of [`occupy`](Self::occupy).
     #[inline(always)]
     unsafe fn flush_metadata(&mut self) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe {
             self.continuations.flush(self.window);
             self.window.or(self.continuations.index + 2, self.shifteds);
@@ -95,7 +97,7 @@ impl<const PACKED: bool> Writer<PACKED> {
     /// The contract of [`occupy`](Self::occupy).
     #[inline(always)]
     pub(super) unsafe fn finish(mut self) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe {
             self.flush_metadata();
             self.occupieds.flush(self.window);

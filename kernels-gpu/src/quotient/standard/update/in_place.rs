@@ -1,12 +1,12 @@
 //! Insertion and removal in place for an ascending batch, without a pass over the filter.
 //!
-//! Every fingerprint walks to the start of its supercluster ([`quotient_update_regions`]); those of one
-//! supercluster are neighbours in the batch, so the first of them is who has it to itself, and there is no bidding. A
-//! removal leaves a supercluster (which for removals is a cluster) where it is, so one thread works off all that belong
-//! to it; an insertion fills the empty slot at its end, and the others come again in the next round.
+//! Every fingerprint walks to the start of its supercluster ([`quotient_update_regions`]). Those of one supercluster
+//! are neighbours in the batch, so the first of them owns it without bidding. A removal leaves a supercluster (which
+//! for removals is a cluster) where it is, so one thread works off all fingerprints in it. An insertion fills the empty
+//! slot at its end, and the others wait for the next round.
 //!
-//! Departure from algorithms 3 and 7, which flag all slots and label all superclusters every round: here a round costs
-//! as much as the batch is large.
+//! Departure from algorithms 3 and 7, which flag all slots and label all superclusters every round: here the cost of a
+//! round grows with the batch.
 
 use warpset_core::quotient::slots::{ByteSlots, Container, PackedSlots, Slots};
 use warpset_simt::{Global, GlobalMut, atomic, thread};
@@ -15,14 +15,15 @@ use crate::quotient::memory::{Fingerprint, Parameters, ReadOnly};
 #[cfg(feature = "bodies")]
 use crate::quotient::standard::change::{change, put_changed, put_left};
 
-/// The first slot of the supercluster of a quotient; for removals, where the quotient's slot is empty, that slot, in
-/// which there is nothing.
+/// Returns the first slot of the supercluster of a quotient; for removals, the quotient's slot itself if it is empty.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 fn region<S: Slots>(slots: &S, quotient: u64, removes: bool) -> u64 {
     if removes { slots.cluster_start(quotient) } else { slots.supercluster_start(quotient) }
 }
 
+/// Finds the superclusters of [`quotient_update_regions`].
+///
 /// # Safety
 /// The contract of [`quotient_update_regions`].
 #[cfg(feature = "bodies")]
@@ -52,6 +53,8 @@ unsafe fn regions<F: Fingerprint>(
     }
 }
 
+/// Inserts for [`quotient_update_insert_sorted`].
+///
 /// # Safety
 /// The contract of [`quotient_update_insert_sorted`].
 #[cfg(feature = "bodies")]
@@ -68,15 +71,15 @@ unsafe fn insert_sorted<F: Fingerprint>(
 ) {
     let i = thread::index_1d() as usize;
     let (mut is_left, mut done) = (false, false);
-    // SAFETY: `i < n` where it is read; no two threads have a supercluster in common; all threads come to the vote and
-    // to the barrier.
+    // SAFETY: `i < n` where it is read; no two threads have a supercluster in common; all threads reach the vote and
+    // the barrier.
     unsafe {
         if i < n {
             let fingerprint = fingerprints.read_nc(i);
             if i == 0 || regions.read_nc(i) != regions.read_nc(i - 1) {
                 done = change::<false>(words, slots, parameters, fingerprint.bits(), changed);
             } else {
-                // In a set its like before it is enough.
+                // In a set an equal fingerprint before it suffices.
                 is_left = parameters.keeps_duplicates() || fingerprint != fingerprints.read_nc(i - 1);
             }
         }
@@ -85,6 +88,8 @@ unsafe fn insert_sorted<F: Fingerprint>(
     }
 }
 
+/// Removes for [`quotient_update_remove_sorted`].
+///
 /// # Safety
 /// The contract of [`quotient_update_remove_sorted`].
 #[cfg(feature = "bodies")]
@@ -122,7 +127,7 @@ unsafe fn remove_sorted<F: Fingerprint>(
 }
 
 kernel! {
-    /// The first slot of the supercluster of each of `n` `F` fingerprints.
+    /// Finds the first slot of the supercluster of each of `n` `F` fingerprints.
     ///
     /// # Safety
     /// - Launch: 1-D, one thread per fingerprint, [`BLOCK`](super::BLOCK) threads per block; `n` below 2^32.
@@ -145,9 +150,9 @@ kernel! {
     /// - Launch: 1-D, one thread per fingerprint, [`BLOCK`](super::BLOCK) threads per block; `n` below 2^32.
     /// - `fingerprints`: `n`, ascending, not written while the kernel runs; `regions`: theirs in this filter.
     /// - `words`: a sound filter of `slots` slots with these [`Parameters`], used by this launch alone.
-    /// - `left`: one bit per fingerprint in words of 64 bits, set if it is to come again; used by this launch alone.
-    /// - `changed`: two words, to which the numbers of those that were stored and of those that found no slot are
-    ///   added.
+    /// - `left`: one bit per fingerprint in 64-bit words, set if it waits for the next round; used by this launch
+    ///   alone.
+    /// - `changed`: two words. The numbers of fingerprints that were stored and that found no slot are added to them.
     #[launch_bounds(256, 4)]
     pub unsafe fn quotient_update_insert_sorted<F>(
         fingerprints: Global<F>, n: usize, words: GlobalMut<u64>, slots: u64, parameters: u32,

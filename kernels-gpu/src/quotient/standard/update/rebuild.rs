@@ -1,9 +1,9 @@
-//! Merge and rebuild in one pass: the words of a filter that holds what another and an ascending batch make together.
+//! Merge and rebuild in one pass: the words of a filter with the combination of another filter and an ascending batch.
 //!
-//! A thread takes the 64 quotients of a block, old fingerprints and new ones, and goes over them twice
-//! ([`warpset_core::quotient::combine`]). First it finds what they do to the first free slot; a single-pass scan with
-//! decoupled look-back tells it which slot that is; then it writes. So no list of fingerprints is ever made, where
-//! algorithm 8 extracts, compacts, merges and builds.
+//! A thread takes the 64 quotients of a block, with stored and new fingerprints, and goes over them twice
+//! ([`warpset_core::quotient::combine`]). The first time it finds their effect on the first free slot; a single-pass
+//! scan with decoupled look-back gives it that slot; the second time it writes. So no list of fingerprints is made,
+//! where algorithm 8 extracts, compacts, merges and builds.
 
 use warpset_core::quotient::Split;
 use warpset_core::quotient::combine::{Combination, combine};
@@ -26,20 +26,20 @@ pub const TILE_BLOCKS: u64 = THREADS as u64;
 pub const SHARED_BYTES: u32 = SCRATCH_AT + block::scratch_bytes::<Fill>(WARPS);
 
 const WARPS: u32 = THREADS / 32;
-/// Where in the batch the tile begins and ends.
+/// Begin and end of the tile in the batch.
 const ENDS_AT: u32 = 16;
 const PREFIX_AT: u32 = 32;
 const SCRATCH_AT: u32 = 48;
 
-/// Words of the look-back of that many tiles.
+/// Returns the words of the look-back of that many tiles.
 pub const fn look_back_words(tiles: usize) -> usize {
     look_back::words::<Fill>(tiles)
 }
 
-/// How many of the fingerprints from `first` to `end` have quotients below `quotient`, and those before.
+/// Returns the place of the first fingerprint from `first` to `end` with a quotient of at least `quotient`.
 ///
 /// # Safety
-/// They are ascending and readable.
+/// Fingerprints up to `end` are valid for reads and ascend.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn lower_bound<F: Fingerprint>(
@@ -62,23 +62,23 @@ unsafe fn lower_bound<F: Fingerprint>(
     from
 }
 
-/// A tile of quotients, as one thread sees it.
+/// Tile of quotients in one thread.
 #[cfg(feature = "bodies")]
 pub(super) struct Tile {
     number: usize,
-    /// The thread's block of 64 quotients.
+    /// Block of 64 quotients of the thread.
     pub(super) block: u64,
     /// Whether that block has quotients.
     pub(super) has_quotients: bool,
-    /// Where in the batch fingerprints of the block begin and end.
+    /// Begin and end of the block's fingerprints in the batch.
     pub(super) range: (usize, usize),
-    /// Fingerprints of the batch for the tile.
+    /// Fingerprints of the batch in the tile.
     pub(super) keys: usize,
 }
 
 #[cfg(feature = "bodies")]
 impl Tile {
-    /// The block's tile.
+    /// Finds the block's tile.
     ///
     /// # Safety
     /// - All threads of the block come here together.
@@ -92,12 +92,12 @@ impl Tile {
     ) -> Tile {
         let ends: Shared<u64> = shared::dynamic(ENDS_AT);
         let t = thread::thread_idx_x();
-        // SAFETY: shared regions are apart, and a barrier stands between writing and reading each; the batch is read
+        // SAFETY: shared regions do not overlap, and a barrier separates writing and reading each; the batch is read
         // below `n`.
         unsafe {
             let number = look_back::ticket(ticket, shared::dynamic(0));
             let first_block = number as u64 * TILE_BLOCKS;
-            // A thread of two warps each looks for an end of the tile's part of the batch.
+            // A thread of each of two warps searches one end of the tile's part of the batch.
             if t % 32 == 0 && t < 64 {
                 let block = first_block + if t == 0 { 0 } else { TILE_BLOCKS };
                 ends.set(t / 32, lower_bound(batch, 0, n, split.remainder_bits, block * BLOCK_SLOTS) as u64);
@@ -116,7 +116,7 @@ impl Tile {
         }
     }
 
-    /// The first slot that is free for the thread's block, given what its items do to that slot.
+    /// Returns the first slot that is free for the thread's block, given the effect of its items on that slot.
     ///
     /// # Safety
     /// The contract of [`open`](Self::open).
@@ -128,7 +128,7 @@ impl Tile {
         totals: GlobalMut<u64>,
         split: Split,
     ) -> u64 {
-        // SAFETY: shared regions are apart, and a barrier stands between writing and reading each.
+        // SAFETY: shared regions do not overlap, and a barrier separates writing and reading each.
         unsafe {
             let (in_block, all) = block::exclusive_scan::<Filling, WARPS>(Fill(fill), shared::dynamic(SCRATCH_AT));
             let prefix = look_back::tile_prefix::<Filling>(look_back, self.number, all, shared::dynamic(PREFIX_AT));
@@ -143,7 +143,7 @@ impl Tile {
     }
 }
 
-/// A tile.
+/// Rebuilds a tile.
 ///
 /// # Safety
 /// The contract of [`quotient_update_rebuild`].
@@ -162,7 +162,7 @@ unsafe fn rebuild<F: Fingerprint, S: Slots>(
 ) {
     let split = parameters.split();
     let slots = old.len();
-    // SAFETY: the batch is read below `n`; slots are written below `slots`; all threads come to the tile's steps.
+    // SAFETY: the batch is read below `n`; slots are written below `slots`; all threads reach the tile's steps.
     unsafe {
         let tile = Tile::open(ticket, batch, n, split);
         let theirs = |i: usize| batch.read_nc(i).bits();
@@ -192,14 +192,14 @@ unsafe fn rebuild<F: Fingerprint, S: Slots>(
 }
 
 kernel! {
-    /// Writes what a filter and an ascending batch of `n` `F` fingerprints make.
+    /// Writes the combination of a filter and an ascending batch of `n` `F` fingerprints.
     ///
     /// # Safety
     /// - Launch: 1-D, [`THREADS`] threads per block, a block for each [`TILE_BLOCKS`] blocks of 64 quotients,
     ///   [`SHARED_BYTES`] of dynamic shared memory.
     /// - `old`: a sound filter of `slots` slots with these [`Parameters`], not written while the kernel runs.
-    /// - `batch`: `n` fingerprints, ascending, not written while the kernel runs; `rule`: of a [`Combination`], its
-    ///   number.
+    /// - `batch`: `n` fingerprints, ascending, not written while the kernel runs; `rule`: the number of a
+    ///   [`Combination`].
     /// - `look_back`: [`look_back_words`] of the blocks, at a multiple of 16 bytes, and `ticket` one word: zero at
     ///   the start, used by this launch alone.
     /// - `words`: those of `slots` slots, zero at the start, used by this launch alone. Items that belong to other

@@ -1,9 +1,9 @@
-//! [`rebuild`](super::rebuild) in arithmetic relative to the thread's block: slots in 32 bits, fingerprints in as many
-//! as the batch has. In so few registers that the blocks of 64 quotients of a filter of 2^23 slots are on an H200 at
-//! the same time, a thread each.
+//! [`rebuild`](super::rebuild) in arithmetic relative to the thread's block: slots in 32 bits, fingerprints in the
+//! width of the batch. It takes so few registers that all blocks of 64 quotients of a filter of 2^23 slots run on an
+//! H200 at the same time, one per thread.
 //!
-//! A fingerprint relative to its block is six bits of quotient and the remainder. That leaves a bit or more unused if
-//! there are more than 64 quotients, so that the largest number can stand for the end.
+//! A fingerprint relative to its block is six bits of quotient and the remainder. With more than 64 quotients at least
+//! one bit is unused, so the largest number can mark the end.
 
 use warpset_core::quotient::Split;
 use warpset_core::quotient::combine::{Combination, Step};
@@ -26,38 +26,38 @@ use walk::Ours;
 #[cfg(feature = "bodies")]
 use write::Writer;
 
-/// Filters of these kernels have more quotients than a block.
+/// Least number of quotient bits: filters of these kernels have more quotients than a block.
 pub const MIN_QUOTIENT_BITS: u32 = 7;
-/// Filters of these kernels have fewer slots.
+/// Limit on slots: filters of these kernels have fewer.
 pub const MAX_SLOTS: u64 = 1 << 31;
-/// Up to that many fingerprints of the batch for a tile, one for two blocks, runs without any are taken as a whole.
+/// Most fingerprints of the batch for a tile, one per two blocks, for which runs without any are taken as a whole.
 const KEYS_BY_RUNS: usize = THREADS as usize / 2;
 
-/// The batch's fingerprints with quotients of a block.
+/// Fingerprints of the batch with quotients of a block.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
 struct Theirs<F> {
     batch: Global<F>,
     next: u32,
     end: u32,
-    /// The block's first fingerprint.
+    /// First fingerprint of the block.
     base: F,
 }
 
 #[cfg(feature = "bodies")]
 impl<F: Near> Theirs<F> {
-    /// The next, relative to the block, or the end.
+    /// Returns the next one, relative to the block, or the end.
     ///
     /// # Safety
-    /// The batch is readable up to the end.
+    /// The batch is valid for reads up to the end.
     #[inline(always)]
     unsafe fn get(&self) -> F {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         if self.next < self.end { unsafe { self.batch.read_nc(self.next as usize) }.minus(self.base) } else { F::END }
     }
 }
 
-/// What a block's fingerprints and the batch make, in ascending order: of one quotient, after all lesser ones, or of
+/// Combines a block's fingerprints and the batch, in ascending order: of one quotient, after all lesser ones, or of
 /// all.
 ///
 /// # Safety
@@ -73,7 +73,7 @@ unsafe fn combine<F: Near, const PACKED: bool, const REMOVES: bool>(
     mut put: impl FnMut(u32, F, bool),
 ) {
     let bits = ours.remainder_bits;
-    // SAFETY: ours advances only before its end; the rest is the caller's promise.
+    // SAFETY: ours advances only before its end; the rest is the contract of this function.
     unsafe {
         let mut first: F = ours.get();
         let mut second = theirs.get();
@@ -102,10 +102,9 @@ unsafe fn combine<F: Near, const PACKED: bool, const REMOVES: bool>(
     }
 }
 
-/// The first free slot after what [`combine`] makes, relative to the block, and how many items that is.
+/// Returns the first free slot after the items of [`combine`], relative to the block, and their number.
 ///
-/// With `by_runs`, runs of quotients that the batch has nothing of are taken as a whole: faster where that is most of
-/// them.
+/// With `by_runs`, runs of quotients that are not in the batch are taken as a whole, which is faster if most are.
 ///
 /// # Safety
 /// The contract of [`combine`].
@@ -118,7 +117,7 @@ unsafe fn fill<F: Near, const PACKED: bool, const REMOVES: bool>(
     by_runs: bool,
 ) -> (u32, u32) {
     let (mut free, mut count) = (0u32, 0u32);
-    // SAFETY: the caller's promise.
+    // SAFETY: the contract is the same.
     unsafe {
         if !by_runs {
             combine::<F, PACKED, REMOVES>(&mut ours, &mut theirs, None, keep, |quotient, _, _| {
@@ -146,7 +145,7 @@ unsafe fn fill<F: Near, const PACKED: bool, const REMOVES: bool>(
     }
 }
 
-/// The arguments of these kernels.
+/// Arguments of these kernels.
 #[cfg(feature = "bodies")]
 struct Arguments<F> {
     old: Global<u64>,
@@ -160,7 +159,7 @@ struct Arguments<F> {
     totals: GlobalMut<u64>,
 }
 
-/// A tile.
+/// Rebuilds a tile.
 ///
 /// # Safety
 /// The contract of [`quotient_update_insert_packed`], or the kernel of the other container.
@@ -171,14 +170,14 @@ unsafe fn rebuild<F: Near, const PACKED: bool, const REMOVES: bool>(arguments: A
     let split: Split = parameters.split();
     let bits = split.remainder_bits;
     let keep = parameters.keeps_duplicates();
-    // SAFETY: the batch is read below `n`; slots are written below `slots`; all threads come to the tile's steps.
+    // SAFETY: the batch is read below `n`; slots are written below `slots`; all threads reach the tile's steps.
     unsafe {
         let tile = Tile::open(ticket, batch, n, split);
         let block = tile.block;
         let (next, end) = (tile.range.0 as u32, tile.range.1 as u32);
         let mut theirs = Theirs { batch, next, end, base: F::of((block * BLOCK_SLOTS) << bits) };
 
-        // The first free slot after the block's items, relative to the block, and how many they are.
+        // This is the first free slot after the block's items, relative to the block, and their number.
         let (mut start, mut free, mut count) = (0, 0, 0);
         if tile.has_quotients {
             start = Ours::<PACKED>::start(old, slots, bits, block);
@@ -210,7 +209,7 @@ unsafe fn rebuild<F: Near, const PACKED: bool, const REMOVES: bool>(arguments: A
     }
 }
 
-/// A kernel per container: the driver compiles only what the filter at hand needs.
+/// Declares a kernel per container: the driver compiles only the one that a filter needs.
 macro_rules! rebuilds {
     ($($kernel:ident, $narrow:ident, $wide:ident: $packed:literal, $removes:literal, $what:literal;)*) => {$(
         kernel! {
@@ -221,7 +220,7 @@ macro_rules! rebuilds {
             ///   same result.
             /// - There are fewer than [`MAX_SLOTS`], quotients have at least [`MIN_QUOTIENT_BITS`], and the batch has
             ///   fewer than 2^32 fingerprints.
-            /// - The filter's container is the one that the kernel's name tells.
+            /// - The filter has the container in the kernel's name.
             pub unsafe fn $kernel<F>(
                 old: Global<u64>, slots: u64, parameters: u32, batch: Global<F>, n: usize, look_back: GlobalMut<u64>,
                 ticket: GlobalMut<u32>, words: GlobalMut<u64>, totals: GlobalMut<u64>,

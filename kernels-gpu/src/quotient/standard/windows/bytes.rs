@@ -3,7 +3,7 @@
 use super::{Window, Windows};
 use crate::quotient::memory::Pairs;
 
-/// The windows of slots of `WIDTH` bytes, of `WORDS` words each.
+/// Windows of slots of `WIDTH` bytes, of `WORDS` words each.
 #[derive(Clone, Copy, Debug)]
 pub struct ByteWindows<const WIDTH: u32, const WORDS: usize, P> {
     words: P,
@@ -11,21 +11,21 @@ pub struct ByteWindows<const WIDTH: u32, const WORDS: usize, P> {
 }
 
 impl<const WIDTH: u32, const WORDS: usize, P: Pairs> ByteWindows<WIDTH, WORDS, P> {
-    /// The slots in `words`, whole blocks of 64.
+    /// Makes windows of the slots in `words`, whole blocks of 64.
     #[inline(always)]
     pub fn new(words: P, slots: u64) -> Self {
         const { assert!(WIDTH.is_power_of_two() && WIDTH <= 8 && (WORDS == 2 || WORDS == 4)) };
         ByteWindows { words, slots }
     }
 
-    /// The bytes of slot `j`, from the lowest bit on, and what is after them in its word.
+    /// Returns the bytes of slot `j`, from the lowest bit on, and the bits after them in its word.
     #[inline(always)]
     fn slot(window: [u64; WORDS], j: u32) -> u64 {
         let at = j * 8 * WIDTH;
         window[(at / 64) as usize] >> (at % 64)
     }
 
-    /// Bit `bit` of each slot.
+    /// Returns bit `bit` of each slot.
     #[inline(always)]
     fn metadata(window: [u64; WORDS], bit: u32) -> u32 {
         let mut mask = 0;
@@ -41,7 +41,7 @@ impl<const WIDTH: u32, const WORDS: usize, P: Pairs> ByteWindows<WIDTH, WORDS, P
         mask
     }
 
-    /// The slots with this remainder.
+    /// Returns the slots with this remainder.
     #[inline(always)]
     fn equal(window: [u64; WORDS], remainder: u64) -> u32 {
         let mut mask = 0;
@@ -61,7 +61,7 @@ impl<const WIDTH: u32, const WORDS: usize, P: Pairs> ByteWindows<WIDTH, WORDS, P
     }
 }
 
-/// The highest bit of each byte whose bits above the metadata are zero.
+/// Sets the highest bit of each byte whose bits above the metadata are zero.
 #[inline(always)]
 const fn zero(bytes: u32) -> u32 {
     !(((bytes & 0x7878_7878) + 0x7f7f_7f7f) | bytes) & 0x8080_8080
@@ -72,21 +72,21 @@ const fn halves(word: u64) -> [u32; 2] {
     [word as u32, (word >> 32) as u32]
 }
 
-/// Bit `bit` of each of eight bytes.
+/// Gathers bit `bit` of each of eight bytes.
 #[inline(always)]
 fn gather([low, high]: [u32; 2], bit: u32) -> u32 {
     let mask = 0x0101_0101 << bit;
     dot(high & mask, 0x8040_2010, dot(low & mask, 0x0804_0201, 0)) >> bit
 }
 
-/// `sum` and the products of the bytes of `a` with those of `b`.
+/// Adds the products of the bytes of `a` with those of `b` to `sum`.
 #[cfg(not(target_arch = "nvptx64"))]
 #[inline(always)]
 fn dot(a: u32, b: u32, sum: u32) -> u32 {
     core::iter::zip(a.to_le_bytes(), b.to_le_bytes()).fold(sum, |sum, (a, b)| sum + a as u32 * b as u32)
 }
 
-/// `sum` and the products of the bytes of `a` with those of `b`, in one instruction.
+/// Adds the products of the bytes of `a` with those of `b` to `sum`, in one instruction.
 #[cfg(target_arch = "nvptx64")]
 #[inline(always)]
 fn dot(a: u32, b: u32, sum: u32) -> u32 {

@@ -5,7 +5,7 @@ use warpset_core::quotient::slots::{BLOCK_SLOTS, Container};
 use super::{Window, Windows};
 use crate::quotient::memory::Pairs;
 
-/// The lowest bit of each of as many remainders as 64 bits hold.
+/// Returns the lowest bit of each of as many remainders as 64 bits hold.
 pub const fn fields(remainder_bits: u32) -> u64 {
     let mut ones = 0;
     let mut at = 0;
@@ -16,8 +16,7 @@ pub const fn fields(remainder_bits: u32) -> u64 {
     ones
 }
 
-/// The blocks of packed slots; `PAIRED` where all have an even number of words, that is, remainders an odd number of
-/// bits.
+/// Blocks of packed slots; `PAIRED` if all have an even number of words: remainders with an odd number of bits.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy, Debug)]
 pub struct PackedWindows<const PAIRED: bool, P> {
@@ -29,7 +28,7 @@ pub struct PackedWindows<const PAIRED: bool, P> {
 
 #[cfg(feature = "bodies")]
 impl<const PAIRED: bool, P: Pairs> PackedWindows<PAIRED, P> {
-    /// The slots in `words`, whole blocks of them; with the [`fields`] of these remainders.
+    /// Makes windows of the slots in `words`, whole blocks, with the [`fields`] of these remainders.
     #[inline(always)]
     pub fn new(words: P, slots: u64, remainder_bits: u32, fields: u64) -> Self {
         PackedWindows { words, slots, remainder_bits, fields }
@@ -41,7 +40,7 @@ impl<const PAIRED: bool, P: Pairs> PackedWindows<PAIRED, P> {
     }
 }
 
-/// The first remainders, where they came with the metadata.
+/// First remainders, if they came with the metadata.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy, Debug)]
 pub struct Remainders {
@@ -73,8 +72,8 @@ impl<const PAIRED: bool, P: Pairs> Windows for PackedWindows<PAIRED, P> {
         Window { occupied, continuations, shifted, rest }
     }
 
-    /// As many remainders at a time as 64 bits hold: subtracting one from each, after an exclusive or with the one that
-    /// is looked for, borrows from the highest bit of the first that was zero.
+    /// Compares as many remainders at once as 64 bits hold: subtracting one from each, after an exclusive or with
+    /// the searched one, borrows from the highest bit of the first that was zero.
     #[inline(always)]
     fn stores(&self, window: u64, rest: Remainders, from: u32, to: u32, remainder: u64) -> bool {
         let bits = self.remainder_bits;

@@ -1,4 +1,4 @@
-//! The answers are those of the definition on single slots, wherever windows end.
+//! Answers are those of the definition on single slots, for windows that end anywhere.
 
 use warpset_core::hash::mix;
 use warpset_core::quotient::Split;
@@ -15,25 +15,25 @@ impl Pairs for &[u64] {
     }
 }
 
-/// Filters with runs and clusters of every length, among others.
+/// Returns fingerprints with runs and clusters of every length.
 fn fingerprints(split: Split, most: u64, seed: u64) -> Vec<u64> {
     let (quotients, last) = (split.quotients(), (1 << split.remainder_bits) - 1);
     let random = |i: u64| mix(i, seed);
     let mut all: Vec<u64> = match seed % 4 {
-        // Anywhere.
+        // They are anywhere.
         0 => (0..most).map(|i| split.fingerprint(random(i))).collect(),
-        // One long run, and others after it and before it.
+        // One run is long, with others after and before it.
         1 => {
             let run = random(0) % quotients;
             let near = |i| (run + random(i) % 150).saturating_sub(20).min(quotients - 1);
             let quotient = |i: u64| if i < most / 2 { run } else { near(i) };
             (0..most).map(|i| split.join(quotient(i), random(i + most) & last)).collect()
         }
-        // Into the overflow region.
+        // Items reach into the overflow region.
         2 => (0..most)
             .map(|i| split.join(quotients - 1 - (random(i) % 40).min(quotients - 1), random(!i) & last))
             .collect(),
-        // Two of each quotient, up to somewhere.
+        // Each quotient occurs twice, up to some place.
         _ => (0..most).map(|i| split.join((i / 2).min(quotients - 1), random(i) & last)).collect(),
     };
     all.sort_unstable();
@@ -95,7 +95,7 @@ fn answers_are_the_definitions() {
                     }
                 };
                 let others = (0..2 * quotients).map(|i| split.fingerprint(mix(i, seed + 99)));
-                // Neighbours of what is stored, among them others of the same run.
+                // Neighbours of stored fingerprints include others of the same run.
                 let near = stored.iter().flat_map(|&f| [f, f ^ 1, f.saturating_sub(1)]);
                 for fingerprint in near.chain(others) {
                     let (quotient, remainder) = (split.quotient(fingerprint), split.remainder(fingerprint));

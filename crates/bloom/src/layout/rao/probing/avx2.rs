@@ -58,7 +58,7 @@ struct Walks {
 }
 
 impl Walks {
-    /// The walks of at most [`KEYS`] keys.
+    /// Returns the walks of at most [`KEYS`] keys.
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
     fn of<P: Placed>(shape: BucketShape, keys: &[P]) -> Walks {
@@ -109,8 +109,8 @@ impl Walks {
     }
 }
 
-/// The low halves of the lanes of `a` and of `b`, each brought below `n` as [`reduce32`](warpset_core::bloom::reduce32)
-/// does.
+/// Returns the low halves of the lanes of `a` and of `b`, each brought below `n` as
+/// [`reduce32`](warpset_core::bloom::reduce32) does.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 fn reduce(a: __m256i, b: __m256i, n: __m256i) -> __m256i {
@@ -120,7 +120,7 @@ fn reduce(a: __m256i, b: __m256i, n: __m256i) -> __m256i {
     _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_castps_si256(_mm256_shuffle_ps::<0b11_01_11_01>(a, b)))
 }
 
-/// [`super::plus`] of eight keys.
+/// Steps the positions of eight keys; see [`super::plus`].
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 fn plus(positions: __m256i, steps: __m256i, shape: BucketShape) -> __m256i {
@@ -141,7 +141,7 @@ macro_rules! with_constant_bits {
     };
 }
 
-/// 1 if the first `N` bits of the `i`-th key are set.
+/// Returns 1 if the first `N` bits of key `i` are set.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 fn all_set<const N: usize>(bucket: &[u32], positions: &Positions, i: usize) -> u32 {
@@ -154,7 +154,7 @@ fn all_set<const N: usize>(bucket: &[u32], positions: &Positions, i: usize) -> u
     all
 }
 
-/// Which of up to 64 keys have all their bits set; see [`super::contained`].
+/// Looks up to 64 keys up; see [`super::contained`].
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 pub(super) fn contained<P: Placed>(shape: BucketShape, words: &[u32], keys: &[P]) -> u64 {
     let mut positions = Positions::new();
@@ -179,8 +179,8 @@ pub(super) fn contained<P: Placed>(shape: BucketShape, words: &[u32], keys: &[P]
     found
 }
 
-/// [`contained`] where words are beyond the caches of a core: the first [`FIRST`] bits of all keys, whose cache lines
-/// were asked for, then the others of the keys that are left, whose cache lines are asked for together.
+/// Looks keys up in words beyond the caches of a core: the first [`FIRST`] bits of all keys, already prefetched, then
+/// the remaining bits of the remaining keys, prefetched together. See [`contained`].
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 pub(super) fn contained_far<P: Placed>(shape: BucketShape, words: &[u32], keys: &[P]) -> u64 {
     let Some(any) = keys.first() else { return 0 };
@@ -345,7 +345,7 @@ struct Lanes {
 }
 
 impl Lanes {
-    /// The positions of a key's first bits: by double hashing, lane `i` adds `i` steps, modulo `m`.
+    /// Returns the positions of a key's first bits: by double hashing, lane `i` adds `i` steps, modulo `m`.
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
     fn of(hash: u64, shape: BucketShape) -> Lanes {
@@ -354,7 +354,7 @@ impl Lanes {
         // Below 8 m, where m is below 2^20.
         let mut positions = _mm256_add_epi32(_mm256_set1_epi32(position as i32), multiples);
         for log in [2, 1, 0] {
-            // Where the difference wraps around, the sum is the smaller.
+            // If the difference wraps around, the sum is the smaller.
             let difference = _mm256_sub_epi32(positions, _mm256_set1_epi32((shape.bits << log) as i32));
             positions = _mm256_min_epu32(positions, difference);
         }
@@ -426,7 +426,7 @@ pub(super) fn insert_one(shape: BucketShape, bucket: &mut [u32], hash: u64) -> u
     }
 }
 
-/// How many bits are set: a table of 16 counts, for both halves of each byte.
+/// Counts the set bits by a table of 16 counts, for both halves of each byte.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 pub(super) fn count_ones(words: &[u32]) -> u32 {
     #[rustfmt::skip]

@@ -1,5 +1,5 @@
-//! Searches bucket by bucket, for [`Strategy::By`](crate::recsplit::gpu::Strategy::By): the parts of a method that
-//! another crate has. Any release may change them.
+//! Search bucket by bucket, for [`Strategy::By`](crate::recsplit::gpu::Strategy::By): the parts for a method of another
+//! crate. Any release may change them.
 
 use warpset_core::recsplit::Remix;
 use warpset_gpu::{DeviceSlice, DeviceVec, GpuError, Stream};
@@ -32,17 +32,17 @@ pub struct BucketWork<'a> {
 }
 
 impl BucketSearch<'_> {
-    /// Stream that waits for all work before the search ends.
+    /// Returns the stream that waits for all work before the search ends.
     pub fn stream(&self) -> &Stream {
         self.stream
     }
 
-    /// Ends of the buckets' keys, after a first 0.
+    /// Returns the ends of the buckets' keys, after a first 0.
     pub fn bounds(&self) -> &DeviceVec<u32> {
         self.bounds
     }
 
-    /// Number of buckets by number of keys.
+    /// Returns the number of buckets by number of keys.
     pub fn sizes(&self) -> &[u32] {
         self.known
     }
@@ -58,14 +58,14 @@ impl BucketSearch<'_> {
     /// Allocates work for buckets of at most `items` nodes on `stream`.
     ///
     /// # Safety
-    /// - Before the search returns, [`BucketSearch::stream`] is made to wait for `stream`, on an error too.
+    /// - Before the search returns, [`BucketSearch::stream`] is made to wait for `stream`, also after an error.
     /// - Each bucket is solved at most once, by the plan of its number of keys.
     ///
     /// # Errors
     /// Memory of the device.
     pub unsafe fn work<'a>(&'a self, stream: &'a Stream, items: usize) -> Result<BucketWork<'a>, GpuError> {
-        // SAFETY: `find` keeps keys and numbers of all buckets until the search's stream has passed, and that stream
-        // waits for this one; the caller solves each bucket once.
+        // SAFETY: `find` keeps keys and numbers of all buckets allocated until the search's stream has passed, and that
+        // stream waits for this one; each bucket is solved once, by this function's contract.
         let mut work = unsafe { Work::new(stream, self.trees, self.all, items)? };
         work.is_alone = false;
         Ok(BucketWork { search: self, stream, work })
@@ -73,12 +73,12 @@ impl BucketSearch<'_> {
 }
 
 impl BucketPlan<'_> {
-    /// Number of nodes; 0 if there is nothing to search.
+    /// Returns the number of nodes; 0 if there is nothing to search.
     pub fn items(&self) -> usize {
         self.plan.items
     }
 
-    /// First node of each list.
+    /// Returns the first node of each list.
     pub fn firsts(&self) -> &[u32] {
         &self.plan.firsts
     }

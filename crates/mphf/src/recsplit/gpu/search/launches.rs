@@ -1,4 +1,4 @@
-//! The launches of a search: one for each list, and one that moves the keys of its splittings.
+//! Launches of a search: one per list, and one that moves the keys of its splittings.
 
 use super::{DeviceTrees, SearchMix, is_paired};
 use crate::recsplit::gpu::node_lists::{List, Search};
@@ -16,23 +16,23 @@ use warpset_kernels::recsplit::rotated_splittings::recsplit_rotated_splittings;
 use warpset_kernels::recsplit::two_group_leaves::{self, recsplit_two_group_leaves};
 use warpset_simt::{GlobalMut, LaunchConfig};
 
-/// Trial hashes of all leaves, as many as are expected, from which on their lists are solved side by side: about a
-/// millisecond. Tests do it sooner.
+/// Least expected trial hashes of all leaves with which their lists are solved side by side: about a millisecond. Tests
+/// use fewer.
 const SIDE_BY_SIDE: f64 = if cfg!(test) { 1e4 } else { 1e9 };
-/// Streams for that.
+/// Streams for leaves side by side.
 const LEAF_STREAMS: usize = 8;
 
-/// Blocks of `threads` threads that share a leaf where buckets are solved one by one: as many as have the 512 threads
-/// of the thesis.
+/// Returns the blocks of `threads` threads that share a leaf if buckets are solved one by one: together they have the
+/// 512 threads of the thesis.
 fn per_leaf(threads: u32) -> usize {
     (512 / threads) as usize
 }
 
-/// What the launches of all buckets read and write.
+/// Memory that the launches of all buckets read and write.
 #[derive(Clone, Copy)]
 pub(super) struct AllKeys {
     pub(super) lows: GlobalMut<u64>,
-    /// As long as `lows` if a node's keys do not fit in shared memory.
+    /// Second buffer for keys: the length of `lows` if a node's keys do not fit shared memory.
     pub(super) other: GlobalMut<u64>,
     pub(super) numbers: GlobalMut<u64>,
     pub(super) failure: GlobalMut<u32>,
@@ -43,9 +43,9 @@ pub(super) struct Work<'a> {
     stream: &'a Stream,
     trees: &'a DeviceTrees,
     items: DeviceVec<u32>,
-    /// Where the next item of each list goes.
+    /// Position of the next item of each list.
     pub(super) cursors: DeviceVec<u32>,
-    /// How many nodes of each list have been taken.
+    /// Number of nodes taken from each list.
     pub(super) taken: DeviceVec<u32>,
     all: AllKeys,
     /// Whether no other work is on the device, so that several blocks may share a node.
@@ -56,19 +56,19 @@ pub(super) struct Work<'a> {
 /// The items of a list.
 #[derive(Clone, Copy)]
 pub(super) struct Part {
-    /// The number of the list.
+    /// Number of the list.
     pub(super) number: usize,
     pub(super) first: usize,
     pub(super) count: usize,
 }
 
 impl<'a> Work<'a> {
-    /// Lists with room for `items` nodes.
+    /// Allocates lists of `items` nodes.
     ///
     /// # Safety
-    /// What `all` points to lives until `stream` has passed the launches of this work. The buckets whose roots are
-    /// taken have their keys and numbers there, and no other work has the same buckets; `failure` is accessed by
-    /// atomics alone.
+    /// The memory of `all` stays allocated until `stream` has passed the launches of this work. It has the keys and
+    /// numbers of the buckets that are taken, and no other work has the same buckets; `failure` is accessed by atomics
+    /// alone.
     pub(super) unsafe fn new(
         stream: &'a Stream,
         trees: &'a DeviceTrees,
@@ -88,8 +88,8 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// Puts the roots of buckets into their lists: `bounds` says where their keys begin, and where those of the last
-    /// one end.
+    /// Puts the roots of buckets into their lists: `bounds` has the start of each bucket's keys, and the end of the
+    /// last one's.
     pub(super) fn roots(
         &mut self,
         bounds: DeviceSlice<'_, u32>,
@@ -98,8 +98,8 @@ impl<'a> Work<'a> {
         let buckets = bounds.len() - 1;
         let most = self.multiprocessors as usize * 8;
         let blocks = buckets.div_ceil(roots::BLOCK as usize).min(most) as u32;
-        // SAFETY: there are `buckets + 1` bounds, which ascend, and a first number for each bucket; no bucket is larger
-        // than the table of lists knows; the items have room for all nodes, each list from its cursor on.
+        // SAFETY: there are `buckets + 1` ascending bounds, and a first number per bucket; no bucket is larger than the
+        // table of lists allows; the items have places for all nodes, each list from its cursor on.
         unsafe {
             recsplit_roots {
                 bounds: bounds.global(),
@@ -131,17 +131,17 @@ impl<'a> Work<'a> {
         self.distribute(list, start, part)
     }
 
-    /// Blocks of `threads` threads that fill the device, at most `count`.
+    /// Returns the blocks of `threads` threads that fill the device, at most `count`.
     fn blocks(&self, threads: u32, count: usize) -> u32 {
         count.min((self.multiprocessors * (2048 / threads).min(32)) as usize) as u32
     }
 
-    /// The most blocks of `threads` threads for `count` nodes, of which several blocks may share one.
+    /// Returns the most blocks of `threads` threads for `count` nodes; several blocks may share a node.
     fn most_blocks(&self, threads: u32, count: usize) -> u32 {
         self.blocks(threads, if self.is_alone { usize::MAX } else { count })
     }
 
-    /// Threads of the block that takes a splitting.
+    /// Returns the threads of the block that takes a splitting.
     fn threads(&self, list: &List, count: usize) -> u32 {
         match list.most_keys {
             _ if count < self.multiprocessors as usize * 8 => 256,
@@ -164,10 +164,9 @@ impl<'a> Work<'a> {
         let next = self.taken.global_mut().at(number);
         let (budgets, lows) = (self.trees.budgets.global(), self.all.lows.as_const());
         let AllKeys { other, numbers, failure, .. } = self.all;
-        // SAFETY: the list has these items, all of which were appended by launches before; its nodes are searched in
-        // this way, and have at most that many keys; tables have a row for every size of a node; keys and
-        // numbers of different nodes are apart; `other` is as long as the keys if a bucket has more than fit in
-        // shared memory.
+        // SAFETY: the list has these items, and launches before appended all of them; its nodes have this search
+        // method, and at most that many keys; tables have a row for every size of a node; keys and numbers of different
+        // nodes are disjoint; `other` is as long as the keys if a bucket's keys do not fit shared memory.
         unsafe {
             if list.search == Search::Binary {
                 recsplit_binary_splittings {
@@ -219,8 +218,8 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// How many of at most `most` workers start, and how many of them share one of `count` items: a power of two, at
-    /// most `useful`.
+    /// Returns how many of at most `most` workers start, and how many of them share one of `count` items: a power of
+    /// two, at most `useful`.
     fn teams(&self, most: u32, count: usize, useful: u64) -> (u32, u32) {
         let share = (most as usize / count).min(useful.max(1) as usize).max(1);
         let team = 1 << share.ilog2();
@@ -237,9 +236,9 @@ impl<'a> Work<'a> {
         let config =
             LaunchConfig::new(self.blocks(threads, count), threads).shared(distribute::shared_bytes(list.most_keys));
         let higher = if list.level == Level::Higher { list.depth + 1 } else { NO_LIST };
-        // SAFETY: as for the search, whose numbers are read; children go to lists that come later, which have room for
-        // them; keys of different nodes are apart; `other` is as long as the keys if a bucket has more than fit
-        // in shared memory.
+        // SAFETY: as for the search, and its numbers are read; children go to later lists, which have places for them;
+        // keys of different nodes are disjoint; `other` is as long as the keys if a bucket's keys do not fit shared
+        // memory.
         unsafe {
             recsplit_distribute {
                 items: self.items.global_mut(),
@@ -259,9 +258,8 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Solves lists of leaves, each of as many keys as it says. Lists whose searches take long are solved side by side,
-    /// those with the longest first, so that the next lists fill the device while the last leaves of the ones
-    /// before are still searched.
+    /// Solves lists of leaves, each with its number of keys. Expensive lists are solved side by side, the longest
+    /// first, so that the next lists fill the device while the last leaves of earlier ones are still being searched.
     pub(super) fn all_leaves<M: SearchMix>(&mut self, mut lists: Vec<(u32, Part)>) -> Result<(), GpuError> {
         let trees = self.trees;
         let trials = |keys: u32| trees.trees.budgets[keys as usize] / 64 - 64;
@@ -278,7 +276,7 @@ impl<'a> Work<'a> {
             own.wait_for(self.stream)?;
             self.leaves::<M>(own, keys, part)
         });
-        // What has been queued uses memory of this stream's.
+        // The queued work uses memory of this stream.
         let waits = streams.iter().map(|own| self.stream.wait_for(own)).collect::<Vec<_>>();
         queued.and(waits.into_iter().collect())
     }
@@ -295,7 +293,7 @@ impl<'a> Work<'a> {
         let node = trees.nodes()[keys as usize];
         let (groups, candidates) = (u32::from(node.groups), node.candidates);
         let budget = trees.budgets[keys as usize];
-        // Trials that are expected.
+        // Expected trials.
         let expected = budget / 64 - 64;
         let positions = trees.shape.leaf_positions(keys);
         let items = self.items.global();
@@ -323,13 +321,13 @@ impl<'a> Work<'a> {
             return self.check(stream, first, count);
         }
         if is_paired(&node, budget) {
-            // A warp takes a leaf whose search is short, if there are plenty of leaves.
+            // A warp takes a leaf with a short search, if there are enough leaves.
             let is_short = expected < 1 << 15 && count >= 32 * self.multiprocessors as usize;
             let block = if is_short { 32 } else { two_group_leaves::MOST_THREADS };
             let (blocks, team) =
                 self.teams(self.most_blocks(block, count * per_leaf(block)), count, expected / u64::from(4 * block));
             let config = LaunchConfig::new(blocks, block).shared(two_group_leaves::shared_bytes(keys, block));
-            // SAFETY: as above; numbers are all ones until they are found.
+            // SAFETY: the list has these items, leaves of `keys` keys; numbers are all ones until they are found.
             unsafe {
                 recsplit_two_group_leaves { items, first, count, next, team, keys, budget, start, lows, numbers }
                     .launch(stream, config)?;
@@ -342,10 +340,10 @@ impl<'a> Work<'a> {
         let is_small = keys <= rotated_leaves::MOST_OF_HALF && groups <= 4;
         if is_small && (count >= halves as usize / 4 || expected < 1024) {
             let blocks = blocks.min(count.div_ceil(block as usize / 16) as u32);
-            // Short searches take some leaves at a time, as long as there are plenty.
+            // Short searches take several leaves at a time, if there are enough.
             let step = if expected < 512 && count >= 64 * halves as usize { 4 } else { 1 };
             let config = LaunchConfig::new(blocks, block).shared(rotated_leaves::small_shared_bytes(keys));
-            // SAFETY: as above; the leaves have at most 16 keys and 4 groups.
+            // SAFETY: the list has these items; the leaves have at most 16 keys and 4 groups.
             return unsafe {
                 recsplit_small_leaves {
                     items,
@@ -369,7 +367,7 @@ impl<'a> Work<'a> {
         let (workers, team) = self.teams(blocks * in_block, count, expected / 32);
         let blocks = workers.next_multiple_of(in_block.max(team)) / in_block;
         let config = LaunchConfig::new(blocks, block).shared(rotated_leaves::shared_bytes(keys, groups));
-        // SAFETY: as above; numbers are all ones until they are found.
+        // SAFETY: the list has these items, leaves of `keys` keys; numbers are all ones until they are found.
         unsafe {
             recsplit_rotated_leaves {
                 items,
@@ -390,10 +388,10 @@ impl<'a> Work<'a> {
         self.check(stream, first, count)
     }
 
-    /// Sees whether all leaves of a list have a number.
+    /// Checks that all leaves of a list have a number.
     fn check(&mut self, stream: &Stream, first: usize, count: usize) -> Result<(), GpuError> {
         let config = LaunchConfig::new(self.blocks(256, count.div_ceil(256)), 256);
-        // SAFETY: the list has these items, whose numbers have been written.
+        // SAFETY: the list has these items, and their numbers have been written.
         unsafe {
             recsplit_check {
                 items: self.items.global(),

@@ -1,4 +1,4 @@
-//! Numbers found by devices are those that the CPU finds.
+//! Numbers found by devices equal those of the CPU.
 
 use super::*;
 use crate::kind::Buckets as HostBuckets;
@@ -9,7 +9,7 @@ use warpset_core::recsplit::{Method, TreeShape};
 use warpset_gpu::Device;
 use warpset_gpu::testing::{cuda, devices, is_sanitized};
 
-/// Buckets of these sizes, of random keys.
+/// Random keys in buckets of these sizes.
 struct Input {
     keys: Vec<u64>,
     bounds: Vec<u32>,
@@ -75,7 +75,7 @@ impl Input {
 
 const METHODS: [Method; 3] = [Method::BruteForce, Method::Rotation, Method::Grouped];
 
-/// Sizes of buckets around those of nodes.
+/// Returns sizes of buckets around those of nodes.
 fn sizes(shape: &TreeShape, most: u32) -> Vec<u32> {
     let units = [1, shape.leaf(), shape.first_unit(), shape.second_unit(), 2 * shape.second_unit()];
     let mut sizes: Vec<u32> = units.into_iter().flat_map(|unit| [unit - 1, unit, unit + 1]).collect();
@@ -114,7 +114,7 @@ fn leaves_of_all_sizes() {
 #[test]
 fn leaves_in_two_groups_of_many_trials() {
     let many = if is_sanitized() { 30 } else { 1000 };
-    // Two warps of a few blocks, and few leaves, so that blocks are teams; all keys in one group now and then.
+    // Two warps of a few blocks, and few leaves, so that blocks are teams; all keys in one group occasionally.
     for (leaf, count) in [(9, 3), (10, 1), (11, 2)] {
         let shape = TreeShape::new(leaf, 2, 1, Method::Rotation).unwrap();
         let trees = Trees::new(shape, Remix::Bits32, leaf);
@@ -170,7 +170,7 @@ fn equal_keys_have_no_solution() {
                 assert_eq!(found, Err(SearchFailure { bucket: 2 }), "{method:?} {leaf}");
             }
         }
-        // A bucket that the trees do not know.
+        // A bucket larger than the trees.
         let trees = Trees::new(TreeShape::new(4, 3, 2, Method::Grouped).unwrap(), Remix::Bits32, 30);
         let input = Input::new(&[5, 0, 31, 6], 6);
         let bounds = device.from_slice(&input.bounds).unwrap();
@@ -184,7 +184,7 @@ fn equal_keys_have_no_solution() {
     }
 }
 
-/// What the emulator is too slow for.
+/// Tests sizes for which the emulator is too slow.
 #[test]
 fn large_inputs() {
     let Some(device) = cuda() else { return };

@@ -1,4 +1,4 @@
-//! The way through the fingerprints of a block of quotients, in a filter that is not written.
+//! Walk through the fingerprints of a block of quotients, in a filter that is not written.
 
 use warpset_core::quotient::slots::{BLOCK_SLOTS, ByteSlots, Container, PackedSlots, Slots, bytes_of_slot};
 use warpset_core::quotient::standard as core;
@@ -6,19 +6,19 @@ use warpset_simt::Global;
 
 use crate::quotient::memory::{Fingerprint, ReadOnly};
 
-/// A fingerprint relative to its block.
+/// Fingerprint relative to its block.
 pub(super) trait Near: Fingerprint {
-    /// After the last.
+    /// Mark after the last one.
     const END: Self;
     fn join(quotient: u32, remainder: Self, bits: u32) -> Self;
     fn quotient(self, bits: u32) -> u32;
     fn remainder(self, bits: u32) -> Self;
-    /// What it is after `base`.
+    /// Returns the difference to `base`.
     fn minus(self, base: Self) -> Self;
-    /// `width` bits from bit `at` of word `index` on; no word is read that has none of them.
+    /// Reads `width` bits from bit `at` of word `index` on; no word without any of them is read.
     ///
     /// # Safety
-    /// They are readable.
+    /// The words with these bits are valid for reads.
     unsafe fn field(words: Global<u32>, index: u32, at: u32, width: u32) -> Self;
 }
 
@@ -44,7 +44,7 @@ macro_rules! near {
             }
             #[inline(always)]
             unsafe fn field(words: Global<u32>, index: u32, at: u32, width: u32) -> $word {
-                // SAFETY: the caller's promise.
+                // SAFETY: the contract is the same.
                 unsafe {
                     let mut value = (words.read_nc(index as usize) >> at) as $word;
                     if at + width > 32 {
@@ -61,8 +61,8 @@ macro_rules! near {
 }
 near! { u32 u64 }
 
-/// Where a slot's bits begin, in words of 32 bits after its block's first, and bits, if it has `bytes` whole bytes.
-/// Four slots take as many words.
+/// Returns the first word and bit of a slot of `bytes` whole bytes, in 32-bit words after its block's first. Four slots
+/// take `bytes` words.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 pub(super) fn place_of_bytes(slot: u32, bytes: u32) -> (u32, u32) {
@@ -70,23 +70,23 @@ pub(super) fn place_of_bytes(slot: u32, bytes: u32) -> (u32, u32) {
     (slot / 4 * bytes + byte / 4, byte % 4 * 8)
 }
 
-/// The way through the fingerprints of a block.
+/// Walk through the fingerprints of a block.
 #[cfg(feature = "bodies")]
 pub(super) struct Ours<const PACKED: bool> {
-    /// From the block's first on.
+    /// Words from the block's first on.
     words: Global<u64>,
     pub(super) remainder_bits: u32,
-    /// Quotients whose runs are not through.
+    /// Quotients with runs that are not finished.
     pub(super) occupied: u64,
-    /// The slot, relative to the block.
+    /// Slot, relative to the block.
     at: u32,
-    /// Packed: `is_continuation` of the slots of the block that `at` is in.
+    /// Packed: `is_continuation` of the block of slots with `at`.
     continuations: u64,
 }
 
 #[cfg(feature = "bodies")]
 impl<const PACKED: bool> Ours<PACKED> {
-    /// The first slot of the block's fingerprints, relative to it; zero if there are none.
+    /// Returns the first slot of the block's fingerprints, relative to it; zero if there are none.
     ///
     /// # Safety
     /// - `words` are a sound filter of `slots` slots in this container.
@@ -111,6 +111,8 @@ impl<const PACKED: bool> Ours<PACKED> {
         (core::find_run_start(&slots, quotient) - block * BLOCK_SLOTS) as u32
     }
 
+    /// Starts a walk at slot `at`.
+    ///
     /// # Safety
     /// The contract of [`start`](Self::start), which `at` is.
     #[inline(always)]
@@ -130,18 +132,18 @@ impl<const PACKED: bool> Ours<PACKED> {
         ours
     }
 
-    /// `is_continuation` of the slots of the packed block that `at` is in.
+    /// Returns `is_continuation` of the packed block of slots with `at`.
     ///
     /// # Safety
-    /// The slot is a slot of the filter.
+    /// The slot is in the filter.
     #[inline(always)]
     unsafe fn continuations(&self) -> u64 {
         let index = self.at / 64 * (self.remainder_bits + 3) + 1;
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe { self.words.read_nc(index as usize) }
     }
 
-    /// The fingerprint, or the end.
+    /// Returns the fingerprint, or the end.
     ///
     /// # Safety
     /// The contract of [`start`](Self::start).
@@ -163,11 +165,11 @@ impl<const PACKED: bool> Ours<PACKED> {
         F::join(self.occupied.trailing_zeros(), remainder, bits)
     }
 
-    /// Goes on to the next.
+    /// Moves to the next fingerprint.
     ///
     /// # Safety
     /// - The contract of [`start`](Self::start).
-    /// - This is not the end.
+    /// - The walk is not at the end.
     #[inline(always)]
     pub(super) unsafe fn advance(&mut self) {
         self.at += 1;
@@ -187,8 +189,8 @@ impl<const PACKED: bool> Ours<PACKED> {
         }
     }
 
-    /// Continues from the slot after a run to the next run: it is there, unless it is in its canonical slot after a
-    /// gap, in this same block.
+    /// Moves from the slot after a run to the next run: it is there, unless it is in its canonical slot after a gap, in
+    /// this same block.
     #[inline(always)]
     fn leave_run(&mut self) {
         self.occupied &= self.occupied - 1;
@@ -197,7 +199,7 @@ impl<const PACKED: bool> Ours<PACKED> {
         }
     }
 
-    /// Goes on from the start of a run to the next run; says how long it was.
+    /// Moves from the start of a run to the next run. Returns the length of the run.
     ///
     /// # Safety
     /// The contract of [`advance`](Self::advance).
@@ -233,11 +235,11 @@ impl<const PACKED: bool> Ours<PACKED> {
     /// Whether the slot, of whole bytes, continues a run.
     ///
     /// # Safety
-    /// It is a slot of the filter.
+    /// The slot is in the filter.
     #[inline(always)]
     unsafe fn is_continuation_in_bytes(&self) -> bool {
         let (index, shift) = place_of_bytes(self.at, bytes_of_slot(self.remainder_bits));
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe { self.words.cast::<u32>().read_nc(index as usize) >> (shift + 1) & 1 != 0 }
     }
 }

@@ -1,23 +1,23 @@
-//! Slots written by a thread in ascending order.
+//! Writer of slots in ascending order by one thread.
 
 use warpset_core::quotient::slots::bytes_of_slot;
 use warpset_simt::{GlobalMut, atomic};
 
 use super::walk::place_of_bytes;
 
-/// Items of ascending slots on their way to memory that is zero.
+/// Writer of items in ascending slots into zero memory.
 pub(super) struct Writer<const PACKED: bool> {
-    /// From the first of the thread's block on.
+    /// Words from the first of the thread's block on.
     words: GlobalMut<u64>,
     remainder_bits: u32,
     /// Packed: `is_occupied` of the thread's block. Bytes: those of its bits that are in word `occupied_index`.
     occupied: u64,
     occupied_index: u32,
-    /// The packed block in which items are put, relative to the thread's, and its metadata.
+    /// Packed block of the last item, relative to the thread's, and its metadata.
     block: u32,
     continuations: u64,
     shifteds: u64,
-    /// A word of remainders, or of slots.
+    /// Word of remainders, or of slots.
     index: u32,
     items: u64,
 }
@@ -38,23 +38,27 @@ impl<const PACKED: bool> Writer<PACKED> {
         }
     }
 
+    /// Adds bits to a word.
+    ///
     /// # Safety
-    /// - The word exists, as do those of all that has been put so far.
+    /// - The word exists, as do those of all items put so far.
     /// - All are accessed by such operations alone.
     #[inline(always)]
     unsafe fn or(&self, index: u32, bits: u64) {
         if bits != 0 {
-            // SAFETY: the caller's promise.
+            // SAFETY: the contract is the same.
             unsafe { atomic::reduce_or(self.words.at(index as usize), bits) };
         }
     }
 
+    /// Writes the pending metadata of the block.
+    ///
     /// # Safety
     /// The contract of [`or`](Self::or).
     #[inline(always)]
     unsafe fn flush_metadata(&mut self) {
         let first = self.block * (self.remainder_bits + 3);
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe {
             self.or(first + 1, self.continuations);
             self.or(first + 2, self.shifteds);
@@ -62,20 +66,20 @@ impl<const PACKED: bool> Writer<PACKED> {
         (self.continuations, self.shifteds) = (0, 0);
     }
 
-    /// Up to 64 bits from bit `shift` of a word on.
+    /// Adds up to 64 bits from bit `shift` of a word on.
     ///
     /// # Safety
     /// The contract of [`or`](Self::or).
     #[inline(always)]
     unsafe fn field(&mut self, index: u32, shift: u32, width: u32, value: u64) {
         if index != self.index {
-            // SAFETY: the caller's promise.
+            // SAFETY: the contract is the same.
             unsafe { self.or(self.index, self.items) };
             (self.index, self.items) = (index, 0);
         }
         self.items |= value << shift;
         if shift + width > 64 {
-            // SAFETY: the caller's promise.
+            // SAFETY: the contract is the same.
             unsafe { self.or(index, self.items) };
             (self.index, self.items) = (index + 1, value >> (64 - shift));
         }
@@ -93,7 +97,7 @@ impl<const PACKED: bool> Writer<PACKED> {
         }
         let (index, shift) = place_of_bytes(quotient, bytes_of_slot(self.remainder_bits));
         if index / 2 != self.occupied_index {
-            // SAFETY: the caller's promise.
+            // SAFETY: the contract is the same.
             unsafe { self.or(self.occupied_index, self.occupied) };
             (self.occupied_index, self.occupied) = (index / 2, 0);
         }
@@ -107,7 +111,7 @@ impl<const PACKED: bool> Writer<PACKED> {
     #[inline(always)]
     pub(super) unsafe fn put(&mut self, slot: u32, is_shifted: bool, follows: bool, remainder: u64) {
         let bits = self.remainder_bits;
-        // SAFETY: the caller's promise, for this slot and those before.
+        // SAFETY: the contract of this function, for this slot and those before.
         unsafe {
             if !PACKED {
                 let bytes = bytes_of_slot(bits);
@@ -133,7 +137,7 @@ impl<const PACKED: bool> Writer<PACKED> {
     /// The contract of [`or`](Self::or).
     #[inline(always)]
     pub(super) unsafe fn finish(mut self) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract is the same.
         unsafe {
             if PACKED {
                 self.flush_metadata();

@@ -1,12 +1,12 @@
-//! What one thread asks of a Bloom filter in device memory: for the kernels here, and for kernels of others (feature
-//! `filters`).
+//! Queries of a Bloom filter in device memory by one thread: for the kernels here, and for kernels of other crates
+//! (feature `filters`).
 //!
 //! To a kernel a filter is two parameters: its words as a `Global<u32>`, and a query by value, which the method `query`
 //! of the filter in device memory makes. They stay apart because a pointer inside a struct would lose its address
 //! space.
 //!
 //! ```
-//! use warpset_kernels::bloom::ask::SplitBlockQuery;
+//! use warpset_kernels::bloom::device_query::SplitBlockQuery;
 //! use warpset_simt::{Global, GlobalMut, kernel, thread};
 //!
 //! kernel! {
@@ -42,12 +42,12 @@ pub struct SplitBlockQuery {
 const _: () = assert!(size_of::<SplitBlockQuery>() == 16);
 
 impl SplitBlockQuery {
-    /// A filter of `blocks` blocks; `is_int32` if it is one of a Parquet column of type INT32.
+    /// Returns a filter of `blocks` blocks; `is_int32` if it is one of a Parquet column of type INT32.
     pub const fn new(blocks: u64, is_int32: bool) -> SplitBlockQuery {
         SplitBlockQuery { blocks, int32: is_int32 as u64 }
     }
 
-    /// The hash of an integer by its value in 64 bits, a signed one with its sign carried.
+    /// Returns the hash of an integer by its value in 64 bits, a signed one with its sign carried.
     #[inline(always)]
     pub const fn hash(self, key: u64) -> u64 {
         if self.int32 != 0 { hash::xxh64_int32(key) } else { hash::xxh64_u64(key, 0) }
@@ -107,12 +107,12 @@ pub struct BlockedQuery {
 const _: () = assert!(size_of::<BlockedQuery>() == 32);
 
 impl BlockedQuery {
-    /// A filter of `blocks` blocks of a shape, with a seed.
+    /// Returns a filter of `blocks` blocks of a shape, with a seed.
     pub const fn new(blocks: u64, shape: BlockShape, seed: u64) -> BlockedQuery {
         BlockedQuery { blocks, spread: hash::spread_seed(seed), shape }
     }
 
-    /// The hash of an integer by its value in 64 bits, a signed one with its sign carried.
+    /// Returns the hash of an integer by its value in 64 bits, a signed one with its sign carried.
     #[inline(always)]
     pub const fn hash(self, key: u64) -> u64 {
         hash::mix_spread(key, self.spread)

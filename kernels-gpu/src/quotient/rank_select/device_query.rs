@@ -1,6 +1,6 @@
-//! What one thread of a kernel asks of a rank-and-select quotient filter in device memory, for kernels of others
-//! (feature `filters`): as [`bloom::ask`](crate::bloom::ask) does of Bloom filters, with the functions that the kernels
-//! here use.
+//! Queries of a rank-and-select quotient filter in device memory by one thread, for kernels of other crates (feature
+//! `filters`), like [`bloom::device_query`](crate::bloom::device_query) for Bloom filters. They use the functions of the
+//! kernels here.
 
 use warpset_core::bits::lowest;
 use warpset_core::hash::{self, permute};
@@ -11,7 +11,7 @@ use warpset_simt::Global;
 use crate::quotient::memory::ReadOnly;
 use crate::quotient::rank_select::search::Runs;
 
-/// A rank-and-select quotient filter, without its words.
+/// Rank-and-select quotient filter without its words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct RankSelectQuery {
@@ -27,8 +27,8 @@ pub struct RankSelectQuery {
 const _: () = assert!(size_of::<RankSelectQuery>() == 40);
 
 impl RankSelectQuery {
-    /// A filter of `blocks` blocks; `is_counted` if its slots have counters, `is_exact` if its fingerprints are
-    /// bijections of integers.
+    /// Makes a query of a filter of `blocks` blocks; `is_counted` if its slots have counters, `is_exact` if its
+    /// fingerprints are bijections of integers.
     pub const fn new(blocks: u64, split: Split, seed: u64, is_counted: bool, is_exact: bool) -> RankSelectQuery {
         let Split { quotient_bits, remainder_bits } = split;
         let spread = if is_exact { permute::spread_of(seed) } else { hash::spread_seed(seed) };
@@ -49,8 +49,8 @@ impl RankSelectQuery {
         Split { quotient_bits: self.quotient_bits, remainder_bits: self.remainder_bits }
     }
 
-    /// The fingerprint of an integer by its value in 64 bits, a signed one with its sign carried; none if the filter is
-    /// exact and the value has more bits.
+    /// Returns the fingerprint of an integer by its value in 64 bits, with the sign of a signed one extended; `None` if
+    /// the filter is exact and the value has more bits.
     #[inline(always)]
     pub fn fingerprint(self, key: u64) -> Option<u64> {
         let bits = self.split().fingerprint_bits();
@@ -63,16 +63,16 @@ impl RankSelectQuery {
     /// Whether the filter may contain an integer, by its value in 64 bits.
     ///
     /// # Safety
-    /// `words` are those of the filter, at an address that is a multiple of 16, not written while the kernel runs.
+    /// `words` are those of the filter, at a multiple of 16 bytes, not written while the kernel runs.
     #[cfg(feature = "bodies")]
     #[inline(always)]
     pub unsafe fn contains(self, words: Global<u64>, key: u64) -> bool {
         let Some(fingerprint) = self.fingerprint(key) else { return false };
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract is the same.
         unsafe { self.contains_fingerprint(words, fingerprint) }
     }
 
-    /// How many copies of an integer's fingerprint are stored.
+    /// Returns the number of stored copies of an integer's fingerprint.
     ///
     /// # Safety
     /// The contract of [`RankSelectQuery::contains`].
@@ -80,7 +80,7 @@ impl RankSelectQuery {
     #[inline(always)]
     pub unsafe fn count(self, words: Global<u64>, key: u64) -> u64 {
         let Some(fingerprint) = self.fingerprint(key) else { return 0 };
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract is the same.
         unsafe { self.count_fingerprint(words, fingerprint) }
     }
 
@@ -101,7 +101,7 @@ impl RankSelectQuery {
         }
     }
 
-    /// How many copies of a fingerprint of this filter are stored.
+    /// Returns the number of stored copies of a fingerprint of this filter.
     ///
     /// # Safety
     /// The contract of [`RankSelectQuery::contains`].

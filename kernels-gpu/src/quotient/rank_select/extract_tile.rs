@@ -1,11 +1,12 @@
-//! How a rank-and-select quotient filter is taken apart: its fingerprints in ascending order, with counters or without.
+//! Tile of an extraction from a rank-and-select quotient filter: fingerprints in ascending order, with counters or
+//! without.
 //!
 //! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018,
 //! section IV-E and algorithm 8, with ranks and selections as in algorithm 2.
 //!
-//! A tile lists its occupied quotients in shared memory, after those before it whose runs reach into it, and then every
-//! slot knows its run ([`runs`](crate::quotient::rank_select::runs)). How many runs reach into it, the offset of its
-//! first block tells. Only the place in the output needs a scan, over the slots that are used.
+//! A tile lists its occupied quotients in shared memory, after earlier quotients with runs that reach into it; the
+//! offset of its first block gives the number of these. Then every slot can find its run
+//! ([`runs`](crate::quotient::rank_select::runs)). Only the place in the output needs a scan, over the slots in use.
 
 use warpset_core::bits::ReadWords;
 use warpset_core::quotient::Split;
@@ -26,34 +27,34 @@ pub const BLOCK: u32 = 256;
 pub const TILE_BLOCKS: u64 = 64;
 
 const WARPS: u32 = BLOCK / 32;
-/// Parts of 32 slots that a warp takes.
+/// Parts of 32 slots per warp.
 const PARTS: u32 = 2 * TILE_BLOCKS as u32 / WARPS;
-/// How many runs before the tile are listed, and how many there are with those of the tile.
+/// Number of runs listed before the tile, and with those of the tile.
 const LISTED_AT: u32 = 4;
 const PREFIX_AT: u32 = 16;
 const SCRATCH_AT: u32 = 32;
-/// For each block of slots: run ends in it, and before it in the tile.
+/// Run ends in each block of slots, and before it in the tile.
 const RUNENDS_AT: u32 = SCRATCH_AT + block::scratch_bytes::<u32>(WARPS);
 const ENDS_BEFORE_AT: u32 = RUNENDS_AT + 8 * TILE_BLOCKS as u32;
-/// For each block of quotients: occupied ones in it, and before it in the tile.
+/// Occupied quotients in each block of quotients, and before it in the tile.
 const OCCUPIEDS_AT: u32 = ENDS_BEFORE_AT + 4 * TILE_BLOCKS as u32;
 const BEFORE_AT: u32 = OCCUPIEDS_AT + 8 * TILE_BLOCKS as u32;
 const LIST_AT: u32 = BEFORE_AT + 4 * TILE_BLOCKS as u32;
-/// The most runs that a tile's slots belong to.
+/// Most runs with slots in a tile.
 const LIST: u32 = TILE_BLOCKS as u32 * 64 + 1;
 
-/// Dynamic shared memory for fingerprints of that many bytes, in bytes.
+/// Returns the dynamic shared memory for fingerprints of that many bytes, in bytes.
 pub const fn shared_bytes(fingerprint_bytes: usize) -> u32 {
     LIST_AT + LIST * fingerprint_bytes as u32
 }
 
-/// Words of the look-back of that many tiles.
+/// Returns the words of the look-back of that many tiles.
 pub const fn look_back_words(tiles: usize) -> usize {
     look_back::words::<Count>(tiles)
 }
 
-/// Writes metadata and counts of a tile's blocks to shared memory, by one warp; says how many runs of quotients before
-/// the tile end in it or after it, how many quotients of the tile are occupied, and how many runs end in it in all.
+/// Writes metadata and counts of a tile's blocks to shared memory, by one warp. Returns the number of runs of earlier
+/// quotients that end in the tile or after it, of occupied quotients of the tile, and of runs that end in it.
 ///
 /// # Safety
 /// - All lanes of the warp come here together; a barrier follows before the shared memory is read.
@@ -72,7 +73,7 @@ unsafe fn stage<const COUNTED: bool>(
     let lane = warp::lane_id();
     let offset = filter.metadata(first_block).offset;
     let mut ends = 0;
-    // Occupied quotients in the low half, run ends in the high half.
+    // The low half counts occupied quotients, the high half run ends.
     let mut both = [0; 2];
     for k in 0..2 {
         let block = 2 * lane + k;
@@ -97,7 +98,7 @@ unsafe fn stage<const COUNTED: bool>(
         let all = warp::shuffle_idx(warp::FULL_MASK, sum, 31);
         let here = warp::shuffle_idx(warp::FULL_MASK, warp::inclusive_scan_add(warp::FULL_MASK, ends), 31);
         let mut reaching = here as u64;
-        // Runs that reach past the tile.
+        // These runs reach past the tile.
         let mut next = first_block + TILE_BLOCKS;
         let end = first_block.saturating_mul(BLOCK_SLOTS).saturating_add(offset).min(filter.slots());
         while next * BLOCK_SLOTS < end {
@@ -114,12 +115,12 @@ unsafe fn stage<const COUNTED: bool>(
     }
 }
 
-/// Lists the first `listed` of the last `reaching` occupied quotients before a tile, by one warp, as what their
-/// fingerprints begin with.
+/// Lists the first `listed` of the last `reaching` occupied quotients before a tile, by one warp, as the start of their
+/// fingerprints.
 ///
 /// # Safety
 /// - All lanes of the warp come here together; a barrier follows before the list is read.
-/// - The list has room.
+/// - The list has `listed` places.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn list_before<F: Fingerprint, const COUNTED: bool>(
@@ -132,7 +133,7 @@ unsafe fn list_before<F: Fingerprint, const COUNTED: bool>(
     list: Shared<F>,
 ) {
     let lane = warp::lane_id();
-    // Counted from the tile backwards.
+    // Quotients are counted from the tile backwards.
     let (from, mut passed, mut end) = (reaching - listed as u64, 0, first_block);
     while end > 0 && passed < reaching {
         let mut bits = 0;
@@ -140,7 +141,7 @@ unsafe fn list_before<F: Fingerprint, const COUNTED: bool>(
             bits = filter.metadata(end - 1 - lane as u64).occupieds;
         }
         let ones = bits.count_ones();
-        // SAFETY: loops and votes are the same for the whole warp; each quotient has a place of its own.
+        // SAFETY: loops and votes are the same for the whole warp; each quotient has its own place.
         unsafe {
             let sum = warp::inclusive_scan_add(warp::FULL_MASK, ones);
             let rank = passed + (sum - ones) as u64;
@@ -166,9 +167,9 @@ unsafe fn list_before<F: Fingerprint, const COUNTED: bool>(
     }
 }
 
-/// One tile. `digits` says which of a block's slots hold digits of counters, by halves of 32; they are passed over.
-/// `put` gets the place of each of the others, its slot and its fingerprint; `finish` the number of those up to the end
-/// of the tile.
+/// Extracts one tile. `digits` marks a block's slots with digits of counters, by halves of 32; they are skipped. `put`
+/// gets the place of each other item, its slot and its fingerprint; `finish` gets the number of items up to the end of
+/// the tile.
 ///
 /// # Safety
 /// The contract of `quotient_rank_select_extract`; `words` are those of `filter`, without or with counters.
@@ -195,7 +196,7 @@ pub unsafe fn extract<F: Fingerprint, const COUNTED: bool>(
     let list: Shared<F> = shared::dynamic(LIST_AT);
     let (t, lane) = (thread::thread_idx_x(), warp::lane_id());
     let bits = split.remainder_bits;
-    // SAFETY: shared regions are apart, and barriers stand between writes and reads; blocks are those of the filter;
+    // SAFETY: shared regions do not overlap, and barriers separate writes and reads; blocks are those of the filter;
     // places below `n` are written, one thread per item.
     unsafe {
         let tile = look_back::ticket(ticket, number) as u64;

@@ -1,8 +1,8 @@
-//! Ascending fingerprints from filters and slices, combined on the way.
+//! Ascending fingerprints from filters and slices, combined while they are read.
 //!
-//! A source can be read from any fingerprint on, so that parts of a filter are written independently of each other, and
-//! twice, so that nothing has to be stored between. It gives fingerprints one by one, copies included, or each once
-//! with the number of its copies: an [`Item`] is one or the other.
+//! A source can be read from any fingerprint on, so parts of a filter are written independently of each other. It can
+//! be read twice, so nothing is stored in between. It yields fingerprints one by one, copies included, or each once
+//! with its number of copies: an [`Item`] is one or the other.
 
 use std::marker::PhantomData;
 
@@ -13,19 +13,19 @@ use warpset_core::quotient::combine::{Combination, Step};
 use crate::View;
 use crate::slot_kind::{Copies, SlotKind, Walk};
 
-/// A fingerprint, or one with its copies.
+/// Fingerprint, alone or with its copies.
 pub(crate) trait Item: Copy + Default + Send + Sync + 'static {
-    /// Whether it comes with its copies, and then only once.
+    /// Whether the item has all copies of its fingerprint.
     const COUNTED: bool;
     fn fingerprint(self) -> u64;
     fn copies(self) -> u64;
-    /// This item without its lowest bits.
+    /// Returns this item without its lowest bits.
     fn dropping(self, bits: u32) -> Self;
-    /// This item with that many copies in all; only of items that come with them.
+    /// Returns this item with that many copies in all. Only counted items are asked.
     fn with_copies(self, copies: u64) -> Self;
-    /// What comes next in a walk.
+    /// Reads the next items of a walk.
     fn next(walk: &mut impl Walk, into: &mut [Self; 64]) -> usize;
-    /// Combines until one of the slices has gone or the places are full.
+    /// Combines until one of the slices is used up or the places are full.
     fn combine(combination: Combination, first: &[Self], second: &[Self], places: &mut [Self]) -> Moved;
 }
 
@@ -53,7 +53,7 @@ impl Item for u64 {
     }
     #[inline(always)]
     fn combine(combination: Combination, first: &[u64], second: &[u64], places: &mut [u64]) -> Moved {
-        // Each in a loop of its own.
+        // Each combination has a loop of its own.
         match combination {
             Combination::Union | Combination::Sum => combine(Combination::Sum, first, second, places),
             Combination::Difference => combine(Combination::Difference, first, second, places),
@@ -90,7 +90,7 @@ impl Item for Copies {
             let (x_comes, y_comes) = (x.fingerprint <= y.fingerprint, y.fingerprint <= x.fingerprint);
             let copies = match (x_comes, y_comes) {
                 (true, true) => match combination {
-                    // Filters hold fewer than 2^63.
+                    // The sum does not overflow: filters hold fewer than 2^63 copies.
                     Combination::Sum => x.copies + y.copies,
                     Combination::Union => x.copies.max(y.copies),
                     Combination::Difference => x.copies.saturating_sub(y.copies),
@@ -109,32 +109,32 @@ impl Item for Copies {
     }
 }
 
-/// Ascending fingerprints, a few at a time.
+/// Reader of ascending fingerprints, a few at a time.
 pub(crate) trait Ascending {
-    /// What they are.
+    /// Type of the fingerprints.
     type Item: Item;
 
-    /// The next fingerprints; none only at the end.
+    /// Returns the next fingerprints; none only at the end.
     fn ready(&mut self) -> &[Self::Item];
 
-    /// Skips the first `count` of those that are ready.
+    /// Skips the first `count` ready fingerprints.
     fn advance(&mut self, count: usize);
 }
 
-/// Where ascending fingerprints come from.
+/// Source of ascending fingerprints.
 pub(crate) trait AscendingSource: Sync {
-    /// What they are.
+    /// Type of the fingerprints.
     type Item: Item;
-    /// What reads them.
+    /// Reader of the source.
     type Run<'a>: Ascending<Item = Self::Item>
     where
         Self: 'a;
 
-    /// The fingerprints that are at least `first`, in ascending order.
+    /// Reads the fingerprints that are at least `first`, in ascending order.
     fn read_from(&self, first: u64) -> Self::Run<'_>;
 }
 
-/// Ascending fingerprints one by one.
+/// Iterator over ascending fingerprints.
 pub(crate) struct Each<A>(pub A);
 
 impl<A: Ascending> Iterator for Each<A> {
@@ -148,7 +148,7 @@ impl<A: Ascending> Iterator for Each<A> {
     }
 }
 
-/// A slice in ascending order.
+/// Slice in ascending order.
 pub(crate) struct Sorted<'s, T = u64>(pub &'s [T]);
 
 impl<T: Item> AscendingSource for Sorted<'_, T> {
@@ -177,7 +177,7 @@ impl<T: Item> Ascending for &[T] {
     }
 }
 
-/// A few fingerprints on their way, refilled whenever all have gone.
+/// Small buffer of fingerprints, refilled when it is empty.
 pub(super) struct Buffer<T> {
     pub(super) items: [T; 64],
     pub(super) next: usize,
@@ -195,32 +195,32 @@ impl<T: Item> Buffer<T> {
     }
 }
 
-/// What a filter stores, each fingerprint without its lowest `dropped` bits.
+/// Fingerprints of a filter, each without its lowest `dropped` bits.
 pub(crate) struct Stored<'v, S, T> {
     view: View<'v, S>,
     dropped: u32,
     item: PhantomData<T>,
 }
 
-/// The fingerprints of a filter, `dropped` bits shorter: copy by copy, or counted, whether the filter counts them or
-/// not.
+/// Returns a source of a filter's fingerprints, `dropped` bits shorter: copy by copy, or counted, whether or not the
+/// filter has counters.
 pub(crate) fn stored<S: SlotKind, T: Item>(view: View<'_, S>, dropped: u32) -> Stored<'_, S, T> {
     Stored { view, dropped, item: PhantomData }
 }
 
-/// The fingerprints of a [`Stored`] from a given one on.
+/// Reader of a [`Stored`] from a fingerprint on.
 pub(crate) struct StoredFrom<W, T> {
     walk: W,
     dropped: u32,
     first: u64,
     buffer: Buffer<T>,
-    /// The last one read, to which the walk may add copies.
+    /// Last fingerprint read, to which the walk may add copies.
     pending: Option<T>,
 }
 
 impl<W: Walk, T: Item> StoredFrom<W, T> {
-    /// Makes one of equal ones that follow each other. The last waits for those that may come. Bytes that have not been
-    /// checked may hold more copies than a number can.
+    /// Combines equal neighbours. The last one is kept back for further copies. Unchecked bytes may hold more copies
+    /// than a number can, so the sum saturates.
     fn add_up(&mut self) {
         let Buffer { items, end, .. } = &mut self.buffer;
         let read = *items;
@@ -266,7 +266,7 @@ impl<W: Walk, T: Item> Ascending for StoredFrom<W, T> {
             if is_end && self.buffer.end == 0 {
                 break;
             }
-            // Only the run in which the walk began can have smaller ones.
+            // Only the run in which the walk began can have smaller fingerprints.
             self.buffer.next = self.buffer.left().partition_point(|item| item.fingerprint() < self.first);
         }
         self.buffer.left()
@@ -279,7 +279,7 @@ impl<W: Walk, T: Item> Ascending for StoredFrom<W, T> {
 }
 
 impl<'v, S: SlotKind, T: Item> Stored<'v, S, T> {
-    /// [`AscendingSource::read_from`] with the lifetime of the words.
+    /// Reads like [`AscendingSource::read_from`], with the lifetime of the words.
     pub(crate) fn read_from(&self, first: u64) -> StoredFrom<S::Walk<'v>, T> {
         let layout = self.view.layout();
         let quotient = layout.split.quotient(first << self.dropped);
@@ -300,17 +300,17 @@ impl<S: SlotKind, T: Item> AscendingSource for Stored<'_, S, T> {
     }
 }
 
-/// Two filters' fingerprints as one source.
+/// Fingerprints of two filters as one source.
 pub(crate) type BothStored<'v, S, T> = Combined<Stored<'v, S, T>, Stored<'v, S, T>>;
 
-/// Two sources as one; in a union, too, equal fingerprints of both stay, for whoever lays them out to drop.
+/// Two sources as one. In a union, equal fingerprints of both stay; the layout drops them.
 pub(crate) struct Combined<A, B> {
     pub combination: Combination,
     pub first: A,
     pub second: B,
 }
 
-/// The fingerprints of a [`Combined`].
+/// Reader of a [`Combined`].
 pub(crate) struct CombinedFrom<A: Ascending, B> {
     combination: Combination,
     first: A,
@@ -341,19 +341,19 @@ impl<A: Ascending, B: Ascending<Item = A::Item>> CombinedFrom<A, B> {
     }
 }
 
-/// How many fingerprints went from two slices, and how many came of them.
+/// Numbers of fingerprints taken from two slices, and written.
 pub(crate) struct Moved {
     from_first: usize,
     from_second: usize,
     put: usize,
 }
 
-/// Combines until one of the slices has gone or the places are full.
+/// Combines until one of the slices is used up or the places are full.
 #[inline(always)]
 fn combine(combination: Combination, first: &[u64], second: &[u64], places: &mut [u64]) -> Moved {
     let (mut i, mut j, mut put) = (0, 0, 0);
     while let (Some(&x), Some(&y), Some(place)) = (first.get(i), second.get(j), places.get_mut(put)) {
-        // No processor predicts which is smaller, so this does not branch.
+        // The comparison is unpredictable, so this does not branch.
         let Step { take_first, take_second, keep } = combination.step(x, y);
         *place = x.min(y);
         i += take_first as usize;
@@ -363,7 +363,7 @@ fn combine(combination: Combination, first: &[u64], second: &[u64], places: &mut
     Moved { from_first: i, from_second: j, put }
 }
 
-/// Moves what a combination keeps of the slice that is not empty, up to the number of places.
+/// Moves the fingerprints that a combination keeps of the slice that is not empty, up to the number of places.
 fn move_rest<T: Item>(combination: Combination, first: &[T], second: &[T], places: &mut [T]) -> Moved {
     let (rest, kept) =
         if second.is_empty() { (first, combination.keeps_first()) } else { (second, combination.keeps_second()) };
@@ -405,21 +405,21 @@ impl<A: AscendingSource, B: AscendingSource<Item = A::Item>> AscendingSource for
     }
 }
 
-/// Ranges of fingerprints, inclusive, that together are `0..=last`: enough of them for all threads.
+/// Splits `0..=last` into inclusive ranges, enough for all threads.
 fn ranges(last: u64) -> impl Iterator<Item = (u64, u64)> {
     let parts = if rayon::current_num_threads() == 1 { 1 } else { 256.min(last.saturating_add(1)) };
-    // In 128 bits, as the number of 64-bit fingerprints takes 65.
+    // The arithmetic has 128 bits, because the number of 64-bit fingerprints takes 65.
     let bound = move |i: u64| ((last as u128 + 1) * i as u128 / parts as u128) as u64;
     (0..parts).map(move |i| (bound(i), if i + 1 == parts { last } else { bound(i + 1) - 1 }))
 }
 
-/// The fingerprints of a source that have at least a number of copies.
+/// Fingerprints of a source with at least a number of copies.
 pub(crate) struct Kept<A> {
     pub source: A,
     pub least: u64,
 }
 
-/// The fingerprints of a [`Kept`].
+/// Reader of a [`Kept`].
 pub(crate) struct KeptFrom<A> {
     run: A,
     least: u64,
@@ -463,8 +463,8 @@ impl<A: AscendingSource<Item = Copies>> AscendingSource for Kept<A> {
     }
 }
 
-/// The sum of `of` over all fingerprints up to `last`. It is at most `u64::MAX` where the bytes of a filter have not
-/// been checked.
+/// Sums `of` over all fingerprints up to `last`. The sum saturates at `u64::MAX`, because the bytes of a filter may not
+/// have been checked.
 fn sum<A: AscendingSource>(source: &A, last: u64, of: impl Fn(A::Item) -> u64 + Sync) -> u64 {
     let items =
         |first: u64, last: u64| Each(source.read_from(first)).take_while(move |item| item.fingerprint() <= last);
@@ -472,12 +472,12 @@ fn sum<A: AscendingSource>(source: &A, last: u64, of: impl Fn(A::Item) -> u64 + 
     sums.into_iter().fold(0, u64::saturating_add)
 }
 
-/// How many fingerprints up to `last` there are, copies included.
+/// Counts the fingerprints up to `last`, copies included.
 pub(crate) fn count(source: &impl AscendingSource, last: u64) -> u64 {
     sum(source, last, Item::copies)
 }
 
-/// How many different fingerprints up to `last` there are.
+/// Counts the different fingerprints up to `last`.
 pub(crate) fn count_distinct(source: &impl AscendingSource<Item = Copies>, last: u64) -> u64 {
     sum(source, last, |_| 1)
 }
@@ -485,8 +485,7 @@ pub(crate) fn count_distinct(source: &impl AscendingSource<Item = Copies>, last:
 /// Entries of a histogram that each part counts by itself: nearly all fingerprints have few copies.
 const NEAR: usize = 512;
 
-/// How many fingerprints a filter stores with each number of copies up to `most`; the last entry counts those with more
-/// copies too.
+/// Counts the fingerprints of a filter by number of copies up to `most`; the last entry includes those with more.
 pub(crate) fn histogram<S: SlotKind>(view: View<'_, S>, most: usize) -> Result<Vec<u64>, OutOfMemory> {
     let mut all: Vec<u64> = zeroed_vec((most as u64).saturating_add(1))?;
     let source = stored::<S, Copies>(view, 0);
@@ -505,7 +504,7 @@ pub(crate) fn histogram<S: SlotKind>(view: View<'_, S>, most: usize) -> Result<V
     Ok(all)
 }
 
-/// How many different fingerprints a filter stores.
+/// Counts the different fingerprints of a filter.
 pub(crate) fn distinct<S: SlotKind>(view: View<'_, S>) -> u64 {
     count_distinct(&stored::<S, Copies>(view, 0), view.layout().last_fingerprint())
 }

@@ -1,14 +1,14 @@
-//! Hashes that earlier tiles of a batch have shown, remembered inexactly: of keys that come often, most later copies
-//! are told apart from the first before they are grouped.
+//! Inexact memory of the hashes that earlier tiles of a batch have shown: for frequent keys, it finds most later copies
+//! before they are grouped.
 //!
-//! A direct-mapped table in device memory, small enough for the L2 cache. A word holds a tile's number below what its
-//! place leaves open of the hash, so that a word and its place are the whole hash: who finds its own with a smaller
-//! tile knows that an equal key stands before it. The last to come keeps the place, and a tile's first copies may miss
-//! each other, so a copy that finds nothing may still be a later one.
+//! A direct-mapped table in device memory, small enough for the L2 cache. A word holds the number of a tile below the
+//! bits of the hash that its place leaves open, so a word and its place determine the whole hash: a thread that finds
+//! its own hash with a smaller tile has an equal key before it. The last writer keeps the place, and the first copies
+//! of a tile may miss each other, so a copy that finds nothing may still be a later one.
 
 use warpset_simt::{GlobalMut, atomic};
 
-/// Tiles of a batch: fewer than `1 << TILE_BITS`. They count from one here; zero stands for none.
+/// Bits of the tiles of a batch: there are fewer than `1 << TILE_BITS`. They count from one here; zero means none.
 pub const TILE_BITS: u32 = 12;
 /// The base-two logarithm of the fewest words: with fewer, a hash would not fit above a tile.
 pub const MIN_BITS: u32 = TILE_BITS;
@@ -23,13 +23,13 @@ pub struct Recent {
 
 #[cfg(feature = "bodies")]
 impl Recent {
-    /// A table of `1 << bits` words, `bits >= MIN_BITS`, zero at the start, only accessed atomically.
+    /// Returns a table of `1 << bits` words, `bits >= MIN_BITS`, zero at the start, only accessed atomically.
     #[inline(always)]
     pub fn new(words: GlobalMut<u64>, bits: u32) -> Recent {
         Recent { words, bits }
     }
 
-    /// The place of a hash, and the word that stands for it in this tile.
+    /// Returns the place of a hash, and its word in this tile.
     #[inline(always)]
     fn entry(bits: u32, hash: u64, tile: u32) -> (usize, u64) {
         let mixed = hash.wrapping_mul(0x9fb2_1c65_1e98_df25); // odd: different hashes stay different
@@ -37,7 +37,7 @@ impl Recent {
         ((mixed >> (64 - bits)) as usize, rest << TILE_BITS | (tile as u64 + 1))
     }
 
-    /// What stands in the place of a hash.
+    /// Returns the word at the place of a hash.
     ///
     /// # Safety
     /// The table is as [`Recent::new`] says.

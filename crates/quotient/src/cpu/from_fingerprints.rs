@@ -1,25 +1,25 @@
-//! Filters of fingerprints that the caller has counted, wherever they lie.
+//! Filters of fingerprints that the caller has counted.
 
 use std::sync::OnceLock;
 
 use super::QuotientFilter;
+use super::fingerprint_source::{Ascending, AscendingSource, Buffer, Each};
 use super::rewrite::lay_out;
-use super::source::{Ascending, AscendingSource, Buffer, Each};
 use crate::slot_kind::{Copies, SlotKind};
 use crate::{Error, Layout};
 
-/// Pairs that a function gives.
+/// Pairs from the caller's function.
 struct Given<F> {
     from: F,
     last_fingerprint: u64,
-    /// A fingerprint that is too wide, has no copies, or does not ascend.
+    /// Fingerprint that is too wide, has no copies, or does not ascend.
     broken: OnceLock<u64>,
 }
 
-/// The pairs of a [`Given`] from a fingerprint on; ends before the first that breaks the contract.
+/// Reader of a [`Given`] from a fingerprint on. It ends before the first pair that breaks the contract.
 struct GivenFrom<'a, I> {
     pairs: I,
-    /// The least that the next fingerprint can be; none is left after the largest.
+    /// Least possible next fingerprint; `None` after the largest.
     least: Option<u64>,
     last_fingerprint: u64,
     broken: &'a OnceLock<u64>,
@@ -35,7 +35,7 @@ impl<I: Iterator<Item = (u64, u64)>> GivenFrom<'_, I> {
             let Some((fingerprint, copies)) = self.pairs.next() else { break };
             let ascends = self.least.is_some_and(|least| fingerprint >= least);
             if !ascends || copies == 0 || fingerprint > self.last_fingerprint {
-                // Another thread may have noted another one.
+                // Another thread may have noted another one first.
                 let _ = self.broken.set(fingerprint);
                 self.least = None;
                 break;
@@ -87,7 +87,8 @@ where
 }
 
 impl<S: SlotKind> QuotientFilter<S> {
-    /// See [`Builder::build_from_fingerprint_counts`](crate::Builder::build_from_fingerprint_counts).
+    /// Builds a filter of the pairs; see
+    /// [`Builder::build_from_fingerprint_counts`](crate::Builder::build_from_fingerprint_counts).
     pub(crate) fn from_given<F, I>(layout: Layout, from: F) -> Result<QuotientFilter<S>, Error>
     where
         F: Fn(u64) -> I + Sync,

@@ -13,22 +13,22 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// Adds all fingerprints of another filter on the same device: as a set, or with all copies if both keep
     /// duplicates.
     ///
-    /// The other may have any number of slots, container and load limit; its fingerprints must have at least as many
-    /// bits, and lose those that are too many. So of two filters, the one with fewer bits takes the other in; the other
-    /// way round, the rate of the result would be another than that of this filter.
+    /// The other filter may have any number of slots, container and load limit. Its fingerprints must be at least as
+    /// long as this filter's; excess bits are dropped. So the filter with shorter fingerprints takes the other in. In
+    /// the other direction the rate of this filter would change.
     ///
     /// # Errors
     /// [`Error::FewerBits`] if the other's fingerprints are shorter; [`Error::Incompatible`],
-    /// [`Error::DifferentDuplicates`] or [`Error::DifferentKeyBits`] if the filters differ in what they must have in
-    /// common; [`Error::Full`] or [`Error::OverflowRegionFull`] if they do not all fit; a filter of another device is
-    /// refused; [`Error::Gpu`] if the device fails or has too little memory.
+    /// [`Error::DifferentDuplicates`] or [`Error::DifferentKeyBits`] for other differences; [`Error::Full`] or
+    /// [`Error::OverflowRegionFull`] if they do not all fit; a filter of another device is refused; [`Error::Gpu`] if
+    /// the device fails or has too little memory.
     pub fn merge(&mut self, other: &QuotientFilter<S>) -> Result<(), Error> {
         self.combine(other, Change::Insert)
     }
 
     /// Keeps only fingerprints of the other filter; in multisets, each with the smaller of the two numbers of copies.
     ///
-    /// The other may be as for [`QuotientFilter::merge`].
+    /// The other filter is subject to the conditions of [`QuotientFilter::merge`].
     ///
     /// # Errors
     /// The errors of [`QuotientFilter::merge`].
@@ -48,7 +48,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
 
     /// Removes the fingerprints of another filter on the same device: each cancels one equal copy.
     ///
-    /// The other may be as for [`QuotientFilter::merge`].
+    /// The other filter is subject to the conditions of [`QuotientFilter::merge`].
     ///
     /// # Errors
     /// The errors of [`QuotientFilter::merge`].
@@ -67,19 +67,18 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         Ok(())
     }
 
-    /// How many fingerprints are in both filters; in multisets, with the smaller of the two numbers of copies.
+    /// Counts the fingerprints in both filters; in multisets, with the smaller of the two numbers of copies.
     ///
-    /// A filter whose fingerprints have more bits loses those that are too many.
+    /// Longer fingerprints lose their excess bits.
     ///
     /// # Errors
-    /// [`Error::Incompatible`], [`Error::DifferentDuplicates`] or [`Error::DifferentKeyBits`] if the filters differ in
-    /// what they must have in common; a filter of another device is
-    /// refused; [`Error::Gpu`] if the device fails or has too little memory.
+    /// [`Error::Incompatible`], [`Error::DifferentDuplicates`] or [`Error::DifferentKeyBits`] if the filters cannot be
+    /// compared; a filter of another device is refused; [`Error::Gpu`] if the device fails or has too little memory.
     pub fn intersection_count(&self, other: &QuotientFilter<S>) -> Result<u64, Error> {
         Ok(self.counts(other)?.common)
     }
 
-    /// How many fingerprints are in at least one of the filters; in multisets, with the larger of the two numbers of
+    /// Counts the fingerprints in at least one of the filters; in multisets, with the larger of the two numbers of
     /// copies.
     ///
     /// # Errors
@@ -113,7 +112,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         Ok(Overlap { common: common[0], ours: ours.len() as u64, theirs: theirs.len() as u64 })
     }
 
-    /// A stream, and the other's fingerprints as this filter's, ascending.
+    /// Makes a stream, and extracts the other's fingerprints as this filter's, ascending.
     fn extract_other(&self, other: &QuotientFilter<S>) -> Result<(Stream, Fingerprints), Error> {
         self.device.expect_same(&other.device, "two quotient filters")?;
         let dropped = self.layout.bits_to_drop(&other.layout)?;
@@ -122,7 +121,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         Ok((stream, theirs))
     }
 
-    /// A stream, and the other's fingerprints as this filter's, with their copies.
+    /// Makes a stream, and extracts the other's fingerprints as this filter's, with their copies.
     fn extract_other_counts(&self, other: &QuotientFilter<S>) -> Result<(Stream, CountedFingerprints), Error> {
         self.device.expect_same(&other.device, "two quotient filters")?;
         let dropped = self.layout.bits_to_drop(&other.layout)?;
@@ -131,7 +130,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         Ok((stream, theirs))
     }
 
-    /// This filter's fingerprints that have an equal among ascending others, one for one, or that have none.
+    /// Selects this filter's fingerprints that have an equal among ascending others, one for one, or that have none.
     fn selected(&self, stream: &Stream, others: &Fingerprints, equal: bool) -> Result<Fingerprints, Error> {
         let ours = self.extract(stream)?;
         let mut bits = stream.alloc_uninit::<u64>(ours.len().div_ceil(64))?;
@@ -139,8 +138,8 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         ours.selected(&self.layout, stream, bits.as_slice())
     }
 
-    /// Inserts or removes ascending fingerprints: extracts, combines, and lays out. Waits; on an error the filter is as
-    /// it was.
+    /// Inserts or removes ascending fingerprints: extracts, combines, and lays out. Waits; on an error the filter is
+    /// unchanged.
     pub(crate) fn rewrite_with(&mut self, stream: &Stream, batch: &Fingerprints, change: Change) -> Result<u64, Error> {
         let before = self.items;
         let all = match change {
@@ -152,7 +151,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     }
 }
 
-/// How many fingerprints are in both of two filters, and in each.
+/// Numbers of fingerprints in both of two filters, and in each.
 struct Overlap {
     common: u64,
     ours: u64,

@@ -1,13 +1,13 @@
-//! Test-and-insert by parts: which of equal keys stands first, found in shared memory.
+//! Test-and-insert by parts: deduplication of a large batch in shared memory.
 //!
-//! The absent keys of a batch lie in parts by the top bits of their hash ([`crate::bloom::partition`]), so that equal
-//! hashes meet in one part, and a part's keys fall in one stretch of the filter. One thread block takes a part: its
-//! keys claim their hashes in a table in shared memory, where of equal ones the smallest index stays; and then the
-//! block inserts the hashes. Where the stretch is short, the bits are set in shared memory first and reach the filter
-//! as whole words, each once.
+//! The absent keys of a batch are grouped into parts by the top bits of their hashes ([`crate::bloom::partition`]).
+//! Equal hashes meet in one part, and the keys of a part fall in one stretch of the filter. One thread block takes a
+//! part: its keys claim their hashes in a table in shared memory, in which the smallest index wins; then the block
+//! inserts the hashes. If the stretch is short, the block sets the bits in shared memory first and writes each word to
+//! the filter once.
 //!
-//! A part has room for a bounded number of keys. Keys of a part that overflows, which takes many equal hashes or poor
-//! ones, are left to [`claims`](crate::bloom::claims).
+//! A part holds a bounded number of keys. Keys of a part that overflows, by many equal hashes or by poor ones, are left
+//! to [`claims`](crate::bloom::claims), which explains the contest.
 
 use crate::batch::results;
 use warpset_core::bloom::blocked::block_of;
@@ -37,16 +37,16 @@ const STRETCH_AT: u32 = SALTS_AT + 32 * 4;
 const _: () = assert!(MAX_CAPACITY % 32 == 0 && MAX_CAPACITY < PLACE as usize && STRETCH_AT % 8 == 0);
 const _: () = assert!(shared_bytes(MAX_STRETCH) <= 48 << 10);
 
-/// Dynamic shared memory of a block that takes a part, in bytes.
+/// Returns the dynamic shared memory, in bytes, of a block that takes a part.
 pub const fn shared_bytes(stretch: usize) -> u32 {
     STRETCH_AT + stretch as u32 * 4
 }
 
-/// How a batch is divided.
+/// Division of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Parts {
-    /// There are `1 << bits` parts; 0 stands for a batch that is not divided.
+    /// There are `1 << bits` parts; 0 marks a batch that is not divided.
     pub bits: u32,
     /// The keys that a part has room for, at most [`MAX_CAPACITY`].
     pub capacity: u32,
@@ -58,7 +58,7 @@ impl Parts {
     /// A batch that is not divided.
     pub const UNDIVIDED: Parts = Parts { bits: 0, capacity: 0 };
 
-    /// The part of a hash.
+    /// Returns the part of a hash.
     #[inline(always)]
     pub fn of(self, hash: u64) -> u32 {
         (hash >> (64 - self.bits)) as u32
@@ -92,8 +92,8 @@ impl Parts {
     }
 }
 
-/// The keys of this thread, one per round, while a key of its thread block is below `n`: the same number of rounds for
-/// all threads of a block, whose last keys may lie past the end.
+/// Returns the keys of this thread, one per round, while a key of its thread block is below `n`: the same number of
+/// rounds for all threads of a block, whose last keys may lie past the end.
 #[inline(always)]
 pub fn rounds(block: u32, n: usize) -> impl Iterator<Item = usize> {
     let first = thread::block_idx_x() as usize * block as usize;
@@ -101,7 +101,7 @@ pub fn rounds(block: u32, n: usize) -> impl Iterator<Item = usize> {
     (first..n).step_by(step).map(|at| at + thread::thread_idx_x() as usize)
 }
 
-/// How a filter's blocks take the bits of a hash.
+/// Map from a hash to the bits of a filter's block.
 #[cfg(feature = "bodies")]
 pub(crate) trait Insertion: Copy {
     /// The multipliers that [`Insertion::setter`] finds in shared memory.
@@ -109,7 +109,7 @@ pub(crate) trait Insertion: Copy {
     /// Words of 32 bits of a block.
     const BLOCK_WORDS: u32;
 
-    /// The block of a hash.
+    /// Returns the block of a hash.
     fn block_of(self, hash: u64, blocks: u64) -> u64;
 
     /// Inserts the hashes of a warp's lanes, those whose bit is set in `valid`, into the filter.
@@ -119,8 +119,8 @@ pub(crate) trait Insertion: Copy {
     /// - `words` is the filter, and only accessed atomically; `salts` holds [`Insertion::SALTS`].
     unsafe fn insert_warp(self, words: GlobalMut<u32>, salts: Shared<u32>, hash: u64, valid: u32);
 
-    /// What sets the bits of one hash in a block that shared memory holds: of the words, of the block's first, and of
-    /// the hash. Neighbouring lanes begin with different bits, so that they meet in fewer banks.
+    /// Returns a function that sets the bits of one hash in a block in shared memory; it takes the words, the block's
+    /// first word, and the hash. Neighbouring lanes begin with different bits, so that they meet in fewer banks.
     ///
     /// # Safety
     /// `salts` holds [`Insertion::SALTS`]. The setter is called for words that are there, and only accessed atomically.

@@ -1,11 +1,11 @@
-//! How a batch of test-and-insert is divided into parts, and where the parts are.
+//! Division of a test-and-insert batch into parts, and their memory.
 
 use warpset_core::bloom::TEST_AND_INSERT_BATCH;
 use warpset_gpu::batch::Answers;
 use warpset_gpu::{DeviceVec, GpuError, LaunchConfig, Stream};
 use warpset_kernels::batch::keys::KeySlice;
-use warpset_kernels::bloom::parts::{self as kernels, MAX_BITS, MAX_CAPACITY, Parts};
-use warpset_kernels::bloom::{partition, recent};
+use warpset_kernels::bloom::batch_partition::{self as kernels, MAX_BITS, MAX_CAPACITY, Parts};
+use warpset_kernels::bloom::{partition, recent_hashes};
 use warpset_simt::{Global, GlobalMut};
 
 use super::Grouping;
@@ -36,24 +36,24 @@ pub struct ClaimTable {
 /// The absent keys of a batch, divided into parts.
 #[derive(Clone, Copy)]
 pub struct PartitionedKeys {
-    /// Which parts there are.
+    /// Division of the batch.
     pub parts: Parts,
-    /// How many keys each has, and whether one overflowed.
+    /// Keys per part, and whether one overflowed.
     pub counts: Global<u32>,
     /// Hash and index of each key that found room.
     pub keys: Global<u64>,
 }
 
 impl PartitionedKeys {
-    /// What stands for a batch that is not divided.
+    /// Describes a batch that is not divided.
     pub(super) fn none() -> PartitionedKeys {
         let (counts, keys) = (Global::from_raw_parts(std::ptr::null(), 0), Global::from_raw_parts(std::ptr::null(), 0));
         PartitionedKeys { parts: Parts::UNDIVIDED, counts, keys }
     }
 }
 
-/// The launch of the kernels that insert parts into a filter of `blocks` blocks of `block_words` words of 32 bits, and
-/// the length of a stretch.
+/// Returns the launch of the kernels that insert parts into a filter of `blocks` blocks of `block_words` words of 32
+/// bits, and the length of a stretch.
 pub(super) fn one_block_per_part(parts: Parts, blocks: u64, block_words: u32) -> (LaunchConfig, u32) {
     // The hashes of a part may begin and end within a block.
     let stretch = ((blocks >> parts.bits) + 2).saturating_mul(u64::from(block_words));
@@ -62,7 +62,7 @@ pub(super) fn one_block_per_part(parts: Parts, blocks: u64, block_words: u32) ->
     (LaunchConfig::new(1 << parts.bits, kernels::BLOCK).shared(shared), stretch as u32)
 }
 
-/// How to divide a batch of `n` keys; `None`: not at all.
+/// Chooses the division of a batch of `n` keys; `None`: not divided.
 fn parts_of(grouping: Grouping, n: usize) -> Option<Parts> {
     let bits = match grouping {
         Grouping::Never => return None,
@@ -86,16 +86,16 @@ pub(super) struct Division {
     keys: DeviceVec<u64>,
 }
 
-const _: () = assert!(TEST_AND_INSERT_BATCH < partition::TILE << recent::TILE_BITS);
+const _: () = assert!(TEST_AND_INSERT_BATCH < partition::TILE << recent_hashes::TILE_BITS);
 
 impl Division {
-    /// Memory for batches of `n` keys; none if these are not divided, or if there is no memory and `grouping` does not
-    /// insist.
+    /// Allocates memory for batches of `n` keys; none if these are not divided, or if memory runs out and `grouping`
+    /// does not require it.
     pub(super) fn new(stream: &Stream, grouping: Grouping, n: usize) -> Result<Option<Division>, GpuError> {
         let Some(parts) = parts_of(grouping, n) else { return Ok(None) };
         let words = (2 * parts.capacity as usize) << parts.bits;
         let recent_bits = n.next_power_of_two().trailing_zeros().saturating_sub(RECENT_SHIFT);
-        let recent_bits = recent_bits.clamp(recent::MIN_BITS, MOST_RECENT_BITS);
+        let recent_bits = recent_bits.clamp(recent_hashes::MIN_BITS, MOST_RECENT_BITS);
         match stream.alloc_uninit(words) {
             Ok(keys) => {
                 let zeroed = stream.alloc_uninit((1 << recent_bits) + parts.counts().div_ceil(2))?;
@@ -162,7 +162,7 @@ mod tests {
     use warpset_gpu::Device;
     use warpset_kernels::bloom::claims;
 
-    /// What the division of hashes, none of which the filter holds, counts: keys of all parts, and whether one
+    /// Divides hashes, none of which the filter holds, and returns the number of keys in all parts, and whether one
     /// overflowed.
     fn counted(hashes: &[u64]) -> (usize, bool) {
         let device = Device::emulator(Default::default());
@@ -188,7 +188,7 @@ mod tests {
         (all, *last != 0)
     }
 
-    /// Without what leaves out equal keys the first two would overflow their parts.
+    /// Checks that equal keys are left out: otherwise the first two would overflow their parts.
     #[test]
     fn keys_that_come_often_are_grouped_few_times() {
         let scattered = |i: usize| (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -1,32 +1,32 @@
-//! Two filters: merged, intersected, subtracted, and counted against each other.
+//! Two filters merged, intersected, subtracted, and counted against each other.
 
 use warpset_core::quotient::combine::Combination;
 
 use super::QuotientFilter;
+use super::fingerprint_source::{self, BothStored, Combined, Item};
 use super::rewrite::lay_out;
-use super::source::{self, BothStored, Combined, Item};
 use crate::Error;
 use crate::slot_kind::{Copies, SlotKind};
 
 impl<S: SlotKind> QuotientFilter<S> {
     /// Adds all fingerprints of another filter: as a set, or with all copies in a multiset.
     ///
-    /// The other may have any number of slots, container and load limit; its fingerprints must have at least as many
-    /// bits, and lose those that are too many. So of two filters, the one with fewer bits takes the other in; the other
-    /// way round, the rate of the result would be another than that of this filter.
+    /// The other filter may have any number of slots, container and load limit. Its fingerprints must be at least as
+    /// long as this filter's; excess bits are dropped. So the filter with shorter fingerprints takes the other in. In
+    /// the other direction the rate of this filter would change.
     ///
     /// # Errors
     /// [`Error::FewerBits`] if the other's fingerprints are shorter; [`Error::Incompatible`],
-    /// [`Error::DifferentDuplicates`] or [`Error::DifferentKeyBits`] if the filters differ in what they must have in
-    /// common; [`Error::Full`] or [`Error::OverflowRegionFull`] if they do not all fit, [`Error::TooManyCopies`],
-    /// [`Error::OutOfMemory`]; then nothing has been changed.
+    /// [`Error::DifferentDuplicates`] or [`Error::DifferentKeyBits`] for other differences; [`Error::Full`] or
+    /// [`Error::OverflowRegionFull`] if they do not all fit, [`Error::TooManyCopies`], [`Error::OutOfMemory`]. The
+    /// filter is unchanged then.
     pub fn merge(&mut self, other: &QuotientFilter<S>) -> Result<(), Error> {
         self.combine(Combination::Sum, other)
     }
 
     /// Keeps only fingerprints of the other filter; in multisets, each with the smaller of the two numbers of copies.
     ///
-    /// The other may be as for [`QuotientFilter::merge`].
+    /// The other filter is subject to the conditions of [`QuotientFilter::merge`].
     ///
     /// # Errors
     /// The errors of [`QuotientFilter::merge`].
@@ -36,7 +36,7 @@ impl<S: SlotKind> QuotientFilter<S> {
 
     /// Removes the fingerprints of another filter: each cancels one equal copy.
     ///
-    /// The other may be as for [`QuotientFilter::merge`].
+    /// The other filter is subject to the conditions of [`QuotientFilter::merge`].
     ///
     /// # Errors
     /// The errors of [`QuotientFilter::merge`].
@@ -53,42 +53,43 @@ impl<S: SlotKind> QuotientFilter<S> {
         Ok(())
     }
 
-    /// What the two make, as fingerprints of this filter.
+    /// Builds the combination of the two, as fingerprints of this filter.
     fn combined<'a, T: Item>(
         &'a self,
         combination: Combination,
         other: &'a QuotientFilter<S>,
     ) -> Result<BothStored<'a, S, T>, Error> {
         let dropped = self.layout.bits_to_drop(&other.layout)?;
-        let (first, second) = (source::stored(self.view(), 0), source::stored(other.view(), dropped));
+        let (first, second) =
+            (fingerprint_source::stored(self.view(), 0), fingerprint_source::stored(other.view(), dropped));
         Ok(Combined { combination, first, second })
     }
 
-    /// How many fingerprints are in both filters; in multisets, with the smaller of the two numbers of copies.
+    /// Counts the fingerprints in both filters; in multisets, with the smaller of the two numbers of copies.
     ///
-    /// A filter whose fingerprints have more bits loses those that are too many.
+    /// Longer fingerprints lose their excess bits.
     ///
     /// # Errors
-    /// [`Error::Incompatible`], [`Error::DifferentDuplicates`] or [`Error::DifferentKeyBits`] if the filters differ in
-    /// what they must have in common.
+    /// [`Error::Incompatible`], [`Error::DifferentDuplicates`] or [`Error::DifferentKeyBits`] if the filters cannot be
+    /// compared.
     pub fn intersection_count(&self, other: &QuotientFilter<S>) -> Result<u64, Error> {
         if self.layout.fingerprint_bits() > other.layout.fingerprint_bits() {
             return other.intersection_count(self);
         }
         let last = self.layout.last_fingerprint();
         Ok(if self.layout.is_counted() {
-            source::count(&self.combined::<Copies>(Combination::Intersection, other)?, last)
+            fingerprint_source::count(&self.combined::<Copies>(Combination::Intersection, other)?, last)
         } else {
-            source::count(&self.combined::<u64>(Combination::Intersection, other)?, last)
+            fingerprint_source::count(&self.combined::<u64>(Combination::Intersection, other)?, last)
         })
     }
 
-    /// How many fingerprints are in at least one of the filters; in multisets, with the larger of the two numbers of
+    /// Counts the fingerprints in at least one of the filters; in multisets, with the larger of the two numbers of
     /// copies.
     ///
     /// # Errors
-    /// [`Error::Incompatible`], [`Error::DifferentDuplicates`] or [`Error::DifferentKeyBits`] if the filters differ in
-    /// what they must have in common.
+    /// [`Error::Incompatible`], [`Error::DifferentDuplicates`] or [`Error::DifferentKeyBits`] if the filters cannot be
+    /// compared.
     pub fn union_count(&self, other: &QuotientFilter<S>) -> Result<u64, Error> {
         if self.layout.fingerprint_bits() > other.layout.fingerprint_bits() {
             return other.union_count(self);
@@ -99,7 +100,10 @@ impl<S: SlotKind> QuotientFilter<S> {
         let theirs = if dropped == 0 || self.layout.keeps_duplicates() {
             other.held.copies
         } else {
-            source::count_distinct(&source::stored::<S, Copies>(other.view(), dropped), self.layout.last_fingerprint())
+            fingerprint_source::count_distinct(
+                &fingerprint_source::stored::<S, Copies>(other.view(), dropped),
+                self.layout.last_fingerprint(),
+            )
         };
         Ok(self.held.copies + theirs - common)
     }

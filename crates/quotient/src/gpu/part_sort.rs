@@ -1,5 +1,5 @@
-//! Fingerprints of 33 and 34 bits sorted as words of 32: spread over two or four parts by the bits above, and put
-//! together again.
+//! Sort of fingerprints of 33 and 34 bits as 32-bit words: they are distributed to two or four parts by the bits above,
+//! and joined again.
 
 use warpset_gpu::{LaunchConfig, Stream};
 use warpset_kernels::batch::keys::KeySlice;
@@ -13,15 +13,16 @@ use super::fingerprints::Fingerprints;
 use super::launch::{hashing, parameters};
 use crate::{Error, Layout};
 
-/// The fewest keys: for fewer the wait for the parts' lengths takes what the sort saves.
+/// Least number of keys: for fewer, waiting for the parts' lengths costs as much as the sort saves.
 const LEAST: usize = 1 << 23;
 
-/// Whether [`sorted`] is for these.
+/// Whether [`sorted`] is faster than a sort of 64-bit words.
 pub(super) fn pays(layout: &Layout, n: usize) -> bool {
     !layout.exact && (33..=34).contains(&layout.fingerprint_bits()) && n >= LEAST
 }
 
-/// The fingerprints, 33 or 34 bits, of keys of a filter that is not exact, ascending. Waits for how many each part has.
+/// Returns the fingerprints, of 33 or 34 bits, of keys of a filter that is not exact, in ascending order. Waits for the
+/// lengths of the parts.
 ///
 /// # Safety
 /// Until `stream` has passed this work the keys stay allocated, and nothing writes them.
@@ -31,10 +32,10 @@ pub(super) unsafe fn sorted<K: DeviceKeys>(layout: &Layout, stream: &Stream, key
     let mut low = stream.alloc_uninit::<u32>(pairs * n)?;
     let mut lens = stream.alloc_zeroed::<u64>(PARTS)?;
     let (lens_to, out, parameters) = (lens.global_mut(), low.global_mut(), parameters(layout));
-    // SAFETY: there is a place for each key; scratch is freed in the order of the stream; the rest is the caller's
-    // promise.
+    // SAFETY: there is a place for each key; scratch is freed in the order of the stream; the rest is the contract of
+    // this function.
     unsafe {
-        keys.for_each_part(&hashing(layout), stream, |_, hashed, some| {
+        keys.for_each_chunk(&hashing(layout), stream, |_, hashed, some| {
             let grid = LaunchConfig::new(some.div_ceil(TILE) as u32, BLOCK).shared(SHARED_BYTES);
             let KeySlice { keys, kind, spread, .. } = hashed.keys;
             quotient_fingerprints_in_parts { keys, kind, spread, n: some, parameters, lens: lens_to, out, room: n }
@@ -73,7 +74,7 @@ mod tests {
             for bits in [33, 34] {
                 let layout = RankSelectBuilder::with_bits(28, bits - 28).layout().unwrap();
                 for n in [1, 31, 255, TILE - 1, TILE, 2 * TILE + 77] {
-                    // Some all in one part, some as they come, some again and again.
+                    // Some are all in one part, some in any order, some repeated.
                     for spread in [0, 1, 17] {
                         let some: Vec<u64> =
                             (0..n as u64).map(|i| if spread == 17 { i % 17 } else { i * spread }).collect();

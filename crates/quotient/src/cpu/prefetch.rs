@@ -1,9 +1,9 @@
-//! Asking for memory before it is needed.
+//! Prefetch of words.
 
-/// Keys whose cache lines are asked for before the first of them is looked up.
+/// Keys whose cache lines are prefetched before the first of them is looked up.
 pub(crate) const BATCH: usize = 32;
 
-/// Asks for the cache line of a word.
+/// Prefetches the cache line of a word.
 #[inline(always)]
 pub(crate) fn prefetch(words: &[u64], index: usize) {
     #[cfg(target_arch = "x86_64")]

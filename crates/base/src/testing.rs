@@ -1,0 +1,16 @@
+//! Tiers of tests. Not part of the API.
+
+/// The environment variable that selects the tier: `thorough`, or the default one.
+pub const TIER_VARIABLE: &str = "WARPSET_TESTS";
+
+/// Returns `default`, or `thorough` in the thorough tier.
+///
+/// # Panics
+/// If the variable has another value.
+pub fn tier<T>(default: T, thorough: T) -> T {
+    match std::env::var(TIER_VARIABLE).as_deref() {
+        Ok("thorough") => thorough,
+        Err(_) | Ok("" | "default") => default,
+        Ok(other) => panic!("{TIER_VARIABLE}={other}: `default` or `thorough`"),
+    }
+}
