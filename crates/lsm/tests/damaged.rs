@@ -1,5 +1,5 @@
-//! Saved bytes that end early or are damaged, of types of all kinds: read level by level, they are refused as the whole
-//! would be.
+//! Saved bytes of types of all kinds that are truncated or damaged: a loader that reads level by level rejects them
+//! like one that reads the whole.
 
 use warpset_lsm::{CleanupPolicy, Error, FileError, Lsm, OrderedKey, SortedArray, Value};
 

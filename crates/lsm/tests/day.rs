@@ -1,7 +1,8 @@
-//! A day of a dictionary: loads at night, counters in the morning, short batches with lookups, ranges, removals by age,
-//! cleanups, saved and loaded again; and all the while eight threads that read snapshots. On the host and on every
-//! device in step, against `BTreeMap`. A seed of the emulators (`WARPSET_EMULATOR_SEED`, as `cargo xtask soak` sets it)
-//! is also that of the day.
+//! A day of a dictionary, on the host and on every device in step, against `BTreeMap`: loads at night, counters in the
+//! morning, short batches with lookups, ranges, removals by age, cleanups, saving and loading; meanwhile eight threads
+//! read snapshots.
+//!
+//! The seed of the emulators (`WARPSET_EMULATOR_SEED`, as set by `cargo xtask soak`) is also that of the day.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, mpsc};
@@ -12,7 +13,7 @@ use warpset_lsm::gpu::{Lsm as DeviceLsm, Snapshot as DeviceSnapshot};
 use warpset_lsm::{CleanupPolicy, Error, Lsm, OrderedMap, Snapshot, Sum};
 
 type Model = BTreeMap<u64, u64>;
-/// A dictionary as it was, on both sides, and what is in it.
+/// State of a dictionary on both sides, and its contents.
 type Published = (Snapshot<u64, u64>, DeviceSnapshot<u64, u64>, Arc<Model>);
 
 /// Threads that read snapshots.
@@ -39,7 +40,7 @@ impl Day {
         ((u128::from(self.state) * u128::from(end)) >> 64) as u64
     }
 
-    /// Keys of events at a time of day, some of them late; few of them come again and again.
+    /// Returns keys of events at a time of day, some of them late; few of them recur often.
     fn keys(&mut self, hour: u64, len: u64) -> Vec<u64> {
         (0..len)
             .map(|_| {
@@ -110,7 +111,7 @@ impl Day {
                 self.model.retain(|key, value| keep(*key, *value));
                 self.host.retain(keep)?;
                 self.there.retain(keep)?;
-                // A cleanup by itself on one side alone: the same elements, on other levels.
+                // An automatic cleanup on one side only: the same elements, on other levels.
                 self.host.cleanup()?;
                 self.there.cleanup()?;
             }
@@ -130,7 +131,7 @@ impl Day {
     }
 }
 
-/// Lookups, counts, ranges, neighbours.
+/// Checks lookups, counts, ranges, neighbours.
 fn agrees((host, there, model): &Published, salt: u64) {
     let keys: Vec<u64> =
         model.keys().copied().skip(salt as usize % 5).step_by(7).flat_map(|key| [key, key ^ 1]).collect();
@@ -171,7 +172,7 @@ fn day(device: &Device, seed: u64, batch: u64, hours: u64) {
         for hour in 0..hours {
             day.hour(hour).unwrap();
             if hour % 24 != 21 {
-                // A reader that has failed ends the day.
+                // A failed reader ends the day.
                 send.send(day.published()).unwrap();
             }
             if hour % 6 == 5 {

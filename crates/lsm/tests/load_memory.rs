@@ -1,5 +1,6 @@
-//! A saved dictionary is loaded to where it stays: its image is not in memory twice. A test alone in its executable,
-//! because it counts what the whole process allocates.
+//! Loads of saved dictionaries into their final memory: the image is not in memory twice.
+//!
+//! The test is alone in its executable, because it counts the allocations of the whole process.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,23 +17,23 @@ fn more(bytes: usize) {
     MOST.fetch_max(now, Ordering::Relaxed);
 }
 
-// SAFETY: every call goes to the system's allocator.
+// SAFETY: every call is passed to the system's allocator.
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         more(layout.size());
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of this function.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         more(layout.size());
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of this function.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         NOW.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of this function.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -60,7 +61,7 @@ fn loading_takes_the_memory_of_what_is_loaded() {
     assert!(lsm.level_lens().len() > 1);
     let array = SortedArray::builder().build_from(&keys, &values).unwrap();
     let path = std::env::temp_dir().join(format!("warpset-lsm-load-{}", std::process::id()));
-    // Elements, and half a megabyte for anything else.
+    // The elements, and half a megabyte for anything else.
     let fits = |peak: usize, bytes: u64| {
         let most = bytes as usize + (1 << 19);
         assert!(peak <= most, "{peak} bytes for {bytes}");

@@ -1,7 +1,7 @@
-//! Trees on the emulator, and on a CUDA device where there is one, against those on the host: same answers, same bytes.
+//! Trees on the emulator, and on a CUDA device if there is one, against those on the host: same answers, same bytes.
 //!
-//! A pair of types takes seconds to compile, so there are few: each width of keys, and values of 0, 4 and 8 bytes and
-//! in rows. `tests/everywhere` has the other types.
+//! A pair of types takes seconds to compile, so only a few are tested here: each width of keys, and values of 0, 4 and
+//! 8 bytes and in rows. `tests/everywhere` has the other types.
 
 use warpset_base::testing::tier;
 use warpset_core::hash::mix;
@@ -19,7 +19,7 @@ mod rows;
 mod search;
 pub(super) mod streams;
 
-/// Numbers that make few different keys, and the ends of their range; of long ones some differ in one half alone.
+/// Returns numbers that make few different keys, and the ends of their range; some long keys differ only in one half.
 fn key<K: OrderedKey>(i: u64, seed: u64) -> K {
     let few = u128::from(mix(i, seed) % 700);
     match few {
@@ -97,8 +97,8 @@ fn streams_of_batches_as_on_the_host() {
     }
 }
 
-/// Batches that are long enough for several threads to upload: values arrive while keys are sorted; keys without values
-/// are uploaded and sorted in parts.
+/// Tests batches that several threads upload: values arrive while keys are sorted; keys without values are uploaded and
+/// sorted in parts.
 #[test]
 fn long_batches_as_on_the_host() {
     for device in testing::devices(15) {
@@ -153,7 +153,7 @@ fn full_batches_fill_all_levels() {
         }
         assert_eq!(there.level_lens().len(), 4);
         assert!(there.to_host().unwrap() == host);
-        // Long ranges, of which the warp takes 32 elements at a time once one level is left, and short ones.
+        // Long ranges, of which the warp takes 32 elements at a time once one level is left, and short ranges.
         let ranges: Vec<_> = (0..40u32).map(|i| 70 * i..=70 * i + i * i).collect();
         assert_eq!(there.count_range_bulk(&ranges).unwrap(), host.count_range_bulk(&ranges));
         there.cleanup().unwrap();
@@ -219,16 +219,16 @@ fn methods_agree() {
         check::<u128>(&device, |i| u128::from(i) << 115 | u128::from(i));
         if tier(false, true) {
             check::<u32>(&device, |i| if i % 2 == 0 { i as u32 } else { u32::MAX - 7 * i as u32 });
-            // The lower halves differ alone, then both.
+            // Keys that differ only in the lower halves, then in both.
             check::<u128>(&device, |i| 5 << 100 | u128::from(i) << 9);
             check::<u128>(&device, |i| u128::from(i) << 61);
         }
     }
 }
 
-/// Trees whose visible elements are known: hidden ones and tombstones in all levels, ranges around the lengths of a
-/// window and of a piece of the order, and of several; then one level, of which everything is visible. And trees that
-/// are prepared for lookups alone, until ranges have asked for enough.
+/// Tests trees with known visibility: hidden elements and tombstones in all levels, ranges around the lengths of a
+/// window, of a piece of the order, and of several pieces; then one level in which everything is visible. Also tests
+/// trees that are prepared only for lookups, until enough ranges have been queried.
 #[test]
 fn ranges_of_prepared_trees() {
     fn check<K: DeviceKey<Stored = K>, V: DeviceValue>(
@@ -241,7 +241,7 @@ fn ranges_of_prepared_trees() {
         let (mut host, mut there) = (builder.build().unwrap(), builder.on(device).build().unwrap());
         let keys_of = 400 * batches;
         for batch in 0..batches {
-            // The last batches are short, so that levels below those of a batch are there too.
+            // The last batches are short, so that levels below those of a batch are occupied.
             let len = if batch + 2 < batches { 512 } else { 40 };
             let keys: Vec<K> = (0..len).map(|i| spread(mix(i, batch) % keys_of)).collect();
             let values: Vec<V> = (0..len).map(|i| value(mix(i, batch))).collect();

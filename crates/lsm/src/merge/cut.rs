@@ -1,8 +1,7 @@
 //! Cuts of runs into parts that tasks merge independently.
 //!
 //! Every run gives samples at equal distances `d`. All samples are sorted, and every `s`-th one is a border between two
-//! parts. A part then has at most `(s + r) d` elements for `r` runs: at most twice the intended number, and one
-//! distance per run.
+//! parts. A part then has at most `(s + r) d` elements for `r` runs, where `s d` are intended.
 
 use warpset_base::parallel;
 

@@ -1,7 +1,7 @@
 //! Implicit search tree over sorted keys, with nodes of one cache line.
 //!
 //! ```text
-//! tier 0     k0                      kC                        first keys of nodes of tier 1
+//! tier 0     k0                      kC                        first keys of nodes of tier 1, C = B * B
 //! tier 1     k0   kB    k2B   ...    kC   kC+B  ...            first keys of nodes of `keys`
 //! keys       k0 k1 ... | kB ... | k2B ... |                    B keys per node
 //! ```

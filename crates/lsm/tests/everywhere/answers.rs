@@ -1,4 +1,4 @@
-//! Answers on devices: ranges in pieces, ranges that do not fit, and memory of the caller.
+//! Answers on devices: ranges in chunks, ranges that do not fit, and memory of the caller.
 
 use warpset_base::filter::LengthMismatch;
 use warpset_gpu::{Device, testing};
@@ -8,7 +8,7 @@ use warpset_lsm::{CleanupPolicy, Error, Lsm, SortedArray};
 fn ranges_come_in_pieces_of_any_size() {
     for device in testing::devices(31) {
         let mut host = Lsm::<u64, u32>::builder().batch_size(64).cleanup(CleanupPolicy::Manual).build().unwrap();
-        // Some close together, some far apart, so that parts of equal width are not of equal length.
+        // Some keys close together, some far apart, so that parts of equal width have different lengths.
         let keys: Vec<u64> = (0..240).map(|i| if i % 3 == 0 { i << 56 } else { 2 * i }).collect();
         host.insert_bulk(&keys, &keys.iter().map(|&key| (key >> 50 | key << 8) as u32).collect::<Vec<_>>()).unwrap();
         host.remove_bulk(&keys[100..120]).unwrap();
@@ -59,7 +59,7 @@ fn ranges_come_in_pieces_of_any_size() {
 /// error with advice.
 #[test]
 fn ranges_larger_than_device_memory() {
-    // Other tests share the CUDA device, so that its memory is not limited here.
+    // Other tests share the CUDA device, so its memory is not limited here.
     for device in testing::devices(32).into_iter().filter(Device::is_emulator) {
         let keys: Vec<u64> = (0..20_000).map(|i| 5 * i).collect();
         let host = SortedArray::<u64, u32>::builder().build_from(&keys, &[7; 20_000]).unwrap();

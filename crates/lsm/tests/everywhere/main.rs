@@ -1,5 +1,5 @@
-//! One body for every dictionary on every executor, against `BTreeMap`: random streams of batches over few keys, with
-//! every query after every few of them.
+//! One test body for every dictionary on every executor, against `BTreeMap`: random streams of batches over few keys,
+//! with every query after every few batches.
 
 mod answers;
 mod operators;
@@ -20,11 +20,11 @@ enum Op {
     Remove(Vec<u64>),
     /// Key, value, whether it is removed.
     Mixed(Vec<(u64, u32, bool)>),
-    /// Keys with values that combine with those that are there.
+    /// Keys with values that are combined with existing ones.
     Upsert(Vec<(u64, u32)>),
-    /// Keys with values, for those that have none.
+    /// Keys with values, inserted only if the key has none.
     InsertNew(Vec<(u64, u32)>),
-    /// The key, and what its value becomes.
+    /// Key, and its new value.
     Update(u64, Option<u32>),
     RemoveRange(u64, u64),
     /// Keeps pairs whose values are no multiple of this number.
@@ -55,7 +55,7 @@ fn op() -> impl Strategy<Value = Op> {
 
 type Model<K, V> = BTreeMap<K, V>;
 
-/// Values of the types under test, made of the numbers of an [`Op`] and told apart by them.
+/// Values of the types under test, made from the numbers of an [`Op`], which distinguish them.
 trait Numbered: DeviceValue {
     fn of(number: u32) -> Self;
     fn number(self) -> u32;
@@ -79,7 +79,7 @@ impl Numbered for u64 {
     }
 }
 
-/// The number in the first bytes, and what follows from it in the others.
+/// The number in the first bytes, and bytes derived from it in the others.
 impl<const LEN: usize> Numbered for [u8; LEN]
 where
     [u8; LEN]: DeviceValue,
@@ -96,7 +96,7 @@ where
 
 /// Returns the key of a number of an [`Op`], in the order of the numbers.
 fn key_of<K: OrderedKey>(number: &u64) -> K {
-    // The highest bits are all that keys of 32 bits have room for.
+    // Keys of 32 bits hold only the highest bits.
     match size_of::<K>() {
         16 => K::from_u128(u128::from(*number) << 64 | u128::from(number & 0xff)),
         8 => K::from_u64(*number),
@@ -215,7 +215,7 @@ fn agrees<K: OrderedKey, V: Numbered>(dictionary: &impl OrderedMap<K, V>, model:
         let (keys, values) = found.get(i);
         assert!(keys.iter().copied().zip(values.iter().copied()).eq(expected));
     }
-    // Before `len`, which may find out.
+    // Before `len`, which may determine it.
     assert_eq!(dictionary.is_empty()?, model.is_empty());
     assert_eq!(dictionary.len()?, model.len() as u64);
     assert_eq!(dictionary.is_empty()?, model.is_empty());
@@ -250,7 +250,7 @@ proptest! {
         }
     }
 
-    // Keys of every type and values of every size there once; a pair takes seconds to compile.
+    // Each type of keys and of values occurs once; a pair takes seconds to compile.
 
     #[test]
     fn signed_keys_on_every_device(ops in prop::collection::vec(op(), 1..16), schedule in any::<u64>()) {
@@ -293,8 +293,8 @@ fn array<K: OrderedKey, V: Numbered>() -> SortedArrayBuilder<K, V> {
     SortedArray::builder()
 }
 
-/// Levels of signed keys are copied to devices and back, and made there as on the host; ranges that do not fit come in
-/// pieces, in their order.
+/// Tests that levels of signed keys are the same on devices and on the host, copied or built there; ranges that do not
+/// fit come in chunks, in their order.
 #[test]
 fn signed_keys_travel() {
     for device in testing::devices(34) {

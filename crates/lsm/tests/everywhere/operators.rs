@@ -1,4 +1,4 @@
-//! Updates that combine with what is there: the same levels on every executor.
+//! Updates that combine with existing values: the same levels on every executor.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use warpset_gpu::testing;
 use warpset_lsm::gpu::{ByKeyKernels, CombinedValue, DeviceKey};
 use warpset_lsm::{BitOr, CleanupPolicy, Error, Lsm, Max, Min, Operator, Sum};
 
-/// Streams of batches with copies of keys, combined by each operator that has kernels, on the host and on devices: the
-/// same levels. Lengths cross the parts of the host and the tiles of devices.
+/// Tests streams of batches with copies of keys, combined by each operator with kernels, on the host and on devices:
+/// the same levels. Lengths cross the parts of the host and the tiles of devices.
 fn operators<K: DeviceKey, V: CombinedValue>(key: fn(u64) -> K, value: fn(u64) -> V)
 where
     Sum<V>: Operator<Value = V> + ByKeyKernels<K::Stored>,

@@ -1,4 +1,4 @@
-//! Streams of batches that are the same each time: as many levels as there can be, many elements, bad arguments.
+//! Fixed streams of batches: the largest number of levels, many elements, bad arguments.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -9,7 +9,7 @@ use warpset_lsm::{CleanupPolicy, Error, Lsm, Ranges, SortedArray};
 
 use super::queries::model_range;
 
-/// Numbers that are spread evenly and repeat for the same seed.
+/// Returns evenly distributed numbers, the same for the same seed.
 fn spread(i: u64, seed: u64) -> u64 {
     let mixed = (i ^ seed << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 8
@@ -67,7 +67,7 @@ fn large_batches_on_any_number_of_threads() {
             let mut lsm = Lsm::<u32, u64>::builder().batch_size(1 << 12).build().unwrap();
             for (keys, values) in &batches {
                 lsm.insert_bulk(keys, values).unwrap();
-                // Twice: before and after fences and filters are there.
+                // Twice: before and after search trees and filters are built.
                 lsm.get_bulk(&asked);
             }
             lsm.remove_bulk(&gone).unwrap();
@@ -172,7 +172,7 @@ fn large_ranges_of_levels_with_copies() {
             );
         }
     }
-    // Single lookups with filters, which as many build, and without.
+    // Single lookups without filters and, after enough of them, with filters.
     for round in 0..2 {
         for key in (-100_100..100_100).step_by(tier(7, 1) * (2 - round)) {
             assert_eq!(lsm.get(key), model.get(&key).copied(), "{key}");

@@ -1,5 +1,5 @@
 //! Dictionaries against `BTreeMap`: random streams of batches over few keys, so that copies and tombstones abound, with
-//! cleanups at random, and every query after every few batches.
+//! random cleanups, and every query after every few batches.
 
 mod fixed;
 mod queries;
@@ -21,7 +21,7 @@ enum Op {
     Mixed(Vec<(u64, u64, bool)>),
     One(u64, u64),
     RemoveOne(u64),
-    /// The key, and what its value becomes.
+    /// Key, and its new value.
     Update(u64, Option<u64>),
     RemoveRange(u64, u64),
     /// Keeps pairs whose keys are no multiple of this number.
@@ -93,7 +93,7 @@ impl FromNumber for i32 {
     }
 }
 impl FromNumber for u128 {
-    /// Keys that differ in their high halves only, in their low halves only, and in both.
+    /// Returns keys that differ only in their high halves, only in their low halves, or in both.
     fn from_number(number: u64) -> u128 {
         match number {
             u64::MAX => u128::MAX,
@@ -203,8 +203,8 @@ trait Others<K, V>: Sized {
     fn finish(self, lsm: &Lsm<K, V>, model: &BTreeMap<K, V>) -> Result<(), Error>;
 }
 
-/// Nothing: each form of dictionary takes long to compile, and where the types of keys and values decide, the tree has
-/// all.
+/// No further dictionaries: each form of dictionary takes long to compile, and the tree tests all types of keys and
+/// values.
 struct Nothing;
 
 impl<K, V> Others<K, V> for Nothing {
@@ -223,7 +223,7 @@ impl<K, V> Others<K, V> for Nothing {
     }
 }
 
-/// A sorted array, the tree as it was, and views of both.
+/// Sorted array, earlier state of the tree, and views of both.
 struct EveryForm<K, V> {
     array: SortedArray<K, V>,
     before: Option<(Snapshot<K, V>, BTreeMap<K, V>)>,
@@ -293,7 +293,7 @@ where
     Ok(())
 }
 
-// Each type of keys once, and each of values; a pair takes seconds to compile.
+// Each type of keys and of values occurs once; a pair takes seconds to compile.
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(tier(10, 20)))]
 

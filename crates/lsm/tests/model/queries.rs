@@ -7,7 +7,7 @@ use warpset_lsm::{Bitmap, OrderedKey, Ranges, Value};
 
 use super::FromNumber;
 
-/// Every query, of whatever has it.
+/// Every query of any form of dictionary.
 pub struct Queries<K, V> {
     pub get: Vec<Option<V>>,
     pub get_bulk: Vec<Option<V>>,
@@ -79,7 +79,7 @@ pub fn folded<T>(items: impl Iterator<Item = T>) -> Vec<T> {
     })
 }
 
-/// A range by its ends.
+/// Range by its ends.
 type Ends<K> = (Bound<K>, Bound<K>);
 
 /// Returns queries: every key of the model, its neighbours, and others.

@@ -149,7 +149,7 @@ fn large_tiles() {
     }
 }
 
-/// Keys alone move 16 bytes at a time, wherever runs and output begin.
+/// Checks keys without values, which move 16 bytes at a time, at all beginnings of runs and output.
 fn check_begins<K: SortKey + std::fmt::Debug>() {
     let mask = KeyMask::all();
     let (a, b) = (unzip(&run::<K, u32>(9000, 1 << 31, mask, 0)).0, unzip(&run::<K, u32>(9005, 1 << 31, mask, 1)).0);
@@ -202,7 +202,7 @@ fn bad_lengths_and_overlaps_are_errors() {
                 &mut out_values,
             );
             assert!(matches!(wrong, Err(Error::LengthMismatch(LengthMismatch { needed: 1, found: 2, .. }))));
-            // A second handle to the same memory, as a caller who breaks the borrow's rules may have it.
+            // A second handle to the same memory, as unsound code may have it.
             let out = &raw mut out;
             let (same, rest) = ((&*out).slice(..2), (&mut *out).slice_mut(1..4));
             let wrong = merge_keys_async(&stream, same, b.as_slice(), mask, rest);

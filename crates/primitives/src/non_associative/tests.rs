@@ -1,4 +1,4 @@
-//! All four methods against the sequential definition, on every device, adversarial inputs included.
+//! All four methods against the sequential definition, on every device, including adversarial inputs.
 
 use std::fmt::Debug;
 use warpset_base::filter::LengthMismatch;
@@ -87,7 +87,7 @@ fn chains_that_always_or_never_break() {
         let n = 700;
         let [merging, ..] = check::<NextSlot<u64>>(&device, &vec![3; n], "one run");
         assert_eq!(merging, 0);
-        // Every item a head, each pushed by all before it.
+        // Every item is a head, and each is pushed by all earlier ones.
         let crowded: Vec<u64> = (0..n as u64).map(|i| i / 2 * 2 + i % 2).collect();
         check::<NextSlot<u64>>(&device, &crowded, "no pushes");
         let mut dominoes: Vec<u64> = (0..n as u64).collect();

@@ -47,7 +47,7 @@ fn reductions_are_folds() {
     }
 }
 
-/// The last item that is odd: not commutative. It has no PTX.
+/// The last odd item: an operator that is not commutative, without PTX.
 struct LastOdd;
 impl Operator for LastOdd {
     type Value = u32;
@@ -76,7 +76,7 @@ fn order_is_kept() {
     }
 }
 
-/// Keys in runs of about `run` items: by key, and by length.
+/// Checks keys in runs of about `run` items: reductions by key, and lengths.
 fn check_by_key<O, K>(device: &Device, n: usize, run: u64, key: impl Fn(u64) -> K)
 where
     O: ByKeyKernels<K, Value: Sample>,

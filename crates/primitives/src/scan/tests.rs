@@ -179,7 +179,7 @@ fn more_items_than_32_bits_count() {
     }
 }
 
-/// The last item that is not zero: an operator as a program brings it. It has no PTX.
+/// The last item that is not zero: an operator as programs define it, without PTX.
 struct LastSet;
 
 impl Operator for LastSet {

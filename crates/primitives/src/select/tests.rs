@@ -8,11 +8,11 @@ use warpset_gpu::{Device, DeviceVec};
 use super::*;
 use crate::Error;
 
-/// Items of a tile.
+/// Items per tile.
 const TILE: usize = kernels::select::<u32>::SHAPE.tile();
 const SIZES: [usize; 9] = [0, 1, 31, 64, 65, 1023, TILE - 1, TILE, 2 * TILE + 5];
 
-/// Outputs of one operation, and what is in them afterwards.
+/// Outputs of one operation, and checks of their contents.
 struct Outputs<T> {
     kept: DeviceVec<T>,
     rejected: DeviceVec<T>,
@@ -193,7 +193,7 @@ fn equal_neighbours_count_once() {
     let keys: Vec<u64> = (0..2 * TILE as u64).map(|i| mix(i, 1) % 2).collect();
     check_unique(&keys, |i| i as u32);
     check_unique(&keys, |i| i as u64);
-    // They differ in the upper half only, and in the lower.
+    // Keys that differ only in the upper half, and only in the lower.
     for shift in [127, 3] {
         let keys: Vec<u128> = keys.iter().map(|&key| u128::from(key) << shift).collect();
         check_unique(&keys, |i| i as u32);
@@ -221,7 +221,7 @@ fn bad_lengths_and_overlaps_are_errors() {
             assert!(matches!(wrong, Err(Error::LengthMismatch(LengthMismatch { needed: 65, found: 66, .. }))));
             let wrong = unique_async(&stream, items.as_slice(), short.as_mut_slice(), out.count.as_mut_slice());
             assert!(matches!(wrong, Err(Error::LengthMismatch(LengthMismatch { needed: 65, found: 64, .. }))));
-            // A second handle to the same memory, as a caller who breaks the borrow's rules may have it.
+            // A second handle to the same memory, as unsound code may have it.
             let kept = &raw mut out.kept;
             let (same, to) = ((&*kept).as_slice(), (&mut *kept).as_mut_slice());
             let wrong = unique_async(&stream, same, to, out.count.as_mut_slice());

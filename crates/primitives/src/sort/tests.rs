@@ -13,7 +13,7 @@ use warpset_core::hash::mix;
 use warpset_gpu::Device;
 use warpset_gpu::testing::{cuda, devices, is_sanitized};
 
-/// Sorts on the device, out of place and in place, and compares with the host.
+/// Sorts on the device, out of place and in place, and compares with the definition.
 fn check_keys<K: SortKey + Debug>(device: &Device, keys: &[K], by: &By) {
     let stream = device.new_stream().unwrap();
     let mut input = device.from_slice(keys).unwrap();
@@ -29,7 +29,7 @@ fn check_keys<K: SortKey + Debug>(device: &Device, keys: &[K], by: &By) {
     stream.synchronize().unwrap();
     assert!(input.to_vec().unwrap() == expected, "{} keys {by:?} in place", keys.len());
     if !by.is_reversed() && (ONE_BLOCK + 1..1 << 20).contains(&keys.len()) {
-        // By passes, as longer inputs.
+        // By passes, as for longer inputs.
         let input = device.from_slice(keys).unwrap();
         let (source, target) = (SortInput::keys(input.as_slice()), SortOutput::keys(out.as_mut_slice()));
         let (widths, bits, n) = (Widths::keys::<K>(), by.range::<K>().unwrap(), keys.len());
@@ -39,7 +39,7 @@ fn check_keys<K: SortKey + Debug>(device: &Device, keys: &[K], by: &By) {
     }
 }
 
-/// Sorts keys with payloads, and compares with the host.
+/// Sorts keys with payloads, and compares with the definition.
 fn check_pairs<K: SortKey + Debug, V: Payload + PartialEq>(device: &Device, keys: &[K], values: &[V], by: &By) {
     let stream = device.new_stream().unwrap();
     let (mut input, mut payloads) = (device.from_slice(keys).unwrap(), device.from_slice(values).unwrap());
@@ -61,7 +61,7 @@ fn check_pairs<K: SortKey + Debug, V: Payload + PartialEq>(device: &Device, keys
     assert!(input.to_vec().unwrap() == expected, "{} pairs {by:?} in place", keys.len());
     assert!(payloads.to_vec().unwrap() == expected_payloads, "{} pairs {by:?} in place", keys.len());
     if !by.is_reversed() && (ONE_BLOCK + 1..1 << 20).contains(&keys.len()) {
-        // By passes, as longer inputs, where the items are.
+        // By passes, as for longer inputs, in place.
         let (mut input, mut payloads) = (device.from_slice(keys).unwrap(), device.from_slice(values).unwrap());
         let target = SortOutput::pairs(input.as_mut_slice(), payloads.as_mut_slice());
         let (widths, bits, n) = (Widths::pairs::<K, V>(), by.range::<K>().unwrap(), keys.len());
@@ -95,7 +95,7 @@ fn wide_places(n: usize) -> Vec<u64> {
     (0..n as u64).map(|i| i << 33 | 5).collect()
 }
 
-/// Sizes around the borders of warps, blocks and tiles.
+/// Returns sizes around the borders of warps, blocks and tiles.
 fn sizes(shape: PassShape) -> [usize; 9] {
     let tile = shape.tile;
     [0, 1, 2, 33, ONE_BLOCK - 1, ONE_BLOCK, ONE_BLOCK + 1, tile, 2 * tile + 1]
@@ -131,8 +131,8 @@ fn all_bits_of_u64_keys() {
     }
 }
 
-/// Keys of 128 bits that differ in both halves, in the lower one alone, in the upper one alone, in the highest bit
-/// alone, in bits on both sides of the middle; and the bits by which they are sorted.
+/// Returns keys of 128 bits that differ in both halves, only in the lower one, only in the upper one, only in the
+/// highest bit, or in bits on both sides of the middle; and the bits by which they are sorted.
 fn widest(n: usize) -> [(Vec<u128>, Range<u32>); 5] {
     let keys = |key: fn(u128) -> u128| random(n, 16, |x| key(u128::from(x)));
     [
@@ -149,9 +149,9 @@ fn u128_keys() {
     let sizes = [0, 1, 33, MANY_DIGITS, MANY_DIGITS + 1, ONE_BLOCK, ONE_BLOCK + 1, 2 * kernels::PASS_U128.tile + 1];
     for (i, n) in sizes.into_iter().enumerate() {
         for device in devices(70 + i as u64) {
-            // Long ones of every other kind alone: 16 digits take the emulator their time.
+            // Only every other kind for long inputs: 16 digits take the emulator long.
             for (kind, (keys, bits)) in widest(n).into_iter().enumerate().step_by(if n > ONE_BLOCK { 2 } else { 1 }) {
-                // Each kind of keys is sorted alone or with either kind of payloads, of all lengths one or the other.
+                // Each kind of keys is sorted without payloads or with either kind, and each length with one of these.
                 match (kind + i) % 3 {
                     0 => check_keys(&device, &keys, &By::ascending().bits(bits)),
                     1 => check_pairs(&device, &keys, &places(n), &By::descending().bits(bits)),
@@ -188,10 +188,10 @@ fn many_u128_keys_are_counted_in_columns() {
 fn pairs_keep_the_order_of_equal_keys() {
     for (i, n) in [3, 1000, ONE_BLOCK + 1, 2 * kernels::PASS_U32_U32.tile + 100].into_iter().enumerate() {
         for device in devices(10 + i as u64) {
-            // Many equal keys, and bits that do not count.
+            // Many equal keys, and ignored bits.
             let keys = random(n, 3, |x| (x % 300) as u32 | (x >> 40) as u32 & 0xf000_0000);
             check_pairs(&device, &keys, &places(n), &By::ascending().bits(0..28));
-            // Two tiles take the emulator seconds: the narrowest pairs and the widest.
+            // Two tiles take the emulator seconds: only the narrowest pairs and the widest.
             let is_short = !device.is_emulator() || n <= ONE_BLOCK + 1;
             if is_short {
                 check_pairs(&device, &keys, &wide_places(n), &By::descending().bits(2..9));
@@ -208,7 +208,7 @@ fn pairs_keep_the_order_of_equal_keys() {
 #[test]
 fn digits_that_one_value_holds_take_no_pass() {
     let n = kernels::PASS_U32_U32.tile + 300;
-    // The number of passes that are left is 0 to 3 of 4.
+    // 0 to 3 of 4 passes remain.
     for (i, mask) in [0u32, 0x0000_ff00, 0x00ff_00ff, 0xff00_ffff].into_iter().enumerate() {
         for device in devices(20 + i as u64) {
             let keys = random(n, 5, |x| x as u32 & mask | 0x1234_5678 & !mask);
@@ -292,14 +292,14 @@ fn sorted_reversed_and_equal_input() {
     }
 }
 
-/// Keys that are sorted by parts, by digits because a part would be too long, and in a part by digits because slots
-/// would be.
+/// Returns keys that are sorted by parts, by digits because a part would be too long, and within a part by a network
+/// because slots would be too long.
 fn uneven(n: usize) -> [Vec<u32>; 7] {
     let random = |f: fn(u64) -> u64| random(n, 14, move |x| f(x) as u32);
     [
-        // Half of a narrow range, somewhere.
+        // Half of them in a narrow range.
         random(|x| 0xfff0_0000 + x % 100_000),
-        // All but two the same, and the same in each part.
+        // All equal but two, and equal in each part.
         (0..n)
             .map(|i| {
                 if i == 17 {
@@ -312,11 +312,11 @@ fn uneven(n: usize) -> [Vec<u32>; 7] {
             })
             .collect(),
         random(|x| (((x % 4) << 30) | x >> 40 & 3) + 1),
-        // Groups of neighbours, and some that are alone.
+        // Groups of neighbours, and some isolated ones.
         random(|x| ((x % 37) << 25) + (x >> 32) % 100),
-        // The less, the more of them.
+        // Smaller keys are more frequent.
         random(|x| (x >> 32) >> (x % 32)),
-        // Already in order, and the other way round.
+        // Sorted, and in reverse.
         (0..n as u32).collect(),
         (0..n as u32).rev().collect(),
     ]
@@ -369,7 +369,7 @@ fn as_many_blocks_as_the_device_runs() {
         let keys = random(n, 12, |x| x as u32);
         check_pairs(&device, &keys, &places(n), &By::ascending());
         if n < 5000 {
-            // Fewer than one block takes, and yet too many for these, or not.
+            // Fewer items than one block takes, with or without enough blocks.
             let (widest, bits) = &widest(2500)[0];
             check_pairs(&device, widest, &places(2500), &By::ascending().bits(bits.clone()));
         }
@@ -401,7 +401,7 @@ fn bad_arguments_are_errors() {
 #[test]
 fn large_inputs_on_cuda() {
     let Some(device) = cuda() else { return };
-    // Under the sanitizer one length of each way to sort.
+    // Under the sanitizer one length per kind of sort.
     let (lengths, uneven_lengths): (&[usize], &[usize]) = match is_sanitized() {
         true => (&[200_001, (1 << 21) + 1], &[1 << 16]),
         false => (&[1 << 16, 200_001, 1 << 20, (1 << 21) + 1, (1 << 24) + 12345], &[1 << 16, 1 << 20, 1 << 21]),

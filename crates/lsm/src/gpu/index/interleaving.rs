@@ -37,8 +37,8 @@ use crate::gpu::index::search_index::{SearchIndex, Visible, visible_words};
 use crate::gpu::wide_values::address_of;
 use crate::gpu::{DeviceKey, DeviceValue, Dictionary, Placed, StoredKey};
 
-/// Elements of a tree per candidate that pays for an order: one element of a long range, or one short range, costs
-/// about as much more without an order as building it costs for this number of elements.
+/// Elements of a tree per candidate that pays for an order: one short range, or one element of a long range, per 32
+/// elements saves about the cost of building it.
 const ELEMENTS_PER_CANDIDATE: u64 = 32;
 
 /// [Interleaving order](warpset_kernels::lsm::order) of a tree's elements.

@@ -26,8 +26,8 @@ use crate::level::LevelIndex;
 
 /// Fewest elements of a level with an index; smaller ones are searched by halving.
 const LEAST: usize = 256;
-/// Elements of a tree per query that pays for its search data: building them costs about as much as one query per 32
-/// elements costs more without them.
+/// Elements of a tree per query that pays for its search data: one query per 32 elements saves about the cost of
+/// building them.
 const ELEMENTS_PER_QUERY: u64 = 32;
 
 /// Index of a level, and its filter if the level was ever one of several.

@@ -1,4 +1,5 @@
-//! Every allocation and every launch of every operation fails once: an error, and the dictionary is what it was.
+//! Every allocation and every launch of every operation fails once: the result is an error, and the dictionary is
+//! unchanged.
 
 use warpset_core::hash::mix;
 use warpset_gpu::{Device, testing};
@@ -19,7 +20,7 @@ fn tree() -> Lsm<u32, u32> {
     tree
 }
 
-/// Fails each allocation and launch of a change of the tree: then it is as it was. Returns how many there are.
+/// Fails each allocation and launch of a change of the tree, which must then be unchanged. Returns their number.
 fn each_change_fails(device: &Device, change: impl Fn(&mut crate::gpu::Lsm<u32, u32>) -> Result<(), Error>) -> usize {
     let before = tree();
     testing::fail_each(&mut before.to_device(device).unwrap(), change, |there, changed| match changed {
@@ -34,7 +35,7 @@ fn each_change_fails(device: &Device, change: impl Fn(&mut crate::gpu::Lsm<u32, 
     })
 }
 
-/// Fails each allocation and launch of a question: the answer is an error or the right one.
+/// Fails each allocation and launch of a query: the answer is an error or correct.
 fn each_question_fails<T: PartialEq + std::fmt::Debug>(expected: T, question: impl Fn() -> Result<T, Error>) {
     let asked = testing::fail_each(
         &mut (),
@@ -76,7 +77,7 @@ fn answers_are_errors_or_right() {
         each_question_fails(tree.contains_bulk(&asked), || there.contains_bulk(&asked));
         each_question_fails(tree.count_range_bulk(&ranges), || there.count_range_bulk(&ranges));
         each_question_fails(tree.range_bulk(&ranges).unwrap(), || there.range_bulk(&ranges));
-        // A copy is asked, because the tree remembers the number.
+        // Queries a copy, because the tree caches the number.
         each_question_fails(tree.len(), || tree.to_device(&device)?.len());
         let builder = Lsm::<u32, u32>::builder().batch_size(64);
         let built = builder.build_from(&asked, &asked).unwrap().to_bytes();

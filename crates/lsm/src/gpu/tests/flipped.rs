@@ -1,5 +1,5 @@
-//! Lookups whose elements look for their queries: tiles and parts of one, queries that share a slot or a key, levels
-//! that are searched because they have too many elements for the queries of a tile, and queries in no order.
+//! Flipped lookups: tiles and parts of one, queries that share a slot or a key, levels that are searched because they
+//! have too many elements for the queries of a tile, and unsorted queries.
 
 use warpset_base::testing::tier;
 use warpset_core::hash::mix;
@@ -8,7 +8,7 @@ use warpset_gpu::{Device, testing};
 use super::super::{DeviceKey, DeviceValue, LookupMethod};
 use crate::{CleanupPolicy, Lsm};
 
-/// Numbers of queries: of part of a word of answers, of a word and of a tile more than one.
+/// Numbers of queries: part of a word of answers, a word, and more than a tile.
 const LENGTHS: [u64; 4] = [1, 63, 400, 2500];
 
 /// Distribution of queries: a name, and a function from `i` and `n` to query `i` of `n`.
@@ -94,7 +94,7 @@ fn many_ascending_queries_are_flipped() {
         };
         let n = crate::gpu::query::lookup::FLIPPED_FROM as u32;
         let mut asked: Vec<u32> = (0..n).map(|i| (i / 100) * 500).collect();
-        // Host slices are asked in chunks, and those that ascend are flipped: here none does.
+        // Host slices are looked up in chunks, and ascending ones are flipped: none here.
         asked.reverse();
         assert!(!flipped(&asked) || launched_before);
         asked.reverse();

@@ -37,7 +37,7 @@ fn check<K: DeviceKey<Stored = K> + DeviceValue<Stored = K>>(device: &Device, le
             there.prepare().unwrap();
         }
         if step == "updated" {
-            // Into the first level, which has room.
+            // Into the first level, which is not full.
             host.update_bulk(&asked[..2], &asked[7..9], &[false, true]).unwrap();
             there.update_bulk(&asked[..2], &asked[7..9], &[false, true]).unwrap();
             assert_eq!(there.level_lens().len(), levels as usize);

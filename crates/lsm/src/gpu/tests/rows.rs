@@ -1,4 +1,4 @@
-//! Values in rows: memory of callers, pieces of ranges, neighbours, and rows that lie at odd addresses.
+//! Values in rows: memory of callers, chunks of ranges, neighbours, and rows at odd addresses.
 
 use warpset_core::hash::mix;
 use warpset_gpu::testing;
@@ -75,7 +75,7 @@ fn memory_of_the_caller() {
     }
 }
 
-/// Lengths around those of tiles and blocks, from nothing on.
+/// Tests lengths around those of tiles and blocks, from zero on.
 #[test]
 fn arrays_of_rows() {
     for device in testing::devices(42) {

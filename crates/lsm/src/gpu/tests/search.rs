@@ -1,4 +1,4 @@
-//! Searches by nodes: lengths around whole nodes and buckets, keys spread evenly, in clusters and at both ends, one or
+//! Searches by nodes: lengths around whole nodes and buckets; keys spread evenly, in clusters and at both ends; one or
 //! many copies of each; after each kind of preparation.
 
 use warpset_core::hash::mix;

@@ -8,17 +8,17 @@ use warpset_gpu::{Device, GpuError, emulator::FaultKind, testing};
 
 use crate::{Error, Lsm, Sum};
 
-/// Longest delay before a launch on a CUDA device, in microseconds: long beside a merge of short levels.
+/// Longest delay before a launch on a CUDA device, in microseconds: long compared with a merge of short levels.
 const DELAY: u32 = 100;
 
-/// Keys of a batch: few enough for the short insertions of test builds, and two are more than a level holds.
+/// Keys of a batch: few enough for the short insertions of test builds; two batches are more than a level holds.
 const BATCH: usize = 40;
 
 thread_local! {
     static FREES_EARLY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Drops what a short insertion replaces before its merge has been waited for, where a test wants that fault back.
+/// Drops replaced memory of a short insertion before its merge has finished, if a test plants that fault.
 pub(in crate::gpu) fn planted<T>(replaced: T) -> Option<T> {
     (!FREES_EARLY.get()).then_some(replaced)
 }
@@ -40,8 +40,7 @@ fn updates_agree(device: &Device, seed: u64, updates: usize) -> Result<bool, Err
     Ok(there.to_host()? == host)
 }
 
-/// Allocates memory of the sizes of levels, overwrites it and frees it, again and again: what others have freed, and
-/// nothing else.
+/// Allocates memory of the sizes of levels, overwrites it and frees it, repeatedly: only memory that others have freed.
 fn scribble(device: &Device, end: &AtomicBool) {
     while !end.load(Ordering::Relaxed) {
         let stream = device.new_stream().unwrap();
@@ -53,8 +52,8 @@ fn scribble(device: &Device, end: &AtomicBool) {
     }
 }
 
-/// Updates dictionaries on several threads, while launches are late and others take what is freed. Returns how many
-/// have wrong contents.
+/// Updates dictionaries on several threads, while launches are late and other threads allocate freed memory. Returns
+/// the number of dictionaries with wrong contents.
 fn wrong_dictionaries(device: &Device, threads: u64, updates: usize, frees_early: bool) -> usize {
     let _delay = testing::delay_launches(DELAY);
     let end = AtomicBool::new(false);

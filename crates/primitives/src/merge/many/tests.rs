@@ -93,7 +93,7 @@ fn more_runs_and_bad_lengths_are_errors() {
     }
 }
 
-/// A run with its status bits, of which one in `every` is set; none if that is 0.
+/// Status bits of a run, if it has any.
 type Marks = Option<Vec<u32>>;
 
 fn marks(n: usize, every: u64, seed: u64) -> Marks {
@@ -112,7 +112,7 @@ fn bits_of(marks: impl IntoIterator<Item = bool>, words: usize) -> Vec<u32> {
     bits
 }
 
-/// An item: key, value, status bit.
+/// Item: key, value, status bit.
 type Item<K, V> = (K, (V, bool));
 
 /// Returns the newest of `items`, which are sorted and stable.
@@ -199,7 +199,7 @@ fn check_marked<K: SortKey + Debug, V: Payload + PartialEq + Debug>(
     }
 }
 
-/// Runs of these lengths with keys below `range`, of which every other one has status bits.
+/// Returns runs of these lengths with keys below `range`; every other run has status bits.
 fn marked_runs<K: SortKey, V: Payload>(lengths: &[usize], range: u64, mask: KeyMask<K>) -> Vec<(Vec<(K, V)>, Marks)> {
     let mut first = 0;
     lengths
@@ -235,7 +235,7 @@ fn levels_of_an_lsm() {
 
 #[test]
 fn splits_between_others() {
-    // More tiles than from one split to the next that is found at first.
+    // More tiles than between two splits that are found first.
     let levels: Vec<usize> = (0..10).map(|level| 32 << level).collect();
     let tile = kernels::merge_many_u64_u64::SHAPE.tile();
     assert!(levels.iter().sum::<usize>() > kernels::SPLIT_STEP as usize * tile);
@@ -261,7 +261,7 @@ fn nothing_and_one_item() {
 
 #[test]
 fn equal_keys_across_tiles() {
-    // One key alone, marked in the first run or not at all; and a key that ends where a tile does.
+    // A single key, marked in the first run or not at all; and a key that ends at the end of a tile.
     for marked in [vec![!0u32; 100], vec![0; 100]] {
         let runs: Vec<(Vec<(u32, u32)>, Marks)> =
             (0..3).map(|r| ((0..3200).map(|i| (7, 3200 * r + i)).collect(), Some(marked.clone()))).collect();
