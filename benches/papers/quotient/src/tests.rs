@@ -223,9 +223,16 @@ fn fill_up<S: PaperSlots>(device: &Device, layout: Layout, before: usize, after:
     check(device, &mut host, &all[before..], false).unwrap();
     let gone: Vec<u64> = all[..after / 4].iter().chain(&all[..50]).copied().chain(some(300, 2)).collect();
     check(device, &mut host, &gone, true).unwrap();
-    // One fingerprint is inserted many times; then there is a batch that does not fit.
     check(device, &mut host, &[1234; 70], false).unwrap();
     check(device, &mut host, &[1234; 40], true).unwrap();
+}
+
+/// Inserts a batch that does not fit.
+fn overfill<S: PaperSlots>(device: &Device, layout: Layout) {
+    let most = layout.limit() as usize;
+    let some = |n, seed| keys(n, seed).into_iter().map(|key| key >> (64 - layout.fingerprint_bits()));
+    let all: Vec<u64> = some(most, 1).collect();
+    let mut host = Builder::<S>::with_layout(layout).build_from_fingerprints(&all[..most / 2]).unwrap();
     check(device, &mut host, &all, false).unwrap();
 }
 
@@ -236,9 +243,13 @@ fn full_filters_across_tiles() {
             let layout = layout(12, r, 0.95, keep);
             let (before, after) = (layout.limit() as usize * 9 / 10, layout.limit() as usize);
             fill_up::<RankSelect>(&device, layout, before, after);
-            // A long cluster takes many rounds.
-            let after = if is_sanitized() { before + 100 } else { after };
-            fill_up::<Standard>(&device, layout, before, after);
+            if keep != (r == 13) {
+                // A long cluster takes many rounds.
+                fill_up::<Standard>(&device, layout, before, before + 100);
+            }
+            let small = self::layout(8, r, 0.95, keep);
+            overfill::<RankSelect>(&device, small);
+            overfill::<Standard>(&device, small);
         }
         fill_up::<Standard>(&device, in_bytes(12, 5, 0.95, true), 3500, 3800);
     }
