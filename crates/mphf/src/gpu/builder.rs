@@ -51,10 +51,12 @@ impl<M: DeviceHashKind, S> Builder<M, S> {
     /// use warpset_gpu::{Device, Devices};
     /// use warpset_mphf::RecSplit;
     ///
-    /// let devices = Devices::new([(); 2].map(|()| Device::emulator(Default::default())))?; // or
-    /// `Devices::cuda_all()?` let keys: Vec<u64> = (0..1_000).map(|i| i * i).collect(); let settings =
-    /// RecSplit::builder().leaf_size(5).bucket_size(50); let function = settings.on_each(&devices).build_from(&keys)?;
-    /// assert_eq!(function.device(), devices.first()); assert!(function.to_host()? == settings.build_from(&keys)?);
+    /// let devices = Devices::new([(); 2].map(|()| Device::emulator(Default::default())))?; // or `Devices::cuda_all()?`
+    /// let keys: Vec<u64> = (0..1_000).map(|i| i * i).collect();
+    /// let settings = RecSplit::builder().leaf_size(5).bucket_size(50);
+    /// let function = settings.on_each(&devices).build_from(&keys)?;
+    /// assert_eq!(function.device(), devices.first());
+    /// assert!(function.to_host()? == settings.build_from(&keys)?);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn on_each(&self, devices: &Devices) -> DeviceBuilder<M, S>
