@@ -2,7 +2,7 @@
 //!
 //! Parameters, by structure: `docs/formats.md`. The payload of a split-block filter is the Parquet bitset.
 
-use warpset_base::file::{self, FIELDS, Payload, Saved, Structure};
+use warpset_base::file::{self, FIELDS, FileKind, Payload, Saved};
 
 use crate::cpu::Bloom;
 use crate::{AlignedWords, Error, Layout, View};
@@ -14,7 +14,7 @@ mod serde;
 mod velox;
 
 impl<L: Layout> Saved for Bloom<L> {
-    const STRUCTURE: Structure = L::STRUCTURE;
+    const STRUCTURE: FileKind = L::STRUCTURE;
     const NAME: &'static str = L::NAME;
     type Word = u32;
     type Layout = L;

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use warpset_base::file::Structure;
+use warpset_base::file::FileKind;
 
 use crate::{Error, FileError, Key};
 
@@ -26,7 +26,7 @@ pub const BATCH: usize = 64;
 )]
 pub trait Layout: Copy + PartialEq + Eq + Debug + Send + Sync + engine::Engine {
     /// Number and version in the header of saved filters.
-    const STRUCTURE: Structure;
+    const STRUCTURE: FileKind;
     /// The type's name, for `Debug`.
     const NAME: &'static str;
 

@@ -3,14 +3,14 @@
 //! The parameters: `docs/formats.md`. Any words are those of some filter, so that the checksum is all there is to
 //! check.
 
-use warpset_base::file::{self, FIELDS, Payload, Saved, Structure};
+use warpset_base::file::{self, FIELDS, FileKind, Payload, Saved};
 use warpset_base::words::AlignedWords;
 
 use crate::width::Width;
 use crate::{BinaryFuse, Error, Layout, View};
 
 impl<F: Width> Saved for BinaryFuse<F> {
-    const STRUCTURE: Structure = F::STRUCTURE;
+    const STRUCTURE: FileKind = F::STRUCTURE;
     const NAME: &'static str = F::NAME;
     type Word = u64;
     type Layout = Layout;

@@ -1,6 +1,6 @@
 //! Rao's two-level layout on the CPU.
 
-use warpset_base::file::Structure;
+use warpset_base::file::FileKind;
 use warpset_core::bloom::rao::{self, BucketShape, Positions};
 use warpset_core::hash::{self, string::StringHash};
 
@@ -194,7 +194,7 @@ impl Placed for SecondChoice {
 }
 
 impl Layout for RaoLayout {
-    const STRUCTURE: Structure = Structure::RAO_BLOOM;
+    const STRUCTURE: FileKind = FileKind::RAO_BLOOM;
     const NAME: &'static str = "RaoBloom";
 
     fn blocks(&self) -> u64 {

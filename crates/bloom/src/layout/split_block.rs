@@ -1,6 +1,6 @@
 //! Parquet's split-block layout on the CPU: one AVX2 register per block.
 
-use warpset_base::file::Structure;
+use warpset_base::file::FileKind;
 use warpset_base::processor::Avx512;
 use warpset_core::bloom::{split_block, split_block::WORDS_PER_BLOCK};
 
@@ -80,7 +80,7 @@ impl SplitBlockLayout {
 }
 
 impl Layout for SplitBlockLayout {
-    const STRUCTURE: Structure = Structure::SPLIT_BLOCK_BLOOM;
+    const STRUCTURE: FileKind = FileKind::SPLIT_BLOCK_BLOOM;
     const NAME: &'static str = "SplitBlockBloom";
 
     fn blocks(&self) -> u64 {
