@@ -17,7 +17,7 @@ fn ptx_matches_its_sources() {
     }
 }
 
-/// Device code is made for packages, by `cargo xtask ptx --code`. What is older than its PTX is not loaded.
+/// Checks device code, which `cargo xtask ptx --code` makes for packages. Code older than its PTX is not loaded.
 #[test]
 #[cfg(feature = "all")] // with all modules
 fn device_code_is_of_all_modules_or_of_none() {

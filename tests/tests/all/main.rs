@@ -1,6 +1,7 @@
 //! Tests of every structure: the grammar of the API, keys of every type, stencils; and the pages of the repository.
 
 mod builders;
+mod comments;
 mod compiled_lines;
 mod grammar;
 mod grammar_names;

@@ -3,8 +3,8 @@
 use crate::{Error, Layout, SequenceFilter, SequenceFilterView};
 
 warpset_base::mapped! {
-    /// A filter in a memory-mapped file, opened by [`SequenceFilter::map`]. It answers every query; processes that map the
-    /// same file share its memory.
+    /// A filter in a memory-mapped file, opened by [`SequenceFilter::map`]. It answers every query; processes that map
+    /// the same file share its memory.
     [] MappedSequenceFilter as MappedSequenceFilter of SequenceFilter, Error;
     layout: Layout = |layout| layout;
     view: SequenceFilterView<'_> = |layout, words| SequenceFilterView::new(layout, words);
