@@ -4,6 +4,7 @@
 //! A fault is found if the tests do not compile, fail, or are still running after [`SECONDS`]. The copy is in
 //! `target/faults/tree`; compiled files stay, so that the next fault compiles what it changes.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -57,21 +58,32 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         .collect();
     ensure!(!chosen.is_empty(), "no fault is called {}", args.chosen.join(" or "));
     if args.list {
+        let mut stale = 0;
         for (number, fault) in &chosen {
-            fault.planted(&root)?;
-            println!("{number:3} {:10} {}: {}", fault.group, fault.file.display(), fault.what);
+            let note = fault.planted(&root).err().map_or_else(String::new, |error| format!(" STALE: {error:#}"));
+            stale += usize::from(!note.is_empty());
+            println!("{number:3} {:10} {}: {}{note}", fault.group, fault.file.display(), fault.what);
         }
+        ensure!(stale == 0, "{stale} faults cannot be planted");
         return Ok(());
     }
     let tree = crate::target_folder(&root).join("faults/tree");
     copy(&root, &tree)?;
+    let commands = |wanted: &str| {
+        let of_group = tests.iter().filter(|(group, _)| group == wanted);
+        of_group.map(|(_, arguments)| arguments.as_str()).collect::<Vec<_>>()
+    };
+    let groups: BTreeSet<&str> = chosen.iter().map(|(_, fault)| fault.group.as_str()).collect();
+    for group in groups {
+        let failing = find(&tree, &commands(group), &args.tier)?;
+        ensure!(failing.is_none(), "`cargo test {}` fails without a fault", failing.unwrap_or_default());
+    }
     let mut missed = 0;
     for (number, fault) in &chosen {
         let (path, started) = (tree.join(&fault.file), Instant::now());
         let sound = fs::read_to_string(&path)?;
         fs::write(&path, fault.planted(&tree)?)?;
-        let commands = tests.iter().filter(|(group, _)| *group == fault.group).map(|(_, arguments)| arguments.as_str());
-        let found = find(&tree, commands, &args.tier);
+        let found = find(&tree, &commands(&fault.group), &args.tier);
         fs::write(&path, sound)?;
         let by = found?;
         missed += usize::from(by.is_none());
@@ -137,7 +149,7 @@ fn copy(root: &Path, tree: &Path) -> anyhow::Result<()> {
 }
 
 /// Returns the arguments of the first command that fails, if one does.
-fn find<'a>(tree: &Path, commands: impl Iterator<Item = &'a str>, tier: &str) -> anyhow::Result<Option<&'a str>> {
+fn find<'a>(tree: &Path, commands: &[&'a str], tier: &str) -> anyhow::Result<Option<&'a str>> {
     for arguments in commands {
         // `timeout` ends the tests too, which killing Cargo does not.
         let mut command = Command::new("timeout");

@@ -10,7 +10,7 @@ use bench_record::Record;
 /// The false-positive rate that every filter is built for.
 pub const FPR: f64 = 0.01;
 
-/// One question: a set, and the keys that are asked for, those of the set first.
+/// Question of a screen: a set, and keys to look up, members first.
 pub struct Screen<'a> {
     /// `bloom`, `quotient`.
     pub structure: &'static str,
@@ -26,7 +26,7 @@ pub struct Screen<'a> {
     pub asked_from: &'a str,
     /// Distinct keys in the set.
     pub distinct: usize,
-    /// Keys that are asked for.
+    /// Number of keys to look up.
     pub asked: usize,
     /// Number of generated keys among them: the last ones.
     pub made: usize,

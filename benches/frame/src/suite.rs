@@ -185,7 +185,7 @@ pub struct Session {
     /// CPU limits measured so far.
     pub limits: Limits,
     gpu_limits: GpuLimits,
-    /// The devices whose limits were asked for.
+    /// Devices with measured limits.
     devices: Vec<Device>,
     progress: Progress,
     processor: String,

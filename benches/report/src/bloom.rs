@@ -1,4 +1,4 @@
-//! The figures and tables of Rao's Bloom filter paper, and those that a user of the others needs.
+//! Figures and tables of Rao's Bloom filter paper, and of the other filters.
 
 use super::Figure;
 use super::chart::{Axis, Scale, Series, Style, short_percent, short_rate};

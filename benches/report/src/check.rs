@@ -34,7 +34,7 @@ pub fn check(page: &Path, widths: &[u32]) -> anyhow::Result<()> {
     };
     let page = page.canonicalize().with_context(|| format!("cannot find {}", page.display()))?;
     for &width in widths {
-        // A window is not narrower than its title bar: the page stands in a frame of the width.
+        // A window is not narrower than its title bar, so the page is shown in a frame of the width.
         let frame = page.with_extension(format!("{width}.html"));
         let picture = page.with_extension(format!("{width}.png"));
         let name = page.file_name().and_then(|name| name.to_str()).unwrap_or_default();

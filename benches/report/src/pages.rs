@@ -15,7 +15,7 @@ use bench_record::show::{parameters, rate};
 use crate::headline::{self, ratio};
 use crate::rows::groups;
 
-/// Studies whose rows belong to a page. Others explain a choice or redraw a paper's figure; the HTML page has them.
+/// Studies with rows on a page. The HTML page shows the others, which explain a choice or redraw a paper's figure.
 const STUDIES: [&str; 9] = [
     "build over fill",
     "lookup over fill",

@@ -17,7 +17,7 @@ const BYTES: Axis = Axis { label: "bytes per item", scale: Scale::FromLeast, sho
 #[derive(Clone, Copy)]
 struct Executor {
     backend: &'static str,
-    /// One thread, or as many as there are.
+    /// One thread, or all.
     one_thread: bool,
     suffix: &'static str,
     title: &'static str,

@@ -8,7 +8,7 @@ use bench_record::Record;
 
 /// The study that has all sets of one crate's bench; rows of others are taken by their structure.
 const STUDY: &str = "all sets";
-/// Structures whose own rows are of sets that do not change, where the study has none of them.
+/// Structures of static sets whose own rows are used if the study has none of them.
 const OTHERS: [&str; 1] = ["fuse"];
 const BITS: Axis = Axis { label: "bits per key", scale: Scale::Log2, show: |bits| format!("{bits:.0}") };
 const SPEED: Axis = Axis { label: "lookups per second", scale: Scale::Log10, show: short_rate };

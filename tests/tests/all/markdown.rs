@@ -104,8 +104,8 @@ fn links_lead_to_files_and_headings() {
 }
 
 /// Checks that blocks have no hidden lines and a `fn main`: a page on the web shows a block as it is, and readers paste
-/// it. README, guide and migration page are compiled and run with the documentation of `warpset`, the pages of structures
-/// with that of this package. Other pages hold fragments, marked `rust,ignore`.
+/// it. README, guide and migration page are compiled and run with the documentation of `warpset`, the pages of
+/// structures with that of this package. Other pages hold fragments, marked `rust,ignore`.
 #[test]
 fn programs_are_whole() {
     let compiled = ["../README.md", "docs/guide.md", "docs/migration.md"].into_iter().chain(warpset_tests::PAGES);

@@ -116,7 +116,7 @@ pub struct Line<'a> {
     pub row: &'a Record,
     /// Run of the row.
     pub about: &'a About,
-    /// Whether it is a paper's way, beside which ours stands.
+    /// Whether it is a paper's method, shown beside ours.
     pub is_yardstick: bool,
     /// Rate of a CUDA program, for a row of a GPU.
     pub rival: Option<Rival>,

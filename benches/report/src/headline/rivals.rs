@@ -27,7 +27,7 @@ pub struct Rival {
     #[serde(skip)]
     /// Source of the figure.
     pub source: String,
-    /// The line beside which it stands.
+    /// Line of our row.
     structure: String,
     line: String,
     /// Who.

@@ -21,7 +21,7 @@ use bench_record::Record;
 
 /// The largest filter whose bytes are compared with those of the CPU.
 const COMPARED: usize = 1 << 26;
-/// The most keys that are inserted, and that are asked for.
+/// The most keys to insert, and to look up.
 const MOST: usize = 1 << 31;
 const ASKED: usize = 1 << 27;
 /// Filters beyond it are inserted into and asked, no more: there is no room for another.
@@ -276,7 +276,7 @@ struct Limits {
     lookups: Option<f64>,
     /// For changes at random addresses.
     atomics: Option<f64>,
-    /// For insertions: `atomics`, but not for those that group their hashes first, whose changes hit the cache.
+    /// For insertions: `atomics`, except for insertions that group their hashes first: these changes hit the cache.
     inserts: Option<f64>,
     copies: Option<f64>,
 }

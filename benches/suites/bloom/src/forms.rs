@@ -29,7 +29,7 @@ pub fn steps(device: &Device, effort: Effort) -> Vec<Step> {
     steps
 }
 
-/// Keys that answers are asked for, half of them in the filter: as a bitmap, a count, and the keys themselves.
+/// Measures lookups of keys, half of them in the filter: answers as a bitmap, a count, and the keys themselves.
 fn answers(session: &mut Session, device: &Device, bytes: usize) -> anyhow::Result<()> {
     let mut subject = OnDevice::new(device, Variant::SplitBlock, variant::split_block(bytes)?, None)?;
     let n = subject.n.min(1 << 25);

@@ -139,7 +139,7 @@ fn on_device(session: &mut Session, device: &Device) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The filters on a device. (Rao's with two choices takes its keys in 64 rounds, whatever they are.)
+/// Filters on a device. (Rao's with two choices inserts its keys in 64 rounds, of whatever size.)
 struct DeviceFilters<'a> {
     device: &'a Device,
     split_block: Bloom<SplitBlockLayout>,

@@ -72,7 +72,7 @@ fn of_files(
     of_bytes(session, targets, names, present, Asked { distinct: known.len(), made: 0, shared, absent })
 }
 
-/// The keys that are asked for.
+/// Keys to look up.
 struct Asked<'a> {
     /// Distinct keys in the set.
     distinct: usize,

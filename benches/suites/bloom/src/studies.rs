@@ -59,7 +59,7 @@ fn bits_per_key(session: &mut Session) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Keys that were never inserted, as many as a rate needs to show.
+/// Returns keys that were never inserted, enough of them to measure a rate.
 fn absent(effort: Effort) -> Vec<u64> {
     KeySpace::new(SEED).stream(ABSENT).u64_keys(1 << if effort == Effort::Quick { 20 } else { 23 })
 }

@@ -15,7 +15,7 @@ use bench_frame::clock::Effort;
 use bench_frame::gpu_limits::{self, GpuAccess};
 use bench_frame::suite::{Session, Step, Target, Threads, sizes_on};
 
-/// Keys that are asked for.
+/// Number of lookups.
 const ASKED: usize = 1 << 26;
 /// The largest filters that are built on the host too, to compare the bytes.
 const COMPARED: usize = 10_000_000;

@@ -12,7 +12,7 @@ use bench_frame::clock::Effort;
 use bench_frame::machine;
 use bench_frame::suite::{Session, Step, Target, Threads};
 
-/// Keys that are asked for.
+/// Number of lookups.
 const ASKED: usize = 1 << 21;
 
 /// Makes one step per size and width.

@@ -18,7 +18,7 @@ fn row(operation: &str, n: usize, seconds: f64, width: u32, keys: usize) -> Reco
     row.param("input", "generated").param("key", "u64")
 }
 
-/// Whether as many keys passed as a rate lets expect: within six standard deviations.
+/// Whether the number of keys that passed is the expected one, within six standard deviations.
 fn plausible(passed: usize, asked: usize, rate: f64) -> bool {
     let expected = asked as f64 * rate;
     (passed as f64 - expected).abs() < 6.0 * expected.sqrt() + 6.0

@@ -11,7 +11,7 @@ use bench_frame::input::keys::KeySpace;
 use bench_frame::suite::{Session, Step, Target, Threads};
 use bench_record::Record;
 
-/// Queries that are asked at once.
+/// Queries per call.
 const QUERIES: usize = 1 << 24;
 /// Expected lengths of ranges, and how many queries.
 const LENGTHS: [(u64, usize); 2] = [(8, 1 << 22), (1024, 1 << 16)];

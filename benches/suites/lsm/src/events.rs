@@ -90,7 +90,7 @@ const PARTS: [&str; 5] = ["update", "range", "count", "get", "increment"];
 
 /// Sources of events.
 const SOURCES: f64 = 65_536.0;
-/// Sources whose counters are looked up in each step: the busiest.
+/// Number of sources to look up in each step: the busiest.
 const WATCHED: u64 = 256;
 
 /// Counters of sources, on the host or on a device.

@@ -11,7 +11,7 @@ use bench_frame::clock::Effort;
 use bench_frame::suite::{Session, Step, Target, Threads};
 use bench_record::Record;
 
-/// Queries that are asked at once.
+/// Queries per call.
 const QUERIES: usize = 1 << 20;
 /// Expected lengths of ranges, as in the paper.
 const LENGTHS: [u64; 2] = [8, 1024];
@@ -334,7 +334,7 @@ impl Bench {
     }
 }
 
-/// Removals alone, and removals with as many insertions: half of the keys go, in batches.
+/// Removals alone, and removals with the same number of insertions: half of the keys are removed, in batches.
 const CHANGES: [(&str, bool); 2] = [("remove batches", false), ("update batches", true)];
 
 /// Keys that [`CHANGES`] remove and insert.

@@ -21,7 +21,7 @@ const DIFFERENT: &str = "all different";
 /// Streams of keys.
 const LOADED: u64 = 2;
 
-/// A stream of batches, and what is asked.
+/// Stream of batches, and lookups.
 struct Load {
     name: &'static str,
     batch: usize,

@@ -34,9 +34,9 @@ const STATES: usize = 48;
 struct Scale {
     /// Elements that are inserted, and the least batch.
     inserted: (u32, u32),
-    /// Elements of the trees that are asked, and the least batch for lookups.
+    /// Elements of the trees, and the least batch for lookups.
     asked: (u32, u32),
-    /// The least and the largest batch of the trees that are asked for ranges.
+    /// The least and the largest batch of the trees for range queries.
     ranged: (u32, u32),
     /// Cleanups: batch, occupied levels, percent stale.
     cleaned: &'static [(u32, u32, u32)],

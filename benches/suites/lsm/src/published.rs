@@ -13,7 +13,7 @@ use bench_frame::gpu_limits;
 use bench_frame::suite::{Session, Setup, Step, Target, Threads};
 use bench_record::Record;
 
-/// Queries that are asked at once: on the host, on a device.
+/// Queries per call: on the host, on a device.
 const QUERIES: [usize; 2] = [1 << 16, 1 << 24];
 /// Expected lengths of ranges, and how many queries: on the host, on a device.
 const LENGTHS: [(u64, [usize; 2]); 2] = [(8, [1 << 16, 1 << 22]), (1024, [1 << 10, 1 << 16])];

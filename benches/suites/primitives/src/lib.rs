@@ -80,7 +80,7 @@ fn narrow(keys: &[u64]) -> Vec<u32> {
 /// The most keys of 16 bytes: the host checks results too, and more of them take it minutes.
 const MOST_WIDEST: usize = 1 << 26;
 
-/// Keys of 16 bytes in the same order, all of whose bits differ.
+/// Widens keys to 16 bytes in the same order, with random lower halves.
 fn widest(keys: &[u64]) -> Vec<u128> {
     keys.iter().map(|&key| u128::from(key) << 64 | u128::from(xxh64_u64(key, 1))).collect()
 }

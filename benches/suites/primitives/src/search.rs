@@ -1,4 +1,4 @@
-//! Search of as many needles as there are keys, in no order and sorted.
+//! Search of one needle per key, in random order and sorted.
 
 use bench_frame::input::keys::KeySpace;
 use warpset::gpu::Device;

@@ -196,7 +196,7 @@ fn builds(session: &mut Session, device: &Device, size: Size, loads: &[f64]) -> 
                 }
             }
         }
-        // Our Bloom filter for as many keys and the same rate, as the paper has one beside its own.
+        // Our Bloom filter for the same keys and rate, as the paper compares with one.
         let mut filter = empty_bloom(device, size, n)?;
         let stream = device.new_stream()?;
         let clear = |filter: &mut bloom::SplitBlockBloom| Ok(filter.clear()?);

@@ -16,7 +16,7 @@ use bench_frame::suite::{Session, Step, Target, Threads};
 use bench_frame::table::{grid, rate};
 use bench_record::Record;
 
-/// Most keys that are asked for: enough for a rate, on a CPU.
+/// The most lookups: enough for a rate, on a CPU.
 const ASKED: usize = 1 << 21;
 const LOOKUPS: &str = "lookup over fill";
 const UPDATES: &str = "update over fill";
@@ -254,7 +254,7 @@ enum Method {
     Qfilter,
     /// The peer, sorted fingerprints handed to its builder.
     QfilterSorted,
-    /// Our Bloom filter, for as many keys and the same rate.
+    /// Our Bloom filter, for the same keys and rate.
     Bloom,
 }
 

@@ -122,7 +122,7 @@ impl Size {
 
 /// The load that the paper's batches of varying sizes meet.
 const COMMON_LOAD: f64 = 0.7;
-/// The highest load that a filter is asked to take: the last figures' 0.95 and a batch.
+/// The highest load of a filter: the last figures' 0.95 and a batch.
 const MAX_LOAD: f64 = 0.98;
 /// Seed of all generated keys.
 const SEED: u64 = 0x2018;

@@ -153,7 +153,7 @@ fn forget(session: &mut Session, screen: &Screen<'_>, reference: &[u64], asked: 
     push(session, "merge", keys, seconds, merged == both, both.len());
 
     let (seconds, common) = session.made(Threads::All, || Ok(alone.intersection_count(&other)?))?;
-    // Fingerprints that both have, and of the rest those whose fingerprints happen to be equal.
+    // Common keys, and other keys with equal fingerprints by chance.
     let by_chance = alone.fpr() * (screen.asked - screen.shared) as f64;
     let extra = (common as usize).saturating_sub(screen.shared);
     let right = common as usize >= screen.shared && as_expected(extra, by_chance);

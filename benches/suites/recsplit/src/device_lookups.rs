@@ -57,7 +57,7 @@ pub fn steps(setup: &Setup, chosen: &[Settings]) -> Vec<Step> {
 struct Rows<'d> {
     device: &'d Device,
     settings: Settings,
-    /// Keys that it has, and bits per key.
+    /// Number of keys, and bits per key.
     keys: usize,
     bits: f64,
     /// Random sectors per second over as much memory.

@@ -167,7 +167,7 @@ fn run(
     if !per_bucket { ask(session, settings, &function, &keys) } else { Ok(()) }
 }
 
-/// Keys that one thread of the host asks for, one by one (figures 6.13 and 6.14).
+/// Lookups by one thread of the host, one by one (figures 6.13 and 6.14).
 const ASKED_FOR: usize = 1 << 16;
 
 /// Queries of what was built.

@@ -22,7 +22,7 @@ pub const DEVICE_SPACES: &str = "spaces on a device";
 /// Shapes of RecSplit, the fastest first.
 const SHAPES: [(u32, u32); 8] =
     [(8, 100), (8, 500), (8, 2000), (12, 2000), (14, 2000), (16, 2000), (18, 2000), (20, 2000)];
-/// Bits per key that Consensus is asked for, and others between them, every hundredth.
+/// Target bits per key of Consensus, and values between them, every hundredth.
 const SPACES: [f64; 10] = [1.9, 1.8, 1.75, 1.7, 1.65, 1.58, 1.545, 1.494, 1.47, 1.455];
 const BETWEEN: RangeInclusive<u32> = 146..=162;
 

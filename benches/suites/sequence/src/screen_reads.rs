@@ -308,7 +308,7 @@ fn by_peer(session: &mut Session, input: &Input, threads: Threads, set: &mut Opt
     Ok(())
 }
 
-/// Bases of a genome that stands in one line, after a line with its name.
+/// Returns the number of bases of a genome in one line, after a line with its name.
 fn input_len(genome: &Path) -> anyhow::Result<usize> {
     Ok(genome.metadata()?.len() as usize - ">genome\n\n".len())
 }

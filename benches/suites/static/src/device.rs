@@ -18,7 +18,7 @@ use bench_record::Record;
 
 /// Name of the peer.
 const PEER: &str = "open addressing, half load";
-/// Keys that are asked for.
+/// Number of lookups.
 const ASKED: usize = 1 << 26;
 
 /// Keys of sets that fit the L2 cache, and of others.
@@ -185,7 +185,7 @@ fn open_addressing(
     let mut fill = || {
         stream.fill_bytes(&mut table, 0xff)?;
         let (table, keys) = (table.global_mut(), present.global());
-        // SAFETY: the table has twice as many slots as there are keys; all lives until the stream has been waited for.
+        // SAFETY: the table has two slots per key; all memory lives until the stream has been waited for.
         unsafe { open_addressing_insert { table, windows: windows as u64, keys, n }.launch(stream, config)? };
         Ok(())
     };

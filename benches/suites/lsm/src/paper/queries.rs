@@ -7,7 +7,7 @@ use warpset::lsm::gpu::{Dictionary, LookupMethod};
 
 use super::{Bench, Rates, Scale, spread, states};
 
-/// Ranges that are asked, by their expected lengths.
+/// Range queries, by their expected lengths.
 const RANGES: [(u64, usize); 2] = [(8, 1 << 20), (1024, 1 << 15)];
 /// Methods of lookups.
 const METHODS: [(&str, LookupMethod); 2] = [("halving", LookupMethod::Halving), ("prepared", LookupMethod::Auto)];

@@ -80,7 +80,7 @@ impl Peer {
     }
 }
 
-/// Keys that are asked for together, in the crates that can.
+/// Keys per batch of lookups, in crates with batches.
 const BATCH: usize = 32;
 
 function!([] phast::Function<Bits8>, |this, key| this.get(key) as u64,);

@@ -23,7 +23,7 @@ fn sizes(device: &Device, effort: Effort) -> &'static [usize] {
     }
 }
 
-/// Sizes up to which ready k-mers are asked too.
+/// The largest size at which ready k-mers are looked up too.
 const MOST_READY: usize = 1 << 28;
 
 /// Makes one step per size.

@@ -10,7 +10,7 @@ use bench_frame::clock::Effort;
 use bench_frame::machine;
 use bench_frame::suite::{Session, Step, Target, Threads};
 
-/// K-mers that are asked for.
+/// Number of lookups.
 const ASKED: usize = 1 << 22;
 
 /// Makes one step per size.
