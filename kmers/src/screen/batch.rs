@@ -1,6 +1,6 @@
 //! Batches of whole records, as stored in their files, with their letters.
 
-use memchr::{memchr, memchr_iter};
+use memchr::{memchr, memchr_iter, memchr3};
 
 use super::lines::{LineEnds, Portable};
 use crate::odd::{OddLetters, is_plain, tidy};
@@ -101,7 +101,8 @@ impl Batch {
             let letters = self.joined.split_off(begin);
             tidy(&letters, &mut self.joined);
             record.letters = (begin, self.joined.len());
-        } else if odd.uracils > 0 || self.text[begin..end].iter().any(|&letter| is_white(letter)) {
+        } else if odd.uracils > 0 || memchr3(b' ', b'\t', b'\r', &self.text[begin..end]).is_some() {
+            // Letters in the text are of one line.
             tidy(&self.text[begin..end], &mut self.joined);
             (record.letters, record.is_joined) = ((joined_before, self.joined.len()), true);
         }

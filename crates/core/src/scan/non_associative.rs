@@ -97,7 +97,7 @@ macro_rules! next_slot {
 
         impl Lifted for NextSlot<$number> {
             type Number = $number;
-
+            /// Lifts to the number of slots up to the value: one more than the value, and 0 before the first item.
             #[inline(always)]
             fn lift(item: $number) -> Lift<$number> {
                 Lift { floor: item.wrapping_add(1), add: 1 }

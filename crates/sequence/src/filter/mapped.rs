@@ -3,13 +3,13 @@
 use crate::{Error, Layout, SequenceFilter, SequenceFilterView};
 
 warpset_base::mapped! {
-    /// A filter in a memory-mapped file, opened by [`SequenceFilter::map`]. It answers every query; processes that map
-    /// the same file share its memory.
+    /// Filter in a memory-mapped file, opened by [`SequenceFilter::map`]. It answers every query; processes that map
+    /// one file share its memory.
     [] MappedSequenceFilter as MappedSequenceFilter of SequenceFilter, Error;
     layout: Layout = |layout| layout;
     view: SequenceFilterView<'_> = |layout, words| SequenceFilterView::new(layout, words);
-    /// Maps a saved filter into memory: nothing is copied, and processes share the memory. The whole file is read once,
-    /// for its checksum.
+    /// Maps a saved filter into memory: nothing is copied, and processes share the memory. Reads the whole file once
+    /// to verify its checksum.
     ///
     /// ```
     /// use warpset_sequence::SequenceFilter;
