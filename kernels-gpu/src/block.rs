@@ -28,13 +28,13 @@ pub trait Value: Copy + 'static {
     /// Writes it to `at`.
     ///
     /// # Safety
-    /// `at` has room for it, aligned as [`SHARED_BYTES`](Self::SHARED_BYTES) says, and no other thread accesses that at
-    /// the same time.
+    /// `at` has room for the value, aligned as [`SHARED_BYTES`](Self::SHARED_BYTES) requires, and no other thread
+    /// accesses it at that time.
     unsafe fn to_shared(self, at: Shared<u32>);
     /// Reads it from `at`.
     ///
     /// # Safety
-    /// A value was written there, and no other thread writes there at the same time.
+    /// A value was written there, and no other thread writes there at that time.
     unsafe fn from_shared(at: Shared<u32>) -> Self;
 }
 
@@ -346,7 +346,7 @@ mod tests {
                         let y = emulator.buffer_from(&packed(&values.repeat(3)));
                         let bytes = scratch_bytes::<<$operator as Operator>::Value>($warps);
                         let config = LaunchConfig::new(1, threads).shared(bytes);
-                        // SAFETY: sizes as the kernel asks.
+                        // SAFETY: sizes according to the kernel's contract.
                         unsafe { super::tests::$name { x: x.global(), y: y.global_mut() }.launch(&emulator, config) }.unwrap();
                         let all = values.iter().copied().fold(<$operator>::IDENTITY, <$operator>::combine);
                         let mut before = <$operator>::IDENTITY;

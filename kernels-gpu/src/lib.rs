@@ -26,7 +26,7 @@
 // Kernels take all data as arguments, and index register arrays by loop variables, which unroll.
 #![allow(clippy::manual_is_multiple_of, clippy::needless_range_loop, clippy::too_many_arguments)]
 
-/// [`warpset_simt::kernel!`] for the kernels of this crate, which know their PTX, and for those that its macros make.
+/// Declares kernels like [`warpset_simt::kernel!`], with the PTX of this crate, also in macros of this crate.
 #[doc(hidden)]
 #[macro_export]
 #[cfg(feature = "bodies")]

@@ -5,8 +5,8 @@
 //! aggregates until it meets a prefix. Source: Merrill and Garland, "Single-pass Parallel Prefix Scan with Decoupled
 //! Look-back", NVIDIA NVR-2016-002, 2016.
 //!
-//! What a tile publishes is one or more 64-bit *words*, each with the tile's state in its two highest bits over 62 bits
-//! of payload:
+//! A tile publishes one or more 64-bit *words*, each with the tile's state in its two highest bits over 62 bits of
+//! payload:
 //!
 //! ```text
 //!   63 62 61                                                       0
@@ -15,10 +15,9 @@
 //!  +-----+---------------------------------------------------------+
 //! ```
 //!
-//! A word goes from unknown (zero) through aggregate to inclusive, each at most once. So words that show the same state
-//! belong to the same value, whichever of them became visible first, and relaxed accesses without any fence will do,
-//! for values of any size. Departure: the paper has a flag beside a value of more than 32 bits, and a fence between
-//! them.
+//! A word goes from unknown (zero) through aggregate to inclusive, each at most once. So words that show one state
+//! belong to one value, in whatever order they became visible, and relaxed accesses without any fence suffice, for
+//! values of any size. Departure: the paper has a flag beside a value of more than 32 bits, and a fence between them.
 //!
 //! # How a kernel uses it
 //!
@@ -241,7 +240,7 @@ published! {
 #[inline(always)]
 #[track_caller]
 pub unsafe fn ticket(counter: GlobalMut<u32>, slot: Shared<u32>) -> usize {
-    // SAFETY: one thread writes the slot, and a barrier stands before the others read it.
+    // SAFETY: one thread writes the slot, and a barrier separates the write from the reads.
     unsafe {
         if thread::thread_idx_x() == 0 {
             slot.set(0, atomic::fetch_add(counter, 1));
@@ -302,7 +301,8 @@ pub unsafe fn published<V: Published>(look_back: GlobalMut<u64>, at: usize) -> V
 ///
 /// # Safety
 /// - All lanes of the warp come here together.
-/// - `look_back` is as [`publish`] asks, and each of the tiles before `tile` publishes without waiting for this one.
+/// - The contract of [`publish`] for `look_back`, and each of the tiles before `tile` publishes without waiting for
+///   this one.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
@@ -366,8 +366,8 @@ pub unsafe fn tile_prefix<O: Operator<Value: Published>>(
     slot: Shared<u32>,
 ) -> O::Value {
     let t = thread::thread_idx_x();
-    // SAFETY: the first warp comes here as a whole, and one thread writes the slot and publishes; a barrier stands
-    // before the others read the slot.
+    // SAFETY: the first warp comes here as a whole, and one thread writes the slot and publishes; a barrier separates
+    // the write of the slot from the reads.
     unsafe {
         if t < warp::WARP_SIZE {
             if t == 0 {

@@ -112,8 +112,7 @@ kernel! {
     pub unsafe fn global_atomics(a: GlobalMut<u32>, b: GlobalMut<u64>, c: GlobalMut<i32>, tickets: GlobalMut<u32>) {
         let i = thread::index_1d();
         let wide = u64::from(i) << 20;
-        // SAFETY: the words are there and only atomics touch them; a ticket is below
-        // the number of threads.
+        // SAFETY: the words are valid and accessed only by atomics; a ticket is below the number of threads.
         unsafe {
             let ticket = atomic::fetch_add(a, 1);
             atomic::reduce_add(tickets.at(ticket as usize), 1);
@@ -164,8 +163,8 @@ kernel! {
         let narrow: Shared<u32> = shared::dynamic(0);
         let wide: Shared<u64> = shared::dynamic(64);
         let t = thread::thread_idx_x();
-        // SAFETY: both arrays have 16 or 8 elements inside the 128 bytes; a barrier
-        // stands between initialisation, atomics and result.
+        // SAFETY: both arrays have 16 or 8 elements inside the 128 bytes; barriers separate initialisation, atomics and
+        // result.
         unsafe {
             if t < 8 {
                 let one = if t == 2 || t == 4 { !0 } else { 0 };
@@ -290,7 +289,7 @@ kernel! {
         let tile: Shared<u32> = shared::dynamic(0);
         let base = thread::block_idx_x() as usize * per_block as usize;
         let stride = thread::block_dim_x() * 4;
-        // SAFETY: all indices are below `per_block`; a barrier stands between the phases.
+        // SAFETY: all indices are below `per_block`; a barrier separates the phases.
         unsafe {
             let mut i = thread::thread_idx_x() * 4;
             while i < per_block {

@@ -2,7 +2,7 @@
 
 use std::ops::{AddAssign, SubAssign};
 
-use crate::roll::{is_base, is_white};
+use crate::roll::is_white;
 
 /// Numbers of letters other than A, C, G, T.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,9 +20,14 @@ impl OddLetters {
         if is_plain::<true>(text) {
             return odd;
         }
-        for &letter in text {
-            odd.uracils += u64::from(is_uracil(letter));
-            odd.others += u64::from(!is_base(letter) && !is_white(letter));
+        // Sums of a chunk fit into a byte, so that vectors of bytes add them.
+        for chunk in text.chunks(u8::MAX.into()) {
+            let (mut uracils, mut others) = (0u8, 0u8);
+            for &letter in chunk {
+                uracils += u8::from(is_uracil(letter));
+                others += u8::from(!is_allowed::<true>(letter) & !is_uracil(letter));
+            }
+            odd += OddLetters { others: others.into(), uracils: uracils.into() };
         }
         odd
     }
@@ -66,7 +71,7 @@ pub(crate) fn is_plain<const WHITE: bool>(text: &[u8]) -> bool {
 /// Answers as [`is_plain`], with the instructions of the function that calls it. Blocks of 32 letters become vectors;
 /// the last block overlaps the one before, since a loop over the rest would take longer than all of them.
 #[inline(always)]
-pub(crate) fn is_plain_here<const WHITE: bool>(text: &[u8]) -> bool {
+fn is_plain_here<const WHITE: bool>(text: &[u8]) -> bool {
     let mut plain = [1u8; 32];
     let Some(last) = text.last_chunk::<32>() else {
         let mut rest = 1;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use warpset_base::file::{HEADER_BYTES, Structure};
+use warpset_base::file::{FileKind, HEADER_BYTES};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::Error;
@@ -45,8 +45,8 @@ pub(crate) fn recognise(head: &[u8]) -> Option<(&'static str, &'static str)> {
     if let Some(rest) = head.strip_prefix(b"WARPSET\0") {
         let number = rest.get(2..4).map(|number| u16::from_le_bytes([number[0], number[1]]));
         let what = match number {
-            Some(number) if number == Structure::KMERS_INDEX.number => "an index",
-            Some(number) if number == Structure::RANK_SELECT_QUOTIENT_FILTER.number => "a table",
+            Some(number) if number == FileKind::KMERS_INDEX.number => "an index",
+            Some(number) if number == FileKind::RANK_SELECT_QUOTIENT_FILTER.number => "a table",
             _ => "a saved structure of Warpset, and neither a table nor an index",
         };
         return Some((what, "pass the sequences that it was made of"));

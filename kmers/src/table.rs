@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use warpset_base::file::Structure;
+use warpset_base::file::FileKind;
 use warpset_kernels::kmers::letters::CLASSES;
 use warpset_quotient::{Container, Duplicates, Layout, RankSelectBuilder, RankSelectQuotientFilter};
 
@@ -92,7 +92,7 @@ impl Table {
         let mut head = [0; 12];
         let read = File::open(path).and_then(|mut file| file.read_exact(&mut head));
         let number = u16::from_le_bytes([head[10], head[11]]);
-        read.is_ok() && head.starts_with(b"WARPSET\0") && number == Structure::RANK_SELECT_QUOTIENT_FILTER.number
+        read.is_ok() && head.starts_with(b"WARPSET\0") && number == FileKind::RANK_SELECT_QUOTIENT_FILTER.number
     }
 
     /// Creates a table without k-mers, to merge others into.

@@ -10,7 +10,7 @@ use pyo3::exceptions::{PyMemoryError, PyOSError, PyOverflowError, PyRuntimeError
 use pyo3::prelude::*;
 use warpset::gpu::GpuError;
 use warpset::{bloom, fuse, lsm, mphf, quotient, sequence, static_sets};
-use warpset_base::file::{SavedType, Structure};
+use warpset_base::file::{FileKind, SavedType};
 
 create_exception!(warpset, FullError, PyValueError, "A structure has no room for the keys; it is unchanged.");
 create_exception!(warpset, DuplicateKeyError, PyValueError, "A key occurs twice where all keys have to differ.");
@@ -137,25 +137,25 @@ impl Failure {
 /// Returns the class that reads a saved structure.
 pub fn class_of(found: SavedType) -> Option<&'static str> {
     let has_values = !matches!(found.elements, Some([_, 0]));
-    let number = |structure: Structure| structure.number == found.number;
+    let number = |structure: FileKind| structure.number == found.number;
     Some(match () {
-        () if number(Structure::SPLIT_BLOCK_BLOOM) => "SplitBlockBloom",
-        () if number(Structure::BLOCKED_BLOOM) => "BlockedBloom",
-        () if number(Structure::RECSPLIT) || number(Structure::CONSENSUS) => "PerfectHash",
-        () if number(Structure::STATIC_FILTER) => "StaticFilter",
-        () if number(Structure::STANDARD_QUOTIENT_FILTER) => "QuotientFilter",
-        () if number(Structure::RANK_SELECT_QUOTIENT_FILTER) => "QuotientFilter",
-        () if number(Structure::LSM) => "SortedMap",
-        () if number(Structure::BINARY_FUSE_8) => "BinaryFuse",
-        () if number(Structure::BINARY_FUSE_16) || number(Structure::BINARY_FUSE_32) => "BinaryFuse",
-        () if number(Structure::STATIC_MAP) => {
+        () if number(FileKind::SPLIT_BLOCK_BLOOM) => "SplitBlockBloom",
+        () if number(FileKind::BLOCKED_BLOOM) => "BlockedBloom",
+        () if number(FileKind::RECSPLIT) || number(FileKind::CONSENSUS) => "PerfectHash",
+        () if number(FileKind::STATIC_FILTER) => "StaticFilter",
+        () if number(FileKind::STANDARD_QUOTIENT_FILTER) => "QuotientFilter",
+        () if number(FileKind::RANK_SELECT_QUOTIENT_FILTER) => "QuotientFilter",
+        () if number(FileKind::LSM) => "SortedMap",
+        () if number(FileKind::BINARY_FUSE_8) => "BinaryFuse",
+        () if number(FileKind::BINARY_FUSE_16) || number(FileKind::BINARY_FUSE_32) => "BinaryFuse",
+        () if number(FileKind::STATIC_MAP) => {
             if has_values {
                 "StaticMap"
             } else {
                 "StaticSet"
             }
         }
-        () if number(Structure::SEQUENCE_FILTER) => "SequenceFilter",
+        () if number(FileKind::SEQUENCE_FILTER) => "SequenceFilter",
         () => return None,
     })
 }

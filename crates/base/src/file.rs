@@ -25,6 +25,7 @@ use crate::words::AlignedWords;
 
 mod call;
 mod error;
+mod file_kind;
 #[cfg(feature = "mmap")]
 mod map;
 mod payload;
@@ -32,9 +33,9 @@ mod reader;
 mod replace;
 #[cfg(feature = "serde")]
 mod serde;
-mod structure;
 pub use call::{CallFiles, SameFile};
 pub use error::{FileError, SavedError, at_path};
+pub use file_kind::{BYTE_STRING, FileKind, SIGNED, SavedType};
 #[cfg(feature = "mmap")]
 pub use map::{InMap, MappedWords, map};
 pub use payload::Payload;
@@ -43,7 +44,6 @@ pub use reader::PayloadReader;
 pub use replace::{Replacement, abandon, replace};
 #[cfg(feature = "serde")]
 pub use serde::{deserialize, deserialize_with, serialize};
-pub use structure::{BYTE_STRING, SIGNED, SavedType, Structure};
 
 /// Bytes of the header; the payload starts here, so that it is aligned in a memory-mapped file.
 pub const HEADER_BYTES: usize = 128;
@@ -62,7 +62,7 @@ const HUGE_BYTES: u64 = 1 << 25;
 /// A structure that can be saved: words, and parameters that determine their number and meaning.
 pub trait Saved: Sized {
     /// Its number in headers, with the version of its format.
-    const STRUCTURE: Structure;
+    const STRUCTURE: FileKind;
     /// For messages: "split-block Bloom filter".
     const NAME: &'static str;
     /// Word type of the payload.
@@ -132,7 +132,7 @@ impl Header {
     /// # Errors
     /// [`FileError::BadMagic`], [`FileError::WrongStructure`], [`FileError::UnsupportedVersion`],
     /// [`FileError::InvalidHeader`].
-    pub fn parse(bytes: &HeaderBytes, structure: Structure) -> Result<Header, FileError> {
+    pub fn parse(bytes: &HeaderBytes, structure: FileKind) -> Result<Header, FileError> {
         let invalid = |field, value| Err(FileError::InvalidHeader { field, value });
         let u16_at = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
         let u64_at = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
@@ -142,7 +142,7 @@ impl Header {
         let found = u16_at(10);
         let fields = std::array::from_fn(|i| u64_at(24 + 8 * i));
         if found != structure.number {
-            return Err(Structure::mismatch(structure, found, fields));
+            return Err(FileKind::mismatch(structure, found, fields));
         }
         let version = u16_at(8);
         if version != structure.version {
@@ -159,7 +159,7 @@ impl Header {
     }
 
     /// Returns the bytes of the header of this structure.
-    pub fn to_bytes(&self, structure: Structure) -> HeaderBytes {
+    pub fn to_bytes(&self, structure: FileKind) -> HeaderBytes {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
         bytes[8..10].copy_from_slice(&structure.version.to_le_bytes());
@@ -454,8 +454,8 @@ mod tests {
     #[test]
     fn each_structure_has_a_version_of_its_own() {
         let header = Header { payload_bytes: 40, fields: [3; FIELDS], checksum: 5 };
-        let [first, second] = [7, 8].map(|number| Structure::new(number, 1, "test"));
-        let next = Structure { version: 2, ..first };
+        let [first, second] = [7, 8].map(|number| FileKind::new(number, 1, "test"));
+        let next = FileKind { version: 2, ..first };
         let old = Header::parse(&header.to_bytes(first), next).unwrap_err();
         assert!(matches!(old, FileError::UnsupportedVersion { found: 1, supported: 2 }));
         assert!(old.to_string().contains("version 1") && old.to_string().contains("version 2"), "{old}");

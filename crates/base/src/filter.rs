@@ -34,8 +34,8 @@ const ANY_BATCH: usize = 1 << 20;
 /// A set that answers "no" only for keys that it does not hold.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no filter of Warpset",
-    note = "Bloom filters, quotient filters, binary fuse filters, sequence filters, static filters, static sets and maps, \
-            and their views are, on the host and on devices"
+    note = "Bloom filters, quotient filters, binary fuse filters, static filters, static sets and maps, and \
+            their views are, on the host and on devices"
 )]
 pub trait Filter {
     /// Error of an operation.

@@ -21,10 +21,9 @@
 //! zeros before an unsigned value and the sign before a signed one. -7 is one key as `i8`, `i64` and `i128`; 7 is one
 //! key in all twelve types.
 //!
-//! A negative value has the word of an unsigned one: `-1i64` and `u64::MAX` are one key, as they are for whoever stores
-//! both in a column of 64 bits. In a filter that is at worst a false positive. A function that numbers its keys must
-//! tell `i128` values apart, so there, and only there, an `i128` of 2^63 or more is another key than the `u64` of that
-//! value.
+//! A negative value has the word of an unsigned one: `-1i64` and `u64::MAX` are one key, as in a column of 64 bits that
+//! stores both. In a filter that is at worst a false positive. A function that numbers its keys must tell `i128` values
+//! apart, so there, and only there, an `i128` of 2^63 or more differs from the `u64` of that value.
 //!
 //! # Several keys as one
 //!

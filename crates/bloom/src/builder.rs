@@ -1,10 +1,10 @@
-//! From what a user wants to a layout: capacity with a rate, bits per key, or a memory limit.
+//! From settings to a layout: capacity with a rate, bits per key, or a memory limit.
 
 use warpset_core::bloom::blocked;
 
 use crate::{AskedSize, BlockedLayout, Error, Layout, PhysicalType, SplitBlockLayout, rates};
 
-/// The rate unless the user asks for another.
+/// The default rate.
 pub const DEFAULT_FPR: f64 = 0.01;
 
 /// Means below this many keys per block are called out of reach.
@@ -83,7 +83,8 @@ impl Size {
 
 macro_rules! size_setters {
     () => {
-        /// Sets the rate of false positives once all keys are in. Default: 0.01, or what the memory limit allows.
+        /// Sets the rate of false positives with all keys inserted. Default: 0.01, or the rate that the memory limit
+        /// allows.
         pub fn fpr(mut self, fpr: f64) -> Self {
             self.size.fpr = Some(fpr);
             self
@@ -107,7 +108,7 @@ macro_rules! size_setters {
 mod rao;
 pub use rao::RaoBuilder;
 
-/// A builder of any Bloom filter whose parameters are known already; its layout `L` says which filter.
+/// A builder of any Bloom filter with known parameters; its layout `L` selects the filter.
 ///
 /// ```
 /// use warpset_bloom::{Builder, SplitBlockLayout};
@@ -256,8 +257,8 @@ impl BlockedBuilder {
         })
     }
 
-    /// Returns the shape with the best number of bits per key. `score` is to be large; `slack` is what evenness may
-    /// cost.
+    /// Returns the shape with the best number of bits per key. `score` is to be maximised; `slack` is the permitted
+    /// loss for an even shape.
     fn best_shape(&self, slack: f64, score: impl Fn(blocked::BlockShape) -> f64) -> Result<blocked::BlockShape, Error> {
         let mut best: Option<(blocked::BlockShape, f64)> = None;
         let mut best_even = best;
@@ -274,7 +275,7 @@ impl BlockedBuilder {
                 worse = 0;
             } else {
                 worse += 1;
-                // The score has one hill, up to ripples where the bits per key pass a power of two.
+                // The score has one maximum, up to ripples at bits per key that pass a power of two.
                 if worse > 4 && hashes >= shape.words() {
                     break;
                 }

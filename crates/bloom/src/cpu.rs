@@ -19,7 +19,7 @@ pub use shared::SharedBloom;
 /// Buckets that one task counts the bits of.
 const BUCKETS: usize = 64;
 
-/// A Bloom filter in host memory; its layout `L` says which one.
+/// A Bloom filter in host memory, of the kind that its layout `L` selects.
 ///
 /// Use it by its names [`SplitBlockBloom`], [`BlockedBloom`] and [`RaoBloom`]. Filters are `Send` and `Sync`; queries
 /// take `&self` and insertions `&mut self`, so that no query can see half of an insertion; threads that insert at the
@@ -167,9 +167,9 @@ impl<L: Layout> Bloom<L> {
 
     /// Keeps the bits that are set in `other` too, a filter with the same parameters.
     ///
-    /// All keys of both inputs remain, except that Rao's filter with two choices may lose one that went to different
-    /// buckets: it refuses. Others may remain too: the rate of false positives is higher than that of a filter of the
-    /// common keys alone.
+    /// All keys of both inputs remain, except that Rao's filter with two choices may lose a key that went to different
+    /// buckets: it refuses. Other keys may remain too: the rate of false positives is higher than that of a filter of
+    /// the common keys alone.
     ///
     /// # Errors
     /// [`Error::Incompatible`] names the first parameter that differs; [`Error::NoIntersection`].
@@ -202,8 +202,8 @@ impl<L: Layout> Bloom<L> {
         self.bucket_ones.fill(0);
     }
 
-    /// Divides the number of blocks by `factor`, of which it must be a multiple: the filter that the same keys would
-    /// have given at that size.
+    /// Divides the number of blocks, a multiple of `factor`, by `factor`: the result equals a filter of that size built
+    /// from the same keys.
     ///
     /// Neighbouring blocks are merged by OR, as Parquet's writers do (for Rao's filter over a string hash: buckets
     /// that agree modulo the new number). Memory shrinks and the rate of false positives grows.
@@ -227,10 +227,10 @@ impl<L: Layout> Bloom<L> {
         Ok(())
     }
 
-    /// Halves the filter as often as its number of blocks is even and [`Bloom::fpr`] stays at or below `fpr`;
-    /// says how often.
+    /// Halves the filter while its number of blocks is even and [`Bloom::fpr`] stays at or below `fpr`; returns the
+    /// number of halvings.
     ///
-    /// For filters that were sized for more keys than came.
+    /// For filters sized for more keys than were inserted.
     ///
     /// # Errors
     /// [`Error::InvalidFpr`], [`Error::OutOfMemory`].
@@ -257,21 +257,21 @@ warpset_base::queries_of_view! {
     => {
         /// Bytes of memory that the words take.
         fn memory_bytes(&self) -> u64;
-        /// Bits of memory per key, were `keys` in the filter.
+        /// Bits of memory per key with `keys` keys in the filter.
         fn bits_per_key(&self, keys: u64) -> f64;
         /// Whether the key may be in the filter. Never false for a key that was inserted.
         fn contains(&self, key: impl Key) -> bool;
         /// Counts the set bits.
         fn count_ones(&self) -> u64;
-        /// Returns the fraction of bits that are set; about half when the filter is as full as it was meant to be.
+        /// Returns the fraction of set bits; about half at the intended number of keys.
         fn fill_ratio(&self) -> f64;
         /// Estimates the number of different keys in the filter from the number of set bits.
         fn estimated_len(&self) -> f64;
-        /// Returns the rate of false positives of the filter as it is now, from the number of ones in each block.
+        /// Returns the current rate of false positives, from the number of ones in each block.
         fn fpr(&self) -> f64;
-        /// Returns the rate of false positives in theory, were `keys` different keys in the filter.
+        /// Returns the rate of false positives in theory with `keys` different keys.
         fn expected_fpr(&self, keys: u64) -> f64;
-        /// Returns the fraction of bits that theory expects to be set, were `keys` different keys in the filter: what
+        /// Returns the fraction of bits that theory expects to be set with `keys` different keys in the filter: what
         /// [`Bloom::fill_ratio`] will be.
         fn predicted_fill(&self, keys: u64) -> f64;
         /// Returns the fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain.

@@ -19,13 +19,13 @@ pub enum Error {
     /// The requested rate is not a probability strictly between 0 and 1.
     #[error("a false-positive rate of {}: choose one between 0 and 1 (0.01 is one percent)", short(.fpr))]
     InvalidFpr {
-        /// The rate asked for.
+        /// Requested rate.
         fpr: f64,
     },
     /// The requested number of bits per key is not a positive finite number.
     #[error("{} bits per key: choose a positive number, such as 10", short(.bits_per_key))]
     InvalidBitsPerKey {
-        /// The number asked for.
+        /// Requested number.
         bits_per_key: f64,
     },
     /// No blocked filter has these parameters.
@@ -54,13 +54,13 @@ pub enum Error {
     /// A key of Rao's filter has one or two buckets to choose from.
     #[error("{choices} buckets to choose from: pass 1 or 2")]
     InvalidChoices {
-        /// The number asked for.
+        /// Requested number.
         choices: u32,
     },
     /// A load factor that is not above 0 and at most 1.
     #[error("a load factor of {}: choose one above 0 and at most 1", short(.load_factor))]
     InvalidLoadFactor {
-        /// The factor asked for.
+        /// Requested factor.
         load_factor: f64,
     },
     /// Required size above the memory limit.
@@ -87,13 +87,13 @@ pub enum Error {
     UnreachableFpr {
         /// Keys to hold.
         keys: u64,
-        /// The rate asked for.
+        /// Requested rate.
         fpr: f64,
     },
     /// The filter would be larger than its addressing, or this machine's, allows.
     #[error("a filter of {bytes} bytes, where {limit} are the most: divide the keys among several filters")]
     TooLarge {
-        /// Bytes of the filter asked for (saturated).
+        /// Requested bytes of the filter (saturated).
         bytes: u64,
         /// The most there can be.
         limit: u64,
@@ -123,7 +123,7 @@ pub enum Error {
     CannotFold {
         /// Blocks or buckets now.
         blocks: u64,
-        /// The factor asked for.
+        /// Requested factor.
         factor: u64,
     },
     /// A slice for answers does not have one place per key.
@@ -174,7 +174,7 @@ pub enum Error {
         /// Bytes of an integer that this filter hashes.
         bytes: u32,
     },
-    /// Words that are not as many as the parameters say.
+    /// Number of words that differs from the parameters'.
     #[error(
         "{found} words of 32 bits, where a filter with these parameters has {needed}: pass all of them, and no others"
     )]
@@ -192,7 +192,7 @@ pub enum Error {
     #[cfg(feature = "gpu")]
     #[error("grouping by {bits} bits: choose 1 to 24")]
     InvalidGrouping {
-        /// Bits asked for.
+        /// Requested bits.
         bits: u32,
     },
     /// A primitive got arguments that it does not take.

@@ -3,7 +3,7 @@
 use crate::cpu::Bloom;
 use crate::{Error, Layout, TestAndInsert};
 
-/// A Bloom filter on some backend: what it has beside [`Filter`](crate::Filter), [`Insert`](crate::Insert) and
+/// A Bloom filter on some backend: its operations beside [`Filter`](crate::Filter), [`Insert`](crate::Insert) and
 /// [`TestAndInsert`].
 ///
 /// All methods return `Result`, because a device can fail. The types have inherent methods of the same names; most of
@@ -32,24 +32,24 @@ pub trait BloomFilter: TestAndInsert<Error = Error> + Sized {
     /// Keeps the bits that are set in `other` too.
     ///
     /// # Errors
-    /// [`Error::Incompatible`], [`Error::NoIntersection`], and what the backend adds.
+    /// [`Error::Incompatible`], [`Error::NoIntersection`], and the errors of the backend.
     fn intersect(&mut self, other: &Self) -> Result<(), Error>;
     /// Divides the number of blocks by `factor`.
     ///
     /// # Errors
-    /// [`Error::CannotFold`], [`Error::OutOfMemory`], and what the backend adds.
+    /// [`Error::CannotFold`], [`Error::OutOfMemory`], and the errors of the backend.
     fn fold(&mut self, factor: u64) -> Result<(), Error>;
-    /// Halves the filter as often as its rate stays at or below `fpr`; says how often.
+    /// Halves the filter while its rate stays at or below `fpr`; returns the number of halvings.
     ///
     /// # Errors
-    /// [`Error::InvalidFpr`], [`Error::OutOfMemory`], and what the backend adds.
+    /// [`Error::InvalidFpr`], [`Error::OutOfMemory`], and the errors of the backend.
     fn shrink_to_fpr(&mut self, fpr: f64) -> Result<u32, Error>;
     /// Counts the set bits.
     ///
     /// # Errors
     /// The errors of the backend.
     fn count_ones(&self) -> Result<u64, Error>;
-    /// Returns the rate of false positives of the filter as it is now.
+    /// Returns the current rate of false positives.
     ///
     /// # Errors
     /// The errors of the backend.
@@ -62,7 +62,7 @@ pub trait BloomFilter: TestAndInsert<Error = Error> + Sized {
     /// Copies the filter to host memory.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], and what the backend adds.
+    /// [`Error::OutOfMemory`], and the errors of the backend.
     fn to_host(&self) -> Result<Bloom<Self::Layout>, Error>;
 
     /// Returns the fraction of bits that are set.
@@ -80,11 +80,11 @@ pub trait BloomFilter: TestAndInsert<Error = Error> + Sized {
         use crate::layout::engine::Engine;
         Ok(self.layout().cardinality(self.count_ones()?))
     }
-    /// Returns the rate of false positives in theory, were `keys` different keys in the filter.
+    /// Returns the rate of false positives in theory with `keys` different keys.
     fn expected_fpr(&self, keys: u64) -> f64 {
         self.layout().expected_fpr(keys)
     }
-    /// Returns the fraction of bits that theory expects to be set, were `keys` different keys in the filter.
+    /// Returns the fraction of bits that theory expects to be set with `keys` different keys in the filter.
     fn predicted_fill(&self, keys: u64) -> f64 {
         self.layout().predicted_fill(keys)
     }

@@ -2,7 +2,7 @@
 //!
 //! Parameters, by structure: `docs/formats.md`. The payload of a split-block filter is the Parquet bitset.
 
-use warpset_base::file::{self, FIELDS, Payload, Saved, Structure};
+use warpset_base::file::{self, FIELDS, FileKind, Payload, Saved};
 
 use crate::cpu::Bloom;
 use crate::{AlignedWords, Error, Layout, View};
@@ -14,7 +14,7 @@ mod serde;
 mod velox;
 
 impl<L: Layout> Saved for Bloom<L> {
-    const STRUCTURE: Structure = L::STRUCTURE;
+    const STRUCTURE: FileKind = L::STRUCTURE;
     const NAME: &'static str = L::NAME;
     type Word = u32;
     type Layout = L;
@@ -47,8 +47,8 @@ warpset_base::saved_methods! {
 
 /// Views of saved bytes.
 impl<'a, L: Layout> View<'a, L> {
-    /// Returns a filter in saved bytes, without a copy ([`map`](crate::cpu::Bloom::map) does the same with a file):
-    /// checks everything, the checksum included, for which it reads the bytes once.
+    /// Views a filter in saved bytes, without a copy ([`map`](crate::cpu::Bloom::map) does the same with a file).
+    /// Checks everything and reads the bytes once, for the checksum.
     ///
     /// The payload must be aligned to 4 bytes; it is in a mapping that starts at a page, or any allocation that starts
     /// at a multiple of 4.

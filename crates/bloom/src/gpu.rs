@@ -1,13 +1,13 @@
 //! Filters in device memory: the same bits as [`cpu`], built and queried by kernels.
 //!
-//! Every operation comes in three forms.
-//! - `_bulk` takes host slices and waits. It takes keys of any kind (those that are not integers are hashed on the
-//!   host) and stages them through pinned memory in chunks: inputs larger than device memory work, and one chunk is
-//!   copied while the kernels work on another.
+//! Every operation has three forms.
+//! - `_bulk` takes host slices and waits. It takes keys of any type (keys that are no integers are hashed on the host)
+//!   and stages them through pinned memory in chunks: inputs larger than device memory work, and one chunk is copied
+//!   while the kernels work on another.
 //! - `_device` takes device slices and waits.
 //! - `_async` takes device slices and a stream, copies nothing and waits for nothing. It is `unsafe`, because it cannot
-//!   see when the stream is done with what it was lent. Insertions into Rao's filter can overflow: on a stream they
-//!   give back a [`RaoInsertion`], which tells.
+//!   see when the stream has finished with borrowed memory. Insertions into Rao's filter can overflow: on a stream they
+//!   return a [`RaoInsertion`] with the outcome.
 //!
 //! Insertions into a filter larger than the L2 cache are slow one by one: random atomics stop at 16 billion per second
 //! on an H200. Where a batch is large enough, its hashes are first grouped by the part of the filter they fall in (see
@@ -177,7 +177,7 @@ impl<L: DeviceLayout> Bloom<L> {
         4 * self.layout.words()
     }
 
-    /// Bits of memory per key, were `keys` in the filter.
+    /// Bits of memory per key with `keys` keys in the filter.
     pub fn bits_per_key(&self, keys: u64) -> f64 {
         8.0 * self.memory_bytes() as f64 / keys as f64
     }
@@ -198,7 +198,7 @@ impl<L: DeviceLayout> Bloom<L> {
         Staging::new(&self.device, self.layout.hashing()).chunk_keys(self.chunk_keys)
     }
 
-    /// Returns a stream, after all work on the device, some of which the caller may have queued on other streams.
+    /// Returns a stream that starts after all work on the device; the caller may have queued work on other streams.
     fn synchronised_stream(&self) -> Result<Stream, Error> {
         self.device.synchronize()?;
         Ok(self.device.new_stream()?)

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use warpset_base::file::Structure;
+use warpset_base::file::FileKind;
 
 use crate::{Error, FileError, Key};
 
@@ -26,7 +26,7 @@ pub const BATCH: usize = 64;
 )]
 pub trait Layout: Copy + PartialEq + Eq + Debug + Send + Sync + engine::Engine {
     /// Number and version in the header of saved filters.
-    const STRUCTURE: Structure;
+    const STRUCTURE: FileKind;
     /// The type's name, for `Debug`.
     const NAME: &'static str;
 
@@ -77,7 +77,7 @@ pub(crate) mod engine {
 
     /// The inner loops of a layout on the CPU.
     pub trait Engine: Sized {
-        /// All that the loops need to know of a key.
+        /// Everything that the loops need of a key.
         type Probe: Copy + Default + Send + Sync;
 
         /// A word of 32 bits as queries read it.
@@ -96,7 +96,7 @@ pub(crate) mod engine {
         }
         /// Returns the hash in a probe, by which bulk `test_and_insert` tells keys apart.
         fn hash_of(probe: &Self::Probe) -> u64;
-        /// Asks for the cache lines of a probe.
+        /// Prefetches the cache lines of a probe.
         fn prefetch(&self, words: &[Self::Word], probe: &Self::Probe);
         /// Prefetches the words of up to [`BATCH`] probes.
         fn prefetch_batch(&self, words: &[Self::Word], probes: &[Self::Probe]) {
@@ -118,7 +118,7 @@ pub(crate) mod engine {
         /// Merges `blocks` neighbouring blocks into one, for folding by `factor`: which old blocks make new block
         /// `new`.
         fn folded(&self, factor: u64) -> Result<Self, Error>;
-        /// Returns the old block that is the `part`-th of those that make `new` (`part < factor`) of the folded layout.
+        /// Returns the `part`-th of the old blocks that make block `new` of the folded layout; `part < factor`.
         fn folded_from(&self, new: u64, part: u64, factor: u64) -> u64;
         /// Returns the probability that a random key's bits in this block (one bucket) are all set.
         fn block_rate(&self, block: &[Self::Word]) -> f64;
@@ -157,7 +157,7 @@ pub(crate) mod engine {
     }
 }
 
-/// Asks for the cache line that holds `words[index]`.
+/// Prefetches the cache line of `words[index]`.
 #[inline(always)]
 pub(crate) fn prefetch<W>(words: &[W], index: usize) {
     #[cfg(target_arch = "x86_64")]

@@ -19,8 +19,8 @@
 //! # Ok::<(), warpset_bloom::Error>(())
 //! ```
 //!
-//! A filter answers "no" only for keys that were not inserted, and "yes" for all that were, and for a small fraction of
-//! others: the rate of false positives. Keys cannot be removed.
+//! A filter answers "no" only for keys that were not inserted. It answers "yes" for all inserted keys and for a small
+//! fraction of the others: the rate of false positives. Keys cannot be removed.
 //!
 //! Bulk methods use the current rayon pool; run them inside `ThreadPool::install` to bound their threads. Insertion
 //! needs `&mut self`, so no query sees a filter that is half built; [`shared`](cpu::Bloom::shared) lends one to threads

@@ -221,13 +221,13 @@ pub fn rao_bucket_capacity(shape: rao::BucketShape) -> u32 {
     (shape.bits as f64 * std::f64::consts::LN_2 / shape.hashes as f64) as u32
 }
 
-/// Returns the rate that each of the buckets asked may have, so that a query of `choices` of them has `fpr`.
+/// Returns the rate per bucket at which a query of `choices` buckets has the rate `fpr`.
 pub fn rao_bucket_fpr(fpr: f64, choices: u32) -> f64 {
     // 1 - (1 - fpr)^(1/choices), without cancellation.
     -((-fpr).ln_1p() / choices as f64).exp_m1()
 }
 
-/// Returns the rate of a query of `choices` buckets, each of which answers wrongly with rate `bucket_fpr` (Table 2).
+/// Returns the rate of a query of `choices` buckets that each answer wrongly with rate `bucket_fpr` (Table 2).
 pub fn rao_query_fpr(bucket_fpr: f64, choices: u32) -> f64 {
     -((-bucket_fpr).ln_1p() * choices as f64).exp_m1()
 }

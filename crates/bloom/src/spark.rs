@@ -1,5 +1,5 @@
-//! Apache Spark's Bloom filter, whose bytes `bloom_filter_agg` gives and `might_contain` takes: read, asked and filled
-//! where they lie.
+//! Apache Spark's Bloom filter, in the bytes that `bloom_filter_agg` returns and `might_contain` takes: queried and
+//! filled in place.
 //!
 //! A classic filter: `k` bits per key anywhere in it, from two hashes by MurmurHash3 of 32 bits. All numbers are
 //! big-endian.
@@ -32,7 +32,7 @@ const TASK: usize = 1 << 14;
 const MOST_HASHES: u32 = 255;
 /// Words that Java's arrays, and so Spark's filters, have at most.
 const MOST_WORDS: u64 = i32::MAX as u64;
-/// The rate of Spark's own filters unless another is asked for.
+/// The default rate of Spark's filters.
 const DEFAULT_FPR: f64 = 0.03;
 
 /// Version of Spark's filter.
@@ -68,7 +68,7 @@ impl SparkVersion {
     }
 }
 
-/// The two hashes of 32 bits by which Spark's filters know a key: the first one in the upper half.
+/// The two hashes of 32 bits that Spark's filters use of a key: the first one in the upper half.
 ///
 /// ```
 /// use warpset_bloom::{SparkBloom, SparkVersion};
@@ -158,7 +158,7 @@ impl Parameters {
         }
     }
 
-    /// Calls `bit` with the place of each bit of a key, until it says no; whether it never did.
+    /// Calls `bit` with the place of each bit of a key while it returns true; returns whether it always did.
     #[inline]
     fn all_bits(&self, SparkHash(hash): SparkHash, mut bit: impl FnMut(u64) -> bool) -> bool {
         let (first, second) = ((hash >> 32) as i32, hash as i32);
@@ -179,8 +179,7 @@ impl Parameters {
     }
 }
 
-/// Spark's Bloom filter in bytes that are somebody else's, such as a column of a table: asked where they lie, at any
-/// address.
+/// Spark's Bloom filter in borrowed bytes, such as a column of a table: queried in place, at any address.
 ///
 /// ```
 /// use warpset_bloom::{SparkBloom, SparkBloomView};
@@ -252,7 +251,7 @@ impl<'a> SparkBloomView<'a> {
         });
     }
 
-    /// Returns the rate of false positives of the filter as it is: the fraction of set bits to the power of `k`.
+    /// Returns the current rate of false positives: the fraction of set bits to the power of `k`.
     pub fn fpr(&self) -> f64 {
         let ones: u64 = self.words.iter().map(|word| u64::from(u64::from_be_bytes(*word).count_ones())).sum();
         (ones as f64 / self.parameters.bits.get() as f64).powi(self.parameters.hashes as i32)
@@ -261,8 +260,8 @@ impl<'a> SparkBloomView<'a> {
 
 /// Spark's Bloom filter, kept as the bytes that Spark reads.
 ///
-/// For filters that go to or come from Spark, Comet or Gluten. It is slower than a split-block filter, by a cache miss
-/// per bit, and a third larger at 1%; [`SplitBlockBloom`](crate::SplitBlockBloom) is the one to take otherwise.
+/// For filters exchanged with Spark, Comet or Gluten. It is slower than a split-block filter, by a cache miss per bit,
+/// and a third larger at 1%; otherwise use [`SplitBlockBloom`](crate::SplitBlockBloom).
 ///
 /// ```
 /// use warpset_bloom::{SparkBloom, SparkVersion};
@@ -381,14 +380,14 @@ pub struct SparkBuilder {
 }
 
 impl SparkBuilder {
-    /// Sets the rate of false positives once all keys are in. Default: 0.03, as in Spark.
+    /// Sets the rate of false positives with all keys inserted. Default: 0.03, as in Spark.
     pub fn fpr(mut self, fpr: f64) -> Self {
         self.fpr = fpr;
         self
     }
 
-    /// Bits of the filter, in place of a rate: the last argument of Spark's `bloom_filter_agg(x, keys, bits)`. Rounded
-    /// up to words of 64 bits, and to one of them. Default: what the rate takes.
+    /// Sets the bits of the filter in place of a rate: the last argument of Spark's `bloom_filter_agg(x, keys, bits)`.
+    /// Rounded up to words of 64 bits, at least one. Default: the bits that the rate requires.
     pub fn bits(mut self, bits: u64) -> Self {
         self.bits = Some(bits);
         self
@@ -413,7 +412,7 @@ impl SparkBuilder {
         if words > MOST_WORDS {
             return Err(Error::TooLarge { bytes: words.saturating_mul(8), limit: 8 * MOST_WORDS });
         }
-        // The ratio is of the bits that were asked for, which rounding changes.
+        // The ratio is that of the requested bits, which rounding changes.
         let hashes = ((wanted as f64 / self.keys as f64 * ln2).round() as u32).clamp(1, MOST_HASHES);
         let header = self.version.header_bytes();
         let mut bytes = warpset_base::words::zeroed_vec::<u8>(header as u64 + 8 * words)?;

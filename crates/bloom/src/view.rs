@@ -67,7 +67,7 @@ impl<'a, L: Layout> View<'a, L> {
         4 * self.layout.words()
     }
 
-    /// Bits of memory per key, were `keys` in the filter.
+    /// Bits of memory per key with `keys` keys in the filter.
     pub fn bits_per_key(&self, keys: u64) -> f64 {
         8.0 * self.memory_bytes() as f64 / keys as f64
     }
@@ -80,7 +80,7 @@ impl<'a, L: Layout> View<'a, L> {
 
     /// Answers 64 keys at a time: `answer(i, bits, probes)` has the answers for keys `64 i` and up, and their probes.
     ///
-    /// A batch is hashed and its cache lines asked for while the batch before it is tested.
+    /// Hashes a batch and prefetches its cache lines while the batch before it is tested.
     pub(crate) fn answer<K: Key>(&self, keys: &[K], mut answer: impl FnMut(usize, u64, &[L::Probe])) {
         let prefetch = size_of_val(self.words) > PREFETCH_BYTES;
         let mut probes = [[L::Probe::default(); BATCH]; 2];
@@ -144,7 +144,7 @@ impl<'a, L: Layout> View<'a, L> {
         parallel::map(self.words.chunks(TASK), count).into_iter().sum()
     }
 
-    /// Returns the fraction of bits that are set; about half when the filter is as full as it was meant to be.
+    /// Returns the fraction of set bits; about half at the intended number of keys.
     pub fn fill_ratio(&self) -> f64 {
         self.count_ones() as f64 / self.layout.settable_bits() as f64
     }
@@ -154,8 +154,8 @@ impl<'a, L: Layout> View<'a, L> {
         self.layout.cardinality(self.count_ones())
     }
 
-    /// Returns the rate of false positives of the filter as it is now: the mean over its blocks of the probability that
-    /// all bits of a random key are set, from the number of ones in each. Reads the whole filter.
+    /// Returns the current rate of false positives: the mean over the blocks of the probability that all bits of a
+    /// random key are set, from the number of ones in each. Reads the whole filter.
     pub fn fpr(&self) -> f64 {
         let words = self.layout.words_per_block();
         let blocks = (TASK / words).max(1);
@@ -165,12 +165,12 @@ impl<'a, L: Layout> View<'a, L> {
         self.layout.query_rate(sums.iter().sum::<f64>() / self.layout.blocks() as f64)
     }
 
-    /// Returns the rate of false positives in theory, were `keys` different keys in the filter.
+    /// Returns the rate of false positives in theory with `keys` different keys.
     pub fn expected_fpr(&self, keys: u64) -> f64 {
         self.layout.expected_fpr(keys)
     }
 
-    /// Returns the fraction of bits that theory expects to be set, were `keys` different keys in the filter.
+    /// Returns the fraction of bits that theory expects to be set with `keys` different keys in the filter.
     pub fn predicted_fill(&self, keys: u64) -> f64 {
         self.layout.predicted_fill(keys)
     }

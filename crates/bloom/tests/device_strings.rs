@@ -1,6 +1,6 @@
 //! Byte strings in device memory: hashed there, with the bits and answers that the same strings have on the host.
 //!
-//! Runs on the emulator, and on a CUDA device too where the feature `cuda` is on and a device answers.
+//! Runs on the emulator, and with the feature `cuda` also on a CUDA device if one is present.
 
 #![cfg(feature = "gpu")]
 
@@ -72,7 +72,7 @@ where
     let mut bytes = device.alloc_uninit::<u8>(n).unwrap();
     let mut bits = device.alloc_uninit::<u64>(n.div_ceil(64)).unwrap();
     let mut count = device.alloc_zeroed::<u64>(1).unwrap();
-    // SAFETY: everything lives until the stream has been waited for.
+    // SAFETY: everything is allocated until the stream has been waited for.
     unsafe {
         on_device.insert_async(&stream, placed).unwrap();
         on_device.contains_async(&stream, placed, bytes.as_mut_slice()).unwrap();
@@ -89,7 +89,7 @@ where
     let expected =
         TestAndInsert::test_and_insert_bulk(&mut Builder::with_layout(layout).build().unwrap(), present).unwrap();
     let mut again = Builder::with_layout(layout).on(device).build().unwrap();
-    // SAFETY: everything lives until the stream has been waited for.
+    // SAFETY: everything is allocated until the stream has been waited for.
     unsafe {
         fresh.test_and_insert_async(&stream, placed, bytes.as_mut_slice()).unwrap();
         again.test_and_insert_bitmap_async(&stream, placed, bits.as_mut_slice()).unwrap();
@@ -131,7 +131,7 @@ fn strings_are_grouped_as_other_keys() {
         let stream = device.new_stream().unwrap();
         let mut on_device = Builder::with_layout(layout).on(&device).build().unwrap();
         on_device.set_grouping(Grouping::Bits(5));
-        // SAFETY: strings and filter live until the stream has been waited for.
+        // SAFETY: strings and filter are allocated until the stream has been waited for.
         unsafe { on_device.insert_async(&stream, owned.as_strings()) }.unwrap();
         stream.synchronize().unwrap();
         assert!(on_device.to_host().unwrap() == on_host);
@@ -166,7 +166,7 @@ fn raos_filter_works_on_the_device_with_every_function_of_table_1() {
             assert!(on_device.to_host().unwrap() == on_host, "{first_level:?}: 32 bits");
             let stream = device.new_stream().unwrap();
             let mut counts = device.alloc_zeroed::<u64>(1).unwrap();
-            // SAFETY: everything lives until the stream has been waited for.
+            // SAFETY: everything is allocated until the stream has been waited for.
             unsafe {
                 on_device.count_contained_async(&stream, placed.strings(), counts.as_mut_slice()).unwrap();
                 on_device.count_contained_async(&stream, wide_on_device.as_slice(), counts.as_mut_slice()).unwrap();
@@ -202,7 +202,7 @@ fn wrong_offsets_are_named_and_read_nothing_outside() {
         let layout = SplitBlockLayout::new(10).unwrap();
         let mut filter = Builder::with_layout(layout).on(&device).build().unwrap();
         let stream = device.new_stream().unwrap();
-        // SAFETY: strings and filter live until the stream has been waited for.
+        // SAFETY: strings and filter are allocated until the stream has been waited for.
         unsafe { filter.insert_async(&stream, strings) }.unwrap();
         stream.synchronize().unwrap();
         let all = b"abcdefghijklmnopqrstuvwxyzabcdefghijklmnop";

@@ -1,7 +1,7 @@
 //! Filters on a device against the same filters on the host: equal bytes, equal answers.
 //!
-//! Runs on the emulator, and on a CUDA device too where the feature `cuda` is on and a device answers; with
-//! `WARPSET_REQUIRE_CUDA=1` it must.
+//! Runs on the emulator, and with the feature `cuda` also on a CUDA device if one is present; `WARPSET_REQUIRE_CUDA=1`
+//! requires one.
 
 #![cfg(feature = "gpu")]
 
@@ -151,7 +151,7 @@ fn grouped_insertion_sets_the_same_bits() {
             on_host.insert_bulk(&narrow).unwrap();
             let mut on_device = Builder::with_layout(layout).on(&device).build().unwrap();
             on_device.set_grouping(Grouping::Bits(bits));
-            // SAFETY: keys and filter live until the stream has been waited for.
+            // SAFETY: keys and filter are allocated until the stream has been waited for.
             unsafe {
                 on_device.insert_async(&stream, wide_keys.as_slice()).unwrap();
                 on_device.insert_async(&stream, narrow_keys.as_slice()).unwrap();
@@ -164,7 +164,7 @@ fn grouped_insertion_sets_the_same_bits() {
         on_host.insert_bulk(&present).unwrap();
         let mut on_device = Builder::with_layout(layout).on(&device).build().unwrap();
         on_device.set_grouping(Grouping::Bits(4));
-        // SAFETY: keys and filter live until the stream has been waited for.
+        // SAFETY: keys and filter are allocated until the stream has been waited for.
         unsafe { on_device.insert_async(&stream, wide_keys.as_slice()) }.unwrap();
         stream.synchronize().unwrap();
         assert!(on_device.to_host().unwrap() == on_host);
@@ -192,7 +192,7 @@ fn device_slices_give_bytes_bits_counts_and_selections() {
         let mut counts = device.alloc_zeroed::<u64>(3).unwrap();
         let mut kept = device.alloc_uninit::<u64>(asked.len()).unwrap();
         let mut places = device.alloc_uninit::<u64>(asked.len()).unwrap();
-        // SAFETY: everything lives until the stream has been waited for.
+        // SAFETY: everything is allocated until the stream has been waited for.
         unsafe {
             filter.contains_async(&stream, on_device.as_slice(), bytes.as_mut_slice()).unwrap();
             filter.contains_bitmap_async(&stream, on_device.as_slice(), bits.as_mut_slice()).unwrap();
@@ -229,7 +229,7 @@ fn test_and_insert_on_device_slices_finds_the_first_of_equal_keys() {
         let mut bits = device.alloc_uninit::<u64>(stream_keys.len().div_ceil(64)).unwrap();
         let mut by_bytes = Builder::with_layout(layout).on(&device).build().unwrap();
         let mut by_bits = Builder::with_layout(layout).on(&device).build().unwrap();
-        // SAFETY: everything lives until the stream has been waited for.
+        // SAFETY: everything is allocated until the stream has been waited for.
         unsafe {
             by_bytes.test_and_insert_async(&stream, on_device.as_slice(), bytes.as_mut_slice()).unwrap();
             by_bits.test_and_insert_bitmap_async(&stream, on_device.as_slice(), bits.as_mut_slice()).unwrap();
@@ -289,7 +289,7 @@ fn merging_and_folding_on_a_stream_wait_for_nothing_in_between() {
         let [mut there, other] = [&a, &b].map(|filter| filter.to_device(&device).unwrap());
         let mut counts = device.alloc_zeroed::<u64>(3).unwrap();
         let stream = device.new_stream().unwrap();
-        // SAFETY: everything lives until the stream has been waited for, and is used by it alone.
+        // SAFETY: everything is allocated until the stream has been waited for, and used by it alone.
         let folded = unsafe {
             there.intersect_async(&stream, &other).unwrap();
             there.count_ones_async(&stream, counts.slice_mut(..1)).unwrap();
@@ -353,7 +353,7 @@ fn running_out_of_device_memory_changes_nothing() {
     assert!(filter.to_host().unwrap().contains_bulk(&many).unwrap().into_iter().all(|yes| yes));
 }
 
-/// Bytes that panic when they are asked for.
+/// Bytes that panic when read.
 struct Trap(Option<u64>);
 
 impl AsRef<[u8]> for Trap {
@@ -427,7 +427,7 @@ fn refuses_other_devices<L: DeviceOneBlock>(layout: L) {
         let mut count = at(2).alloc_zeroed::<u64>(1).unwrap();
         let stream = at(3).new_stream().unwrap();
         let (has_keys, has_answers, has_count, has_stream) = (wrong == 0, wrong == 1, wrong == 2, wrong == 3);
-        // SAFETY: everything lives until the streams have been waited for; on the emulator calls wait.
+        // SAFETY: everything is allocated until the streams have been waited for; on the emulator calls wait.
         unsafe {
             if has_keys || has_answers {
                 refused(filter.contains_device(keys.as_slice(), bytes.as_mut_slice()));
@@ -469,7 +469,7 @@ fn refuses_other_devices<L: DeviceOneBlock>(layout: L) {
                 refused(filter.count_ones_async(&stream, count.as_mut_slice()));
             }
         }
-        // Empty input does nothing, wherever it is.
+        // Empty input does nothing on any device.
         let none = at(0).from_slice::<u64>(&[]).unwrap();
         filter.insert_device(none.as_slice()).unwrap();
         filter.contains_device(none.as_slice(), bytes.as_mut_slice()).unwrap();

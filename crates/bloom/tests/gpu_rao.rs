@@ -1,7 +1,7 @@
 //! Rao's filter on a device against the same filter on the host: equal bytes, equal answers, equal overflows.
 //!
-//! Runs on the emulator, and on a CUDA device too where the feature `cuda` is on and a device answers; with
-//! `WARPSET_REQUIRE_CUDA=1` it must.
+//! Runs on the emulator, and with the feature `cuda` also on a CUDA device if one is present; `WARPSET_REQUIRE_CUDA=1`
+//! requires one.
 
 #![cfg(feature = "gpu")]
 
@@ -126,7 +126,7 @@ fn stream_agrees<K: Key + std::hash::Hash + Eq, D: DeviceKeys>(
     let mut bits = device.alloc_uninit::<u64>(n.div_ceil(64)).unwrap();
     let mut places = device.alloc_uninit::<u64>(n).unwrap();
     let mut counts = device.alloc_zeroed::<u64>(3).unwrap();
-    // SAFETY: everything lives until the stream has been waited for.
+    // SAFETY: everything is allocated until the stream has been waited for.
     let queued = unsafe {
         let (places, contained) = (places.as_mut_slice(), counts.slice_mut(..1));
         let inserted = by_bytes.insert_async(&stream, present.1).unwrap();
@@ -181,7 +181,7 @@ fn raos_filter_on_a_stream_agrees_with_the_host() {
 
 #[test]
 fn raos_filter_has_few_and_many_buckets_and_tiles_of_several_keys() {
-    // Buckets are counted in shared memory where they are few and keys many: on the emulator's one multiprocessor a
+    // With few buckets and many keys, buckets are counted in shared memory: on the emulator's one multiprocessor a
     // thread takes two keys from 2,049 on.
     for device in devices(15) {
         for (buckets, n) in [(3u64, 9000u64), (300, 9000), (1, 1), (3, 0)] {
@@ -211,7 +211,7 @@ fn what_overflows_on_a_stream_is_undone_there() {
                 let (few_there, many_there) = (device.from_slice(&few).unwrap(), device.from_slice(&many).unwrap());
                 let mut bytes = device.alloc_uninit::<u8>(many.len()).unwrap();
                 let mut counts = device.alloc_zeroed::<u64>(2).unwrap();
-                // SAFETY: everything lives until the stream has been waited for.
+                // SAFETY: everything is allocated until the stream has been waited for.
                 let [too_many, again, fine] = unsafe {
                     let too_many = on_device.insert_async(&stream, many_there.as_slice()).unwrap();
                     on_device.count_ones_async(&stream, counts.slice_mut(..1)).unwrap();
@@ -277,7 +277,7 @@ fn raos_filter_without_memory_stays_as_it_was() {
     assert!(out_of_memory(filter.test_and_insert_bulk(&many).unwrap_err()));
     let stream = device.new_stream().unwrap();
     let on_device = device.from_slice(&many).unwrap();
-    // SAFETY: everything lives until the stream has been waited for.
+    // SAFETY: everything is allocated until the stream has been waited for.
     let queued = unsafe { filter.insert_async(&stream, on_device.as_slice()) };
     assert!(out_of_memory(queued.unwrap_err()));
     drop(on_device);
@@ -296,7 +296,7 @@ fn memory_of_another_device_is_refused_and_changes_nothing() {
     let mut bits = elsewhere.alloc_uninit::<u64>(1).unwrap();
     let near = here.from_slice(&keys(50, 2)).unwrap();
     let stream = elsewhere.new_stream().unwrap();
-    // SAFETY: everything lives until the streams have been waited for; on the emulator calls wait.
+    // SAFETY: everything is allocated until the streams have been waited for; on the emulator calls wait.
     let results = unsafe {
         [
             filter.insert_device(there.as_slice()),

@@ -1,4 +1,4 @@
-//! The builder: which crate, for which GPUs, and where its PTX is kept.
+//! Builder of PTX: the crate, the GPU architecture, and the place of the output.
 
 use std::{
     env, fs,
@@ -177,7 +177,7 @@ impl Builder {
     /// Whether `ptx` was made from its sources as they are now, with this builder's flags. Takes no compiler.
     ///
     /// # Errors
-    /// Why it was not.
+    /// The difference from the sources.
     pub fn check_stamp(&self, ptx: &str) -> Result<(), Stale> {
         let root = self.root_folder().map_err(|error| Stale::Unreadable(std::io::Error::other(error)))?;
         Stamp::check(ptx, &root, &self.flags()).map(drop)

@@ -10,9 +10,9 @@ pub mod split_block;
 
 /// Keys per step of a bulk `test_and_insert`.
 ///
-/// The input is cut into sub-batches of this many keys. A key is reported new if the filter as it was before its
-/// sub-batch does not contain it and no equal hash precedes it in the sub-batch. Every backend uses the same cut,
-/// and so gives the same answers.
+/// Bulk input is cut into sub-batches of this many keys. A key is reported new if the filter before its sub-batch does
+/// not contain it and no equal hash precedes it in the sub-batch. Every backend uses the same cut, and so gives the
+/// same answers.
 pub const TEST_AND_INSERT_BATCH: usize = 1 << 24;
 
 /// Returns `floor(hash / 2^64 * n)`: maps a 64-bit hash evenly to `0..n` by its high bits.

@@ -6,9 +6,9 @@
 //! filter are those of the authors' published arrays, bit for bit; the third offset of the four-wise one is ours, as
 //! it has no published array.
 //!
-//! A filter is built by peeling: a slot that one remaining key has takes that key, and the key is gone from its other
-//! slots. Here that goes in rounds, and a key that has several such slots at the start of a round takes the first of
-//! them. So the bytes follow from the set of keys, and not from the order in which threads find them.
+//! A filter is built by peeling: a slot with one remaining key takes that key, which leaves its other slots. Peeling
+//! runs in rounds, and a key with several such slots at the start of a round takes the first of them. So the bytes
+//! follow from the set of keys, and not from the order in which threads find them.
 //!
 //! | module | holds |
 //! | --- | --- |
@@ -22,9 +22,9 @@ pub mod hash;
 
 pub use graph::Graph;
 
-/// Slots of a shard at most: as many as a thread block has in shared memory, with what peeling needs.
+/// Most slots of a shard: its state fits in the shared memory of a thread block.
 pub const SHARD_SLOTS: u32 = 1 << 14;
-/// Rounds after which a shard is given up, under one seed: about three times what any has been seen to take.
+/// Rounds after which a shard is abandoned under one seed: about three times the most that were measured.
 pub const SHARD_ROUNDS: u32 = 1 << 10;
-/// Seeds of a shard: what a byte can say.
+/// Seeds of a shard: the values of a byte.
 pub const SHARD_SEEDS: u32 = 1 << 8;

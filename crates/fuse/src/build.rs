@@ -1,9 +1,8 @@
 //! From keys to fingerprints: attempts under one seed after the other, whatever the form.
 //!
-//! The bytes of a filter follow from the set of its keys, its form and its seed, whatever the number of threads and on
-//! every backend. A filter of keys that repeat is that of the keys without repetitions: equal keys keep a graph from
-//! being peeled, so they are looked for when that fails, and then the attempts begin again with as many keys as there
-//! are different ones.
+//! The bytes of a filter follow from the set of its keys, its form and its seed, for any number of threads and on every
+//! backend. Repeated keys count once: equal keys keep a graph from being peeled, so the build searches for them when
+//! peeling fails, and starts again with the number of different keys.
 
 pub(crate) mod external;
 mod one_graph;
@@ -62,7 +61,7 @@ impl<E: Into<Error>> From<E> for Failure {
     }
 }
 
-/// Returns the number that a filter knows a key by: an integer's value, and of other keys XXH64 of their bytes.
+/// Returns the number that a filter uses in place of a key: an integer's value, and XXH64 of the bytes of other keys.
 ///
 /// A filter that is built from these numbers is that of the keys, so programs that gather keys before they build can
 /// keep 8 bytes of each.
@@ -81,8 +80,8 @@ pub fn word_of<K: Key + ?Sized>(key: &K) -> u64 {
     key.word().unwrap_or_else(|| key.xxh64())
 }
 
-/// Runs attempts until one succeeds. `attempt` builds under a layout; `without_repetitions` removes equal keys and says
-/// how many are left.
+/// Runs attempts until one succeeds. `attempt` builds under a layout; `without_repetitions` removes equal keys and
+/// returns the number of the others.
 pub(crate) fn attempts<F: Width, T>(
     settings: &Settings,
     mut keys: u64,

@@ -32,8 +32,8 @@ impl<F: Width> Builder<F> {
         Builder { settings, fpr: None, width: PhantomData }
     }
 
-    /// Sets the rate of false positives, at most: an error where fingerprints of this width have a higher one
-    /// ([`bits_for`](crate::bits_for) says which width has not). Default: that of the width.
+    /// Sets the highest rate of false positives: an error if fingerprints of this width have a higher one
+    /// ([`bits_for`](crate::bits_for) returns a width that does not). Default: that of the width.
     pub fn fpr(mut self, fpr: f64) -> Self {
         self.fpr = Some(fpr);
         self
@@ -76,8 +76,8 @@ impl<F: Width> Builder<F> {
         }
     }
 
-    /// Returns the parameters that a filter of `keys` different keys has if the first seed does; any other has as many
-    /// words.
+    /// Returns the parameters of a filter of `keys` different keys if the first seed succeeds; the number of words is
+    /// the same for every seed.
     ///
     /// ```
     /// use warpset_fuse::BinaryFuse8;

@@ -9,7 +9,7 @@ use warpset_base::words::AlignedWords;
 use crate::width::Width;
 use crate::{Builder, Error, Key, Layout, View};
 
-/// A binary fuse filter in host memory: an approximate set of keys that were known when it was built.
+/// A binary fuse filter in host memory: an approximate set of keys that are all given to the builder.
 ///
 /// `F` is a fingerprint: `u8`, `u16` or `u32` ([`BinaryFuse8`](crate::BinaryFuse8),
 /// [`BinaryFuse16`](crate::BinaryFuse16), [`BinaryFuse32`](crate::BinaryFuse32)).
@@ -36,7 +36,7 @@ pub struct BinaryFuse<F> {
 }
 
 impl<F: Width> BinaryFuse<F> {
-    /// Settings for a filter; the keys come with [`Builder::build_from`].
+    /// Returns settings for a filter; [`Builder::build_from`] takes the keys.
     pub fn builder() -> Builder<F> {
         Builder::new()
     }
@@ -91,7 +91,7 @@ warpset_base::queries_of_view! {
         fn contains(&self, key: impl Key) -> bool;
         /// Returns the rate of false positives: `2^-bits`, and 0 for an empty filter.
         fn fpr(&self) -> f64;
-        /// Returns the rate of false positives to expect with `keys` keys: `2^-bits`, however many they are.
+        /// Returns the rate of false positives to expect with `keys` keys: `2^-bits`, for any number of keys.
         fn expected_fpr(&self, keys: u64) -> f64;
         /// Returns the fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain.
         fn measured_fpr(&self, samples: u64, seed: u64) -> f64;

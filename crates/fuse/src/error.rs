@@ -12,7 +12,7 @@ pub enum Error {
     /// The requested rate is not a probability strictly between 0 and 1.
     #[error("a false-positive rate of {}: choose one between 0 and 1 (0.01 is one percent)", short(.fpr))]
     InvalidFpr {
-        /// The rate asked for.
+        /// Requested rate.
         fpr: f64,
     },
     /// Fingerprints of this width have a higher rate.
@@ -25,7 +25,7 @@ pub enum Error {
         }
     )]
     UnreachableFpr {
-        /// The rate asked for.
+        /// Requested rate.
         fpr: f64,
         /// Bits of a fingerprint.
         bits: u32,
@@ -36,18 +36,18 @@ pub enum Error {
         if *most < 1 << 32 { "build it sharded (`Form::Sharded`), which takes more" } else { "divide them among several" }
     )]
     TooManyKeys {
-        /// Keys that were given.
+        /// Number of given keys.
         keys: u64,
         /// The most that the form takes.
         most: u64,
     },
-    /// No seed worked: for keys whose hashes are random that does not happen.
+    /// No seed worked; this does not happen with random hashes.
     #[error(
         "no filter of these keys with any of {seeds} seeds: pass the keys themselves, or hashes that are random, or try \
          another `seed`"
     )]
     NoSeed {
-        /// Seeds that were tried.
+        /// Number of tried seeds.
         seeds: u32,
     },
     /// An array of another program that cannot be a filter.

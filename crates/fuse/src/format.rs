@@ -3,14 +3,14 @@
 //! The parameters: `docs/formats.md`. Any words are those of some filter, so that the checksum is all there is to
 //! check.
 
-use warpset_base::file::{self, FIELDS, Payload, Saved, Structure};
+use warpset_base::file::{self, FIELDS, FileKind, Payload, Saved};
 use warpset_base::words::AlignedWords;
 
 use crate::width::Width;
 use crate::{BinaryFuse, Error, Layout, View};
 
 impl<F: Width> Saved for BinaryFuse<F> {
-    const STRUCTURE: Structure = F::STRUCTURE;
+    const STRUCTURE: FileKind = F::STRUCTURE;
     const NAME: &'static str = F::NAME;
     type Word = u64;
     type Layout = Layout;
@@ -43,8 +43,8 @@ warpset_base::saved_methods! {
 
 /// Views of saved bytes.
 impl<'a, F: Width> View<'a, F> {
-    /// Returns a filter in saved bytes, without a copy ([`map`](BinaryFuse::map) does the same with a file): checks
-    /// everything, for which it reads the bytes once.
+    /// Views a filter in saved bytes, without a copy ([`map`](BinaryFuse::map) does the same with a file). Checks
+    /// everything and reads the bytes once.
     ///
     /// The payload must be aligned to 8 bytes; it is in a mapping that starts at a page.
     ///

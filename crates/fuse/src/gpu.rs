@@ -1,9 +1,8 @@
 //! Binary fuse filters in device memory: the same words as on the host, built and queried by kernels.
 //!
-//! Methods on host slices bring keys to the device in chunks, copies and kernels side by side: integers and hashes as
-//! they are, other keys as hashes. Those that end in `_device` take memory of the device; those in `_async` also a
-//! stream, and wait for nothing. What needs single keys, files or views needs a copy on the host:
-//! [`BinaryFuse::to_host`].
+//! Methods on host slices bring keys to the device in chunks, copies and kernels side by side: integers and hashes
+//! unchanged, other keys as hashes. Methods that end in `_device` take memory of the device; methods in `_async` also
+//! take a stream, and wait for nothing. Single keys, files and views need a copy on the host: [`BinaryFuse::to_host`].
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -53,7 +52,7 @@ impl DeviceWidth for u32 {}
 
 /// Form of host keys on their way to a device: integers unchanged, other keys by XXH64.
 const HASHING: Hashing = Hashing::word();
-/// Hashes that are asked at a time to measure a rate.
+/// Hashes per lookup when a rate is measured.
 const SAMPLES: u64 = 1 << 22;
 
 /// [`crate::BinaryFuse`] in device memory.
@@ -168,7 +167,7 @@ impl<F: DeviceWidth> BinaryFuse<F> {
         if self.layout.graph.starts == 0 { 0.0 } else { self.expected_fpr(1) }
     }
 
-    /// Returns the rate of false positives to expect with `keys` keys: `2^-bits`, however many they are.
+    /// Returns the rate of false positives to expect with `keys` keys: `2^-bits`, for any number of keys.
     pub fn expected_fpr(&self, keys: u64) -> f64 {
         view::expected_fpr::<F>(keys)
     }

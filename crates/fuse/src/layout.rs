@@ -1,4 +1,4 @@
-//! From a number of keys to a graph, and to as many of them as there are shards.
+//! From a number of keys to one graph, or to one graph per shard.
 
 use warpset_base::file::{FIELDS, FileError};
 use warpset_core::fuse::graph::MAX_SEGMENT_BITS;
@@ -25,7 +25,7 @@ pub enum Form {
     /// CPU, and hundreds of launches on a device.
     #[default]
     OneGraph,
-    /// Many small graphs of at most 2^14 slots, one after the other, each with a seed of its own: as many threads, or
+    /// Many small graphs of at most 2^14 slots, one after the other, each with a seed of its own. Threads, or thread
     /// blocks of a device, peel them at the same time, each in its cache or shared memory. Takes a tenth more space.
     Sharded,
 }
@@ -220,8 +220,8 @@ impl Layout {
     }
 }
 
-/// Returns the published graph of that many keys. Where the number of keys is just above one at which segments double,
-/// a graph rarely peels; so every fourth attempt takes segments of half the length in the same array, as `xorf` does.
+/// Returns the published graph of that many keys. A graph rarely peels if the number of keys is just above one at which
+/// segments double; so every fourth attempt takes segments of half the length in the same array, as `xorf` does.
 fn one_graph(arity: Arity, keys: u64, attempt: u32) -> Result<Graph, Error> {
     let count = keys as f64;
     let slots = if keys == 1 { 0 } else { (count * arity.slots_per_key(count)).round() as u64 };

@@ -12,8 +12,8 @@
 //! ```
 //!
 //! Source: Graf, Lemire, "Binary Fuse Filters: Fast and Smaller Than Xor Filters", ACM Journal of Experimental
-//! Algorithmics 27, 2022. A filter of one graph is their array, bit for bit: those that the crate `xorf` and the C
-//! header `xor_singleheader` built are read ([`BinaryFuse::from_xorf`], [`BinaryFuse::from_c_bytes`]) and written.
+//! Algorithmics 27, 2022. A filter of one graph is their array, bit for bit: arrays built by the crate `xorf` and by
+//! the C header `xor_singleheader` are read ([`BinaryFuse::from_xorf`], [`BinaryFuse::from_c_bytes`]) and written.
 //!
 //! | you want | take |
 //! | --- | --- |

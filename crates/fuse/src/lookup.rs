@@ -7,7 +7,7 @@ use crate::build::word_of;
 use crate::width::Width;
 use crate::{Key, Layout};
 
-/// Keys whose slots are asked for before those of the first of them are read.
+/// Keys per batch: the slots of all are prefetched before those of the first are read.
 const BATCH: usize = 64;
 /// Bytes of fingerprints up to which they are near: to ask for them first would cost more than it brings.
 const NEAR: usize = 1 << 18;
@@ -112,7 +112,7 @@ impl<'a, F: Width> Lookup<'a, F> {
     }
 }
 
-/// Asks for the cache line of a slot.
+/// Prefetches the cache line of a slot.
 #[inline(always)]
 pub(crate) fn prefetch<T>(slots: &[T], at: usize) {
     #[cfg(target_arch = "x86_64")]

@@ -101,7 +101,7 @@ impl<'a, F: Width> View<'a, F> {
         if self.layout.graph.starts == 0 { 0.0 } else { self.expected_fpr(1) }
     }
 
-    /// Returns the rate of false positives to expect with `keys` keys: `2^-bits`, however many they are.
+    /// Returns the rate of false positives to expect with `keys` keys: `2^-bits`, for any number of keys.
     pub fn expected_fpr(&self, keys: u64) -> f64 {
         expected_fpr::<F>(keys)
     }

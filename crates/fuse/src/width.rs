@@ -3,7 +3,7 @@
 use std::ops::BitXor;
 
 use bytemuck::Pod;
-use warpset_base::file::Structure;
+use warpset_base::file::FileKind;
 
 /// A fingerprint: `u8`, `u16` or `u32`. Sealed.
 ///
@@ -31,7 +31,7 @@ pub(crate) mod sealed {
 
     pub trait Width: Pod + Eq + BitXor<Output = Self> + Send + Sync {
         /// Its number in headers, with the version of its format.
-        const STRUCTURE: Structure;
+        const STRUCTURE: FileKind;
         /// For messages.
         const NAME: &'static str;
 
@@ -46,7 +46,7 @@ macro_rules! widths {
             const BITS: u32 = <$width>::BITS;
         }
         impl sealed::Width for $width {
-            const STRUCTURE: Structure = Structure::$structure;
+            const STRUCTURE: FileKind = FileKind::$structure;
             const NAME: &'static str = $name;
 
             #[inline(always)]

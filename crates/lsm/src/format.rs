@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use warpset_base::file::{
-    self, BYTE_STRING, FIELDS, FileError, Payload, PayloadReader, SIGNED, Saved, SavedType, Structure,
+    self, BYTE_STRING, FIELDS, FileError, FileKind, Payload, PayloadReader, SIGNED, Saved, SavedType,
 };
 use warpset_base::words::{AlignedWords, OutOfMemory};
 
@@ -47,7 +47,7 @@ fn value_field<V: Value>() -> u64 {
 }
 
 impl<K: OrderedKey, V: Value, P: SavedPolicy> Saved for Dictionary<K, V, P> {
-    const STRUCTURE: Structure = P::STRUCTURE;
+    const STRUCTURE: FileKind = P::STRUCTURE;
     const NAME: &'static str = P::NAME;
     type Word = u64;
     type Layout = [u64; FIELDS];
@@ -335,7 +335,7 @@ pub(crate) fn view<K: OrderedKey, V: Value>(bytes: &[u8], verified: bool) -> Res
         return Err(FileError::Misaligned { alignment }.into());
     }
     match words_of::<Dictionary<K, V, TreePolicy>>(bytes, verified) {
-        Err(Error::File(FileError::WrongStructure { found, .. })) if found.number == Structure::SORTED_ARRAY.number => {
+        Err(Error::File(FileError::WrongStructure { found, .. })) if found.number == FileKind::SORTED_ARRAY.number => {
             words_of::<Dictionary<K, V, ArrayPolicy>>(bytes, verified)
         }
         result => result,

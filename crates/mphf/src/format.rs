@@ -28,7 +28,7 @@ use crate::HashKind;
 use crate::elias_fano::{LOG_STRIDES, Layout};
 use crate::kind::sealed;
 use bytemuck::{cast, cast_slice};
-use warpset_base::file::{self, FileError, HEADER_BYTES, Structure};
+use warpset_base::file::{self, FileError, FileKind, HEADER_BYTES};
 use warpset_core::recsplit::shape::MAX_BUCKET;
 
 /// Words before the codes.
@@ -37,12 +37,12 @@ pub(crate) const HEADER_WORDS: u64 = 20;
 pub(crate) const COMMON_WORDS: usize = HEADER_BYTES / 8;
 
 /// Returns the first words of a saved structure, without the checksum.
-pub(crate) fn common(structure: Structure, payload_words: u64, fields: [u64; file::FIELDS]) -> [u64; COMMON_WORDS] {
+pub(crate) fn common(structure: FileKind, payload_words: u64, fields: [u64; file::FIELDS]) -> [u64; COMMON_WORDS] {
     cast(file::Header { payload_bytes: payload_words * 8, fields, checksum: 0 }.to_bytes(structure))
 }
 
 /// Parses the fields that every header begins with, from at least `COMMON_WORDS` words.
-pub(crate) fn parse_common(words: &[u64], structure: Structure) -> Result<file::Header, FileError> {
+pub(crate) fn parse_common(words: &[u64], structure: FileKind) -> Result<file::Header, FileError> {
     let needed = HEADER_BYTES as u64;
     let head = cast_slice(words).first_chunk();
     let header = file::Header::parse(head.ok_or(FileError::Truncated { needed, found: bytes(words) })?, structure)?;
@@ -54,7 +54,7 @@ pub(crate) fn parse_common(words: &[u64], structure: Structure) -> Result<file::
 }
 
 /// Parses like [`parse_common`], for a whole structure, and compares its length.
-pub(crate) fn parse_whole(words: &[u64], structure: Structure) -> Result<file::Header, FileError> {
+pub(crate) fn parse_whole(words: &[u64], structure: FileKind) -> Result<file::Header, FileError> {
     let header = parse_common(words, structure)?;
     let (needed, found) = (HEADER_BYTES as u64 + header.payload_bytes, bytes(words));
     if found < needed {

@@ -49,7 +49,7 @@ impl<M: HashKind> Parameters<M> {
 impl<M: HashKind> StoredParts for Function<M> {}
 
 impl<M: HashKind> stored::sealed::StoredParts for Function<M> {
-    const STRUCTURE: file::Structure = M::KIND.structure();
+    const STRUCTURE: file::FileKind = M::KIND.structure();
     const NAME: &'static str = M::NAME;
     type Parameters = Parameters<M>;
 

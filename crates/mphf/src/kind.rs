@@ -15,7 +15,7 @@ use crate::format::Header;
 use crate::function::Lookup;
 use crate::{Builder, Error, Estimate};
 use std::fmt::Debug;
-use warpset_base::file::{FileError, HEADER_BYTES, Structure};
+use warpset_base::file::{FileError, FileKind, HEADER_BYTES};
 use warpset_base::key::Hash128;
 
 /// Kinds of functions, with their numbers in the headers of saved functions.
@@ -24,9 +24,9 @@ use warpset_base::key::Hash128;
 #[repr(u16)]
 pub enum Kind {
     /// [`RecSplitKind`](crate::RecSplitKind): splitting trees.
-    RecSplit = Structure::RECSPLIT.number,
+    RecSplit = FileKind::RECSPLIT.number,
     /// [`ConsensusKind`](crate::ConsensusKind): tasks that share the bits of a bucket.
-    Consensus = Structure::CONSENSUS.number,
+    Consensus = FileKind::CONSENSUS.number,
 }
 
 impl Kind {
@@ -34,10 +34,10 @@ impl Kind {
     pub const ALL: &'static [Kind] = &[Kind::RecSplit, Kind::Consensus];
 
     /// Returns its number in headers, with the version of its format.
-    pub(crate) const fn structure(self) -> Structure {
+    pub(crate) const fn structure(self) -> FileKind {
         match self {
-            Kind::RecSplit => Structure::RECSPLIT,
-            Kind::Consensus => Structure::CONSENSUS,
+            Kind::RecSplit => FileKind::RECSPLIT,
+            Kind::Consensus => FileKind::CONSENSUS,
         }
     }
 

@@ -60,7 +60,7 @@ pub type MappedStaticFilter<M = ConsensusKind> = StoredFunction<Fingerprints<M>,
 impl<M: HashKind> StoredParts for Fingerprints<M> {}
 
 impl<M: HashKind> stored::sealed::StoredParts for Fingerprints<M> {
-    const STRUCTURE: file::Structure = format::STRUCTURE;
+    const STRUCTURE: file::FileKind = format::STRUCTURE;
     const NAME: &'static str = "static filter";
     type Parameters = Parameters<M>;
 

@@ -19,7 +19,7 @@ pub(crate) mod sealed {
 
     pub trait StoredParts: 'static {
         /// Number in headers, with the version of the format.
-        const STRUCTURE: file::Structure;
+        const STRUCTURE: file::FileKind;
         /// Name in messages: "static filter".
         const NAME: &'static str;
         /// Fields of the header, and tables derived from them.
@@ -304,7 +304,7 @@ impl<'de, S: StoredParts> serde::Deserialize<'de> for StoredFunction<S> {
 }
 
 /// Reads exactly the words of a whole structure. Memory grows with the bytes that arrive, whatever the header claims.
-fn read_words(mut from: impl Read, structure: file::Structure) -> Result<Vec<u64>, Error> {
+fn read_words(mut from: impl Read, structure: file::FileKind) -> Result<Vec<u64>, Error> {
     /// Words read at a time.
     const CHUNK: usize = 1 << 16;
     let mut words = vec![0; COMMON_WORDS];
@@ -323,7 +323,7 @@ fn read_words(mut from: impl Read, structure: file::Structure) -> Result<Vec<u64
 }
 
 /// Casts bytes to words. Bytes that end within a word are cut, or belong to another structure.
-fn as_words(bytes: &[u8], structure: file::Structure) -> Result<&[u64], FileError> {
+fn as_words(bytes: &[u8], structure: file::FileKind) -> Result<&[u64], FileError> {
     let whole = &bytes[..bytes.len() - bytes.len() % 8];
     let words = bytemuck::try_cast_slice(whole).map_err(|_| FileError::Misaligned { alignment: 8 })?;
     if whole.len() < bytes.len() {

@@ -3,7 +3,7 @@
 //! `docs/formats.md` lists the parameters. A loader checks the slots too, not only the checksum, so no bytes make a
 //! filter that breaks its invariants.
 
-use warpset_base::file::{self, FIELDS, FileError, Payload, Saved, Structure};
+use warpset_base::file::{self, FIELDS, FileError, FileKind, Payload, Saved};
 use warpset_base::words::AlignedWords;
 
 use crate::slot_kind::{Counts, SlotKind};
@@ -13,7 +13,7 @@ use crate::{Error, Layout, QuotientFilter, View};
 const ITEMS_FIELD: usize = 6;
 
 impl<S: SlotKind> Saved for QuotientFilter<S> {
-    const STRUCTURE: Structure = S::STRUCTURE;
+    const STRUCTURE: FileKind = S::STRUCTURE;
     const NAME: &'static str = S::NAME;
     type Word = u64;
     /// Contents of the header besides the parameters.

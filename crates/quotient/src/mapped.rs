@@ -4,13 +4,13 @@ use crate::slot_kind::SlotKind;
 use crate::{Error, Layout, QuotientFilter, RankSelect, Standard, View};
 
 warpset_base::mapped! {
-    /// A filter in a memory-mapped file, opened by [`QuotientFilter::map`]. It answers every query; processes that map the
-    /// same file share its memory.
+    /// A filter in a memory-mapped file, opened by [`QuotientFilter::map`]. It answers every query; processes that map
+    /// the same file share its memory.
     [S: SlotKind] Mapped<S> as Mapped of QuotientFilter<S>, Error;
     layout: Layout = |saved| &saved.0;
     view: View<'_, S> = |saved, words| View::new(saved.0, words, saved.1);
-    /// Maps a saved filter into memory: nothing is copied, and processes share the memory. The whole file is read twice,
-    /// for its checksum and its slots.
+    /// Maps a saved filter into memory: nothing is copied, and processes share the memory. The whole file is read
+    /// twice, for its checksum and its slots.
     ///
     /// ```
     /// use warpset_quotient::RankSelectQuotientFilter;

@@ -4,7 +4,7 @@
 //! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018;
 //! algorithms 2 and 9. The arithmetic on blocks is in `warpset_core::quotient::rank_select`.
 
-use warpset_base::file::Structure;
+use warpset_base::file::FileKind;
 use warpset_base::processor::Pdep;
 use warpset_core::bits::Portable;
 use warpset_core::quotient::rank_select::Blocks;
@@ -79,7 +79,7 @@ impl SlotKind for RankSelect {
 }
 
 impl crate::slot_kind::Slots for RankSelect {
-    const STRUCTURE: Structure = Structure::RANK_SELECT_QUOTIENT_FILTER;
+    const STRUCTURE: FileKind = FileKind::RANK_SELECT_QUOTIENT_FILTER;
     const COUNTS: bool = true;
 
     fn lies_in(container: Container) -> bool {

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use warpset_base::file::Structure;
+use warpset_base::file::FileKind;
 use warpset_core::quotient::slots::Container;
 
 use crate::{Error, Layout, View};
@@ -29,7 +29,7 @@ pub trait SlotKind: Slots {
 /// method says so. Damaged words cause wrong answers and nothing worse.
 pub trait Slots: Copy + fmt::Debug + Send + Sync + 'static {
     /// Number and version in the header of saved filters.
-    const STRUCTURE: Structure;
+    const STRUCTURE: FileKind;
 
     /// Whether slots of this kind can have counters.
     const COUNTS: bool;

@@ -3,7 +3,7 @@
 //! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018;
 //! algorithms 1, 3, 7 and 8. The arithmetic on slots is in `warpset_core::quotient`.
 
-use warpset_base::file::Structure;
+use warpset_base::file::FileKind;
 use warpset_core::quotient::slots::{ByteSlots, Container, PackedSlots, Slots, SlotsMut};
 use warpset_core::quotient::standard::{self as core, Fingerprints};
 
@@ -55,7 +55,7 @@ impl SlotKind for Standard {
 }
 
 impl crate::slot_kind::Slots for Standard {
-    const STRUCTURE: Structure = Structure::STANDARD_QUOTIENT_FILTER;
+    const STRUCTURE: FileKind = FileKind::STANDARD_QUOTIENT_FILTER;
     const COUNTS: bool = false;
 
     fn lies_in(_: Container) -> bool {

@@ -104,7 +104,7 @@ macro_rules! common {
         }
 
         impl $name<u32> {
-            /// Returns the elements `i` to `i + 3` in one 128-bit load.
+            /// Reads elements `i` to `i + 3` in one 128-bit load.
             ///
             /// # Safety
             /// As [`read`](Self::read), for all four; the address of element `i` is a multiple of 16.
@@ -128,7 +128,7 @@ macro_rules! common {
         }
 
         impl $name<u64> {
-            /// Returns the elements `i` and `i + 1` in one 128-bit load.
+            /// Reads elements `i` and `i + 1` in one 128-bit load.
             ///
             /// # Safety
             /// As [`read`](Self::read), for both; the address of element `i` is a multiple of 16.

@@ -87,11 +87,11 @@ macro_rules! atomics {
 
 impl<T: Word> Shared<T> {
     accesses! {
-        "Element `i`. May be merged or hoisted between barriers and stores: do not poll with it." get() -> T;
+        "Reads element `i`. May be merged or hoisted between barriers and stores: do not poll with it." get() -> T;
         "Sets element `i`." set(value: T);
     }
     atomics! {
-        "Element `i`, read again at each call; for polling, and for words that others change atomically."
+        "Reads element `i` again at each call; for polling, and for words that others change atomically."
             get_volatile() -> T;
         "Sets element `i`, for words that others poll or change atomically." set_volatile(value: T);
     }
@@ -99,14 +99,14 @@ impl<T: Word> Shared<T> {
 
 impl Shared<u32> {
     accesses! {
-        "Elements `i` to `i + 3` in one 128-bit load; the address is a multiple of 16." get4() -> [u32; 4];
+        "Reads elements `i` to `i + 3` in one 128-bit load; the address is a multiple of 16." get4() -> [u32; 4];
         "Sets elements `i` to `i + 3` in one 128-bit store; the address is a multiple of 16." set4(values: [u32; 4]);
     }
 }
 
 impl Shared<u64> {
     accesses! {
-        "Elements `i` and `i + 1` in one 128-bit load; the address is a multiple of 16." get2() -> [u64; 2];
+        "Reads elements `i` and `i + 1` in one 128-bit load; the address is a multiple of 16." get2() -> [u64; 2];
         "Sets elements `i` and `i + 1` in one 128-bit store; the address is a multiple of 16." set2(values: [u64; 2]);
     }
 }

@@ -69,8 +69,8 @@ macro_rules! collectives {
         $(#[$doc])*
         ///
         /// # Safety
-        /// All lanes of `mask`, and no exited one among them, reach this call with the
-        /// same `mask`, and the caller is one of them.
+        /// All lanes of `mask` reach this call with equal masks. No lane of `mask` has exited, and the caller is one of
+        /// them.
         #[inline(always)]
         #[track_caller]
         pub unsafe fn $name $(<$g: $bound>)? (mask: u32 $(, $arg: $ty)*) $(-> $ret)? {
@@ -83,36 +83,36 @@ macro_rules! collectives {
 collectives! {
     /// Waits for the lanes of `mask` and orders their memory accesses.
     sync_warp();
-    /// The `value` of lane `lane % 32`, which must be in `mask`; otherwise the result is arbitrary.
+    /// Returns the `value` of lane `lane % 32`, which must be in `mask`; otherwise the result is arbitrary.
     shuffle_idx<T: ShuffleWord>(value: T, lane: u32) -> T;
-    /// The `value` of the lane `delta` before; its own where there is none.
+    /// Returns the `value` of the lane `delta` before, or its own if there is none.
     shuffle_up<T: ShuffleWord>(value: T, delta: u32) -> T;
-    /// The `value` of the lane `delta` after; its own where there is none.
+    /// Returns the `value` of the lane `delta` after, or its own if there is none.
     shuffle_down<T: ShuffleWord>(value: T, delta: u32) -> T;
-    /// The `value` of lane `lane_id() ^ lane_mask`.
+    /// Returns the `value` of lane `lane_id() ^ lane_mask`.
     shuffle_xor<T: ShuffleWord>(value: T, lane_mask: u32) -> T;
-    /// The lanes of `mask` whose `predicate` is true.
+    /// Returns the lanes of `mask` with a true `predicate`.
     ballot(predicate: bool) -> u32;
     /// Whether any lane's `predicate` is true.
     any(predicate: bool) -> bool;
     /// Whether every lane's `predicate` is true.
     all(predicate: bool) -> bool;
-    /// The lanes of `mask` with the same `value` as this one.
+    /// Returns the lanes of `mask` with the `value` of this one.
     match_any<T: MatchWord>(value: T) -> u32;
-    /// The lanes of `mask` whose `value` has the same 8 low bits as this one's: eight votes, which are faster than
+    /// Returns the lanes of `mask` with the 8 low bits of this lane's `value`, by eight votes, which are faster than
     /// [`match_any`].
     match_low_byte(value: u32) -> u32;
-    /// The wrapping sum over the lanes of `mask`.
+    /// Sums `value`, wrapping, over the lanes of `mask`.
     reduce_add(value: u32) -> u32;
-    /// The minimum over the lanes of `mask`.
+    /// Returns the minimum over the lanes of `mask`.
     reduce_min(value: u32) -> u32;
-    /// The maximum over the lanes of `mask`.
+    /// Returns the maximum over the lanes of `mask`.
     reduce_max(value: u32) -> u32;
-    /// The AND over the lanes of `mask`.
+    /// Returns the AND over the lanes of `mask`.
     reduce_and(value: u32) -> u32;
-    /// The OR over the lanes of `mask`.
+    /// Returns the OR over the lanes of `mask`.
     reduce_or(value: u32) -> u32;
-    /// The XOR over the lanes of `mask`.
+    /// Returns the XOR over the lanes of `mask`.
     reduce_xor(value: u32) -> u32;
 }
 

@@ -3,7 +3,7 @@
 //!
 //! A loader checks the place of every key too, not only the checksum, so no bytes make a set that answers wrongly.
 
-use warpset_base::file::{self, FIELDS, Payload, Saved, Structure};
+use warpset_base::file::{self, FIELDS, FileKind, Payload, Saved};
 use warpset_base::parallel;
 use warpset_base::words::AlignedWords;
 
@@ -16,7 +16,7 @@ mod serde;
 const TASK: usize = 1 << 12;
 
 impl<K: StaticKey, V: Value> Saved for StaticMap<K, V> {
-    const STRUCTURE: Structure = Structure::STATIC_MAP;
+    const STRUCTURE: FileKind = FileKind::STATIC_MAP;
     const NAME: &'static str = "static map";
     type Word = u64;
     type Layout = Layout<K, V>;

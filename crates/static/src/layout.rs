@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use warpset_base::file::{FIELDS, FileError, SavedType, Structure};
+use warpset_base::file::{FIELDS, FileError, FileKind, SavedType};
 use warpset_core::static_set::{BUCKET_WORDS, MOST_KEYS, MOST_SHARD_BITS, Shape, spread};
 
 use crate::{Error, StaticKey, Value};
@@ -110,7 +110,7 @@ impl<K: StaticKey, V: Value> Layout<K, V> {
         if ![0, 4, 8].contains(&value) {
             return invalid("bytes of a value", value);
         }
-        let saved = |elements| SavedType { number: Structure::STATIC_MAP.number, elements: Some(elements) };
+        let saved = |elements| SavedType { number: FileKind::STATIC_MAP.number, elements: Some(elements) };
         let (expected, found) = (saved(Self::ELEMENTS), saved([key, value]));
         if found != expected {
             return Err(FileError::WrongStructure { expected, found }.into());

@@ -25,4 +25,4 @@
 //! [integers as keys]: crate::bloom::Key
 //! [counters]: crate::quotient::Duplicates
 #![doc = include_str!("../guide.md")]
-// The page is that of `docs`, whose links name other pages there; the first definition of a link counts.
+// The page comes from `docs`, where its links name other pages; the first definition of a link counts.

@@ -5,7 +5,7 @@
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
-use warpset_base::file::Structure;
+use warpset_base::file::FileKind;
 use warpset_base::filter::Filter;
 use warpset_base::key::Key;
 use warpset_fuse::{BinaryFuse, View, Width, word_of};
@@ -56,10 +56,10 @@ type Asked<K> = fn(&[u8], &[K], &mut [bool]) -> Result<(), Cause>;
 
 /// Returns the lookup function of the binary fuse filter with this number in its header; `None` for other structures.
 pub(crate) fn asker<K: Key>(structure: u16) -> Option<Asked<K>> {
-    let askers: [(Structure, Asked<K>); 3] = [
-        (Structure::BINARY_FUSE_8, ask::<u8, K>),
-        (Structure::BINARY_FUSE_16, ask::<u16, K>),
-        (Structure::BINARY_FUSE_32, ask::<u32, K>),
+    let askers: [(FileKind, Asked<K>); 3] = [
+        (FileKind::BINARY_FUSE_8, ask::<u8, K>),
+        (FileKind::BINARY_FUSE_16, ask::<u16, K>),
+        (FileKind::BINARY_FUSE_32, ask::<u32, K>),
     ];
     askers.into_iter().find(|(known, _)| known.number == structure).map(|(_, ask)| ask)
 }

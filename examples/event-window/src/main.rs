@@ -11,7 +11,7 @@ use warpset_lsm::{Error, Lsm, OrderedMap, gpu};
 /// Seconds that a reading is kept for.
 const WINDOW: u64 = 10;
 
-/// Returns a key whose order is that of time: the millisecond, then the number of the reading within it.
+/// Returns a key that sorts by time: the millisecond, then the number of the reading within it.
 fn key(millisecond: u64, number: u64) -> u64 {
     millisecond << 24 | number
 }

@@ -10,8 +10,9 @@
 //! Few sales belong to stores of one country, and a plain join reads all of them. Two filters save that, and neither
 //! changes the result, because a Bloom filter never says no to a key that it holds:
 //!
-//! 1. Each row group of the sales has a Bloom filter of its stores, which the writer of the file put there. It is asked
-//!    for the wanted stores, where it lies in the mapped file; a row group that holds none of them is not read.
+//! 1. Each row group of the sales has a Bloom filter of its stores, which the writer of the file put there. The program
+//!    looks up the wanted stores in it, in place in the mapped file; a row group that contains none of them is not
+//!    read.
 //! 2. A filter of the wanted stores, of a few bytes per store, is asked for each sale of the other row groups. What it
 //!    keeps is read in full and joined. The filter is small enough to be sent to whoever reads the file, and its bytes
 //!    are those that Parquet prescribes.

@@ -1,9 +1,9 @@
 //! A table in a file: `table-on-disk build INPUT TABLE`, then `table-on-disk get TABLE KEY...`.
 //!
-//! INPUT has a key, a tab and a value per line; no key comes twice. A minimal perfect hash function gives each key the
+//! INPUT has a key, a tab and a value per line; keys are distinct. A minimal perfect hash function gives each key the
 //! number of its record, so that a lookup reads two cache lines of the function, the record's place, and the record.
-//! The record holds the key too: a key that is not in the table gets some record, which is then another key's. The file
-//! is mapped, not read, and processes that ask share its pages.
+//! The record contains the key too: a key that is not in the table gets some other key's record. The file is mapped,
+//! not read, and processes that query it share its pages.
 //!
 //! ```text
 //! words of the function, u64 │ the function │ where each record begins, n + 1 u64 │ records: key, tab, value
@@ -63,7 +63,7 @@ fn build(input: &Path, table: &Path) -> anyhow::Result<()> {
 /// Prints the values of keys, a line each.
 fn get(table: &Path, keys: &[&str]) -> anyhow::Result<()> {
     let file = File::open(table).with_context(|| format!("cannot open {}", table.display()))?;
-    // SAFETY: the table is not written while it is asked: `build` makes a new one.
+    // SAFETY: no process writes the table while it is in use: `build` makes a new file.
     let bytes = unsafe { Mmap::map(&file) }?;
     let table = Table::open(&bytes)?;
     for (key, value) in keys.iter().zip(table.get(keys)?) {

@@ -48,7 +48,7 @@ pub const fn shared_bytes(stretch: usize) -> u32 {
 pub struct Parts {
     /// There are `1 << bits` parts; 0 marks a batch that is not divided.
     pub bits: u32,
-    /// The keys that a part has room for, at most [`MAX_CAPACITY`].
+    /// Most keys of a part, at most [`MAX_CAPACITY`].
     pub capacity: u32,
 }
 
@@ -92,8 +92,8 @@ impl Parts {
     }
 }
 
-/// Returns the keys of this thread, one per round, while a key of its thread block is below `n`: the same number of
-/// rounds for all threads of a block, whose last keys may lie past the end.
+/// Returns the keys of this thread, one per round, while a key of its thread block is below `n`: all threads of a block
+/// have the same number of rounds, and their last keys may lie past the end.
 #[inline(always)]
 pub fn rounds(block: u32, n: usize) -> impl Iterator<Item = usize> {
     let first = thread::block_idx_x() as usize * block as usize;
@@ -112,7 +112,7 @@ pub(crate) trait Insertion: Copy {
     /// Returns the block of a hash.
     fn block_of(self, hash: u64, blocks: u64) -> u64;
 
-    /// Inserts the hashes of a warp's lanes, those whose bit is set in `valid`, into the filter.
+    /// Inserts the hashes of the lanes that `valid` has set into the filter.
     ///
     /// # Safety
     /// - All lanes of the warp arrive together.
@@ -123,7 +123,7 @@ pub(crate) trait Insertion: Copy {
     /// first word, and the hash. Neighbouring lanes begin with different bits, so that they meet in fewer banks.
     ///
     /// # Safety
-    /// `salts` holds [`Insertion::SALTS`]. The setter is called for words that are there, and only accessed atomically.
+    /// - `salts` holds [`Insertion::SALTS`]. The setter is called for valid words, which are only accessed atomically.
     unsafe fn setter(self, salts: Shared<u32>) -> impl Fn(Shared<u32>, u32, u64);
 }
 
@@ -193,7 +193,7 @@ pub(crate) unsafe fn insert_part<I: Insertion>(
     let first_block = block_of(lowest, blocks);
     // SAFETY: all threads of the block agree on `count`, so all reach every barrier, and whole warps reach the votes;
     // places are below `count`, which is at most the capacity; blocks of the part's hashes lie in the stretch, which
-    // the host has measured; an index stands once among the keys, and is below their number.
+    // the host has measured; an index occurs once among the keys, and is below their number.
     unsafe {
         let count = counts.read_nc(part as usize);
         if count == 0 || count > parts.capacity {

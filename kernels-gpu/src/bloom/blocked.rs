@@ -1,13 +1,13 @@
 //! Kernels of the blocked Bloom filter with parameters.
 //!
-//! As many neighbouring lanes as a block has words insert a key, so that its bits leave in one instruction. A lookup
-//! reads a block of up to 256 bits by one thread (8 or 16 bytes, or twice 16), and a wider one by several lanes of 16
-//! bytes each: beyond the L2 cache of an H200, 64 bytes read by four lanes cost what 32 bytes read by one thread do,
-//! while one thread reading 64 bytes halves the rate.
+//! One lane per word of a block inserts a key, neighbouring lanes the words of one block, so that its bits leave in one
+//! instruction. One thread looks up a block of up to 256 bits (8 or 16 bytes, or twice 16), and several lanes of 16
+//! bytes each a wider one: beyond the L2 cache of an H200, 64 bytes read by four lanes cost what 32 bytes read by one
+//! thread do, while one thread reading 64 bytes halves the rate.
 //!
-//! Common shapes have kernels of their own here, in which everything is a constant; all others share those of their
-//! block size and number of sectors, in which only the number of bits per key is not (see
-//! [`sectors`](crate::bloom::sectors); they are modules of their own). Test-and-insert, which its claim table binds,
+//! Common shapes have kernels of their own here, in which everything is a constant. All others share those of their
+//! block size and number of sectors, in which only the number of bits per key is a variable (see
+//! [`sectors`](crate::bloom::sectors); they are modules of their own). Test-and-insert, which its claim table bounds,
 //! takes any shape.
 
 use crate::batch::keys::KeyKind;
@@ -24,7 +24,7 @@ use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
 /// Threads of a block, in every kernel of this module.
 pub const BLOCK: u32 = 256;
 
-/// Inserts the hashes of a warp's lanes, those whose bit is set in `valid`.
+/// Inserts the hashes of the lanes that `valid` has set.
 ///
 /// # Safety
 /// - All lanes of the warp arrive together.
@@ -296,7 +296,7 @@ kernel! {
         form: u32, out: GlobalMut<u64>, table: GlobalMut<u64>, table_bits: u32, parts: Parts, counts: Global<u32>,
     ) {
         let batch = Batch { block: BLOCK, n, form, out, claims: Claims::new(table, table_bits), parts, counts };
-        // SAFETY: the caller keeps this kernel's contract; `j < n`, and words of all blocks are there.
+        // SAFETY: the contract is that of this kernel; `j < n`, and the words of all blocks are valid.
         unsafe { batch.claim(|j| mix_at(keys, kind, spread, j), |hash| in_block(words, blocks, shape, hash)) };
     }
 }

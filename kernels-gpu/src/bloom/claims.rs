@@ -57,7 +57,7 @@ pub struct Claims {
 
 #[cfg(feature = "bodies")]
 impl Claims {
-    /// Returns a table of `1 << bits` words, more than twice as many as there will be claims, only accessed atomically.
+    /// Returns a table of `1 << bits` words, more than twice the number of claims, only accessed atomically.
     #[inline(always)]
     pub fn new(table: GlobalMut<u64>, bits: u32) -> Claims {
         Claims { table, bits }
@@ -147,10 +147,10 @@ impl Batch {
     /// divided batch the marks exist already, and only keys of parts that overflowed claim.
     ///
     /// # Safety
-    /// - All threads of the grid come here together, blocks of [`Batch::block`] threads.
+    /// - All threads of the grid call this together, in blocks of [`Batch::block`] threads.
     /// - `hash_of` gives the hash of any of `n` keys; the table is as [`Claims::new`] says.
-    /// - `out` has room for `n` answers and no other launch uses it; `counts` holds what grouping has counted, and
-    ///   `out` its marks, unless the batch is not divided.
+    /// - `out` is valid for `n` answers and no other launch uses it; `counts` holds the counts of grouping, and `out`
+    ///   its marks, unless the batch is not divided.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn claim(self, hash_of: impl Fn(usize) -> u64, contains: impl Fn(u64) -> bool) {

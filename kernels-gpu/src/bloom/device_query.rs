@@ -60,7 +60,7 @@ impl SplitBlockQuery {
     #[cfg(feature = "bodies")]
     #[inline(always)]
     pub unsafe fn contains(self, words: Global<u32>, key: u64) -> bool {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: this function's contract is that of the callee.
         unsafe { self.contains_hash(words, self.hash(key)) }
     }
 
@@ -71,7 +71,7 @@ impl SplitBlockQuery {
     #[cfg(feature = "bodies")]
     #[inline(always)]
     pub unsafe fn contains_hash(self, words: Global<u32>, hash: u64) -> bool {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: this function's contract is that of the callee.
         unsafe { in_split_block(words, self.blocks, hash) }
     }
 }
@@ -118,15 +118,15 @@ impl BlockedQuery {
         hash::mix_spread(key, self.spread)
     }
 
-    /// Whether the filter may contain an integer, by its value in 64 bits: reads up to as many words of one block as a
-    /// key has bits, and ends at the first bit that is missing.
+    /// Whether the filter may contain an integer, by its value in 64 bits: reads at most one word of the block per bit
+    /// of the key, and ends at the first missing bit.
     ///
     /// # Safety
     /// `words` are those of the filter, not written while the kernel runs.
     #[cfg(feature = "bodies")]
     #[inline(always)]
     pub unsafe fn contains(self, words: Global<u32>, key: u64) -> bool {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: this function's contract is that of the callee.
         unsafe { self.contains_hash(words, self.hash(key)) }
     }
 
@@ -137,12 +137,12 @@ impl BlockedQuery {
     #[cfg(feature = "bodies")]
     #[inline(always)]
     pub unsafe fn contains_hash(self, words: Global<u32>, hash: u64) -> bool {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: this function's contract is that of the callee.
         unsafe { in_block(words, self.blocks, self.shape, hash) }
     }
 }
 
-/// Whether a blocked filter contains a hash, bit by bit; for any shape, and lanes that come alone.
+/// Whether a blocked filter contains a hash, bit by bit; for any shape, and for single lanes.
 ///
 /// # Safety
 /// `words` holds `blocks > 0` blocks of `shape`, not written while the kernel runs.

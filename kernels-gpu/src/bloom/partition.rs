@@ -1,10 +1,10 @@
 //! Kernels of test-and-insert by parts that all Bloom filters share: see
 //! [`batch_partition`](crate::bloom::batch_partition).
 //!
-//! A thread block groups the absent keys of a tile. Before that it leaves out keys that an equal one precedes, as far
-//! as it sees them at little cost, so that keys that come often fill no part: within the tile through a table in shared
-//! memory, in which a hash has one place, and, where a tile has many equal keys, across tiles through
-//! [`recent_hashes`](crate::bloom::recent_hashes). Both miss some; those meet in their part.
+//! A thread block groups the absent keys of a tile. First it leaves out most keys that an equal key precedes, so that
+//! frequent keys fill no part. Within the tile it finds them by a table in shared memory in which a hash has one place;
+//! in tiles with many equal keys also across tiles by [`recent_hashes`](crate::bloom::recent_hashes). Both miss some;
+//! the part finds the rest.
 //!
 //! The kind of key is a launch argument here too, and loops over a thread's keys stay loops: five copies of this
 //! kernel, one per kind, would take the driver's compiler half a second.
@@ -31,7 +31,7 @@ pub const TILE: usize = ITEMS * BLOCK as usize;
 pub const GROUP_SHARED_BYTES: u32 = MISC_AT + 128;
 
 const ITEMS: usize = 16;
-/// Keys of which a thread reads the hashes at once.
+/// Keys per thread with hashes read at once.
 const AT_ONCE: usize = 4;
 const WARPS: u32 = BLOCK / 32;
 /// Neighbouring parts that a thread scans the counts of, and the threads that do.
@@ -39,8 +39,8 @@ const OWN: u32 = 8;
 const SCANNING: u32 = (1 << MAX_BITS) / OWN;
 /// Parts in which a thread reserves room.
 const RESERVED: u32 = (1u32 << MAX_BITS).div_ceil(BLOCK);
-/// A tile asks what earlier tiles have shown if this many of its threads have a key that comes twice in it: of 2^24
-/// keys that come four times each, tiles have six such keys.
+/// A tile reads the hashes of earlier tiles if at least this many of its threads have a key that occurs twice in it: of
+/// 2^24 keys that occur four times each, tiles have six such keys.
 const MANY: u32 = 8;
 /// Places of the table that finds equal keys of a tile.
 const PLACES: u32 = TILE as u32;
@@ -113,8 +113,8 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, `n.div_ceil(TILE)` blocks of [`BLOCK`] threads, [`GROUP_SHARED_BYTES`] of dynamic shared memory.
-    /// - `keys`: `n` keys of `kind`, whose function is `Xxh64` or `Seeded`, not written while the
-    ///   kernel runs; at most [`TILE`]` << `[`TILE_BITS`](crate::bloom::recent_hashes::TILE_BITS).
+    /// - `keys`: `n` keys of `kind` with the function `Xxh64` or `Seeded`, not written while the kernel runs; at most
+    ///   [`TILE`]` << `[`TILE_BITS`](crate::bloom::recent_hashes::TILE_BITS).
     /// - `out`: the answers, as bytes or bits; nothing else accesses them.
     /// - `parts`: 1 to [`MAX_BITS`] bits, a capacity of at most
     ///   [`MAX_CAPACITY`](crate::bloom::batch_partition::MAX_CAPACITY).
@@ -167,7 +167,7 @@ kernel! {
             }
             let some = thread::sync_threads_count(absent != 0) != 0;
 
-            // Their hashes. In the table of equal keys the first to come takes the place of its hash.
+            // Their hashes. In the table of equal keys the first arrival takes the place of its hash.
             let mut j = 0;
             while j < items && absent >> j != 0 {
                 let hashes = keys.hashes(first + j * BLOCK as usize);
@@ -182,7 +182,7 @@ kernel! {
             }
             thread::sync_threads();
 
-            // Among keys equal to the one in their place the smallest number gets it.
+            // Among keys equal to the one in their place the smallest number wins it.
             let (mut equal, mut smaller, mut twice) = (0u32, 0u32, false);
             let mut j = 0;
             while j < items && absent >> j != 0 {

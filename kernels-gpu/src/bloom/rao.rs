@@ -2,9 +2,9 @@
 //!
 //! Source: Venkatesh Rao, "Implementation of the Bloom Filter on GPU using CUDA", 2010, sections 4.3 to 4.5. A batch of
 //! keys is assigned to buckets, grouped by bucket, built by one thread block per bucket in shared memory, and merged
-//! into global memory by OR. Departures: assignment and grouping, the paper's preprocessing on the host, happen here
-//! too; the grouped hashes lie in global memory (the paper's 64 KiB of constant memory hold few). Where the buckets are
-//! few, keys are counted in shared memory first: all atomics of a batch would meet in the same few words otherwise.
+//! into global memory by OR. Departures: assignment and grouping, the paper's preprocessing on the host, run here too;
+//! the grouped hashes lie in global memory (the paper's 64 KiB of constant memory hold few). With few buckets, keys are
+//! counted in shared memory first: otherwise all atomics of a batch would meet in the same few words.
 
 use crate::batch::keys::KeyKind;
 #[cfg(feature = "bodies")]
@@ -28,7 +28,7 @@ pub const MAX_COUNTED_HERE: u64 = 1 << 13;
 
 /// First level: a second mix of the hash.
 pub const MIXED: u32 = 0;
-/// First level: a string hash, as it is.
+/// First level: a string hash, unchanged.
 pub const STRING: u32 = 1;
 /// First level: a string hash, mixed with the attempt.
 pub const STRING_MIXED: u32 = 2;
@@ -118,12 +118,12 @@ impl Keys {
     /// - There are more than `i` keys, and string hashes where the first level wants them.
     #[inline(always)]
     unsafe fn probe(self, parameters: Parameters, i: usize) -> (u64, [u64; 2]) {
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract.
         let hash = unsafe { mix_at(self.keys, self.kind, self.spread, i) };
         let [a, b] = if parameters.first_level == MIXED {
             choices_spread(hash, parameters.attempt_spread, parameters.buckets)
         } else {
-            // SAFETY: the caller's promise.
+            // SAFETY: this function's contract.
             let mut string_hash = unsafe { self.string_hashes.read_nc(i) };
             if parameters.first_level == STRING_MIXED {
                 string_hash = hash::mix_spread(string_hash as u64, parameters.attempt_spread) as u32;
@@ -159,7 +159,7 @@ unsafe fn bucket_contains(words: Global<u32>, shape: BucketShape, bucket: u64, h
 #[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn contains_one(words: Global<u32>, shape: BucketShape, hash: u64, buckets: [u64; 2]) -> bool {
-    // SAFETY: the caller's promise.
+    // SAFETY: this function's contract.
     unsafe {
         bucket_contains(words, shape, buckets[0], hash)
             || (buckets[1] != buckets[0] && bucket_contains(words, shape, buckets[1], hash))
@@ -172,8 +172,8 @@ kernel! {
     /// # Safety
     /// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads, no shared memory.
     /// - `words`: valid for all buckets, not written while the kernel runs.
-    /// - `keys`: `n` keys of `kind`; `string_hashes`: as many, unless the first level is
-    ///   [`MIXED`]; not written while the kernel runs.
+    /// - `keys`: `n` keys of `kind`; `string_hashes`: `n`, unless the first level is [`MIXED`]; not written while the
+    ///   kernel runs.
     /// - `out`: room for the form of result (see [`crate::batch::results`]), used by this launch alone.
     #[launch_bounds(256, 6)]
     pub unsafe fn rao_contains(
@@ -200,8 +200,8 @@ kernel! {
     /// # Safety
     /// - Launch: 1-D, blocks of [`BLOCK`] threads, one for each tile of `tile` keys; `4 * buckets` bytes of dynamic
     ///   shared memory if `counted_here` is 1, else none.
-    /// - `words`, `keys`, `string_hashes`: as for [`rao_contains`]; `first`: [`ALL`], or `live` is
-    ///   one word, the number of keys, of which `first` lie before these `n`.
+    /// - `words`, `keys`, `string_hashes`: as for [`rao_contains`]; `first`: [`ALL`], or `live` is one word, the number
+    ///   of keys, and `first` keys precede these `n`.
     /// - `ones`: one word per bucket, its number of set bits, not written while the kernel runs.
     /// - `assigned`: valid for `n` writes, used by this launch alone; `counts`: one word per bucket, only accessed
     ///   atomically.
@@ -213,8 +213,8 @@ kernel! {
     ) {
         let keys = Keys { keys, kind, spread, string_hashes };
         let here: Shared<u32> = shared::dynamic(0);
-        // SAFETY: keys are below `n`, buckets below their number; `counted_here` is the same for all threads, so that
-        // all reach the barriers, which separate clearing, counting and reading.
+        // SAFETY: keys are below `n`, buckets below their number; `counted_here` is the same for all threads, so all
+        // reach the barriers, which separate clearing, counting and reading.
         unsafe {
             let n = living(live, first, n);
             if counted_here == 1 {
@@ -440,7 +440,7 @@ kernel! {
         }
     }
 
-    /// Puts a filter back as it was if `most`, the set bits of its fullest bucket, is above `limit`.
+    /// Restores a filter if `most`, the set bits of its fullest bucket, is above `limit`.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size, no shared memory.
@@ -501,8 +501,7 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: as for [`rao_dedup_claim`], which has run with the same `n` and `table`.
-    /// - `hashes`: as it wrote them, not written while the kernel runs; `new`: what it marked, used by this launch
-    ///   alone.
+    /// - `hashes`: as it wrote them, not written while the kernel runs; `new`: its marks, used by this launch alone.
     /// - `out`: one byte per key if `form` is [`results::BYTES`], used by this launch alone; otherwise it is not looked
     ///   at.
     #[launch_bounds(256, 6)]

@@ -48,8 +48,8 @@ impl Recent {
         unsafe { atomic::load_relaxed(self.words.at(at)) }
     }
 
-    /// Whether `held`, which was found in the place of this hash, says that an earlier tile has shown it; if not, it is
-    /// remembered for this tile.
+    /// Whether `held`, the word at the place of this hash, shows that an earlier tile has this hash; if not, it is
+    /// recorded for this tile.
     ///
     /// # Safety
     /// The contract of [`Recent::held`]; `tile + 1` is below `1 << TILE_BITS`.

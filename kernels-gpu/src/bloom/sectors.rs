@@ -45,7 +45,7 @@ impl<const BLOCK_BITS: u32, const SECTORS: u32> Sectored<BLOCK_BITS, SECTORS> {
         Self::salts_from(word, hashes, |i| SALT[i as usize])
     }
 
-    /// Returns the multipliers for word `word`, from those that `salt` knows.
+    /// Returns the multipliers for word `word`, by `salt`.
     #[inline(always)]
     fn salts_from(word: u32, hashes: u32, salt: impl Fn(u32) -> u32) -> Salts {
         let mut salts = [0; MAX_HASHES as usize];
@@ -91,8 +91,8 @@ impl<const BLOCK_BITS: u32, const SECTORS: u32> Sectored<BLOCK_BITS, SECTORS> {
     }
 }
 
-/// Inserts the hashes of a warp's lanes, those whose bit is set in `valid`; as many lanes a key as 64-bit words.
-/// `salts_of` gives the multipliers of a word.
+/// Inserts the hashes of the lanes that `valid` has set, one lane per 64-bit word of a key's block. `salts_of` gives
+/// the multipliers of a word.
 ///
 /// # Safety
 /// - All lanes of the warp arrive together.
@@ -154,7 +154,7 @@ impl<const BLOCK_BITS: u32, const SECTORS: u32> Insertion for SectoredInsertion<
     #[inline(always)]
     unsafe fn insert_warp(self, words: GlobalMut<u32>, salts: Shared<u32>, hash: u64, valid: u32) {
         // Read again for every key: in registers they would keep thread blocks from running.
-        // SAFETY: indices are below the number of salts; the rest is the caller's promise.
+        // SAFETY: indices are below the number of salts; the rest is this function's contract.
         unsafe {
             let salts = |word| Sectored::<BLOCK_BITS, SECTORS>::salts_from(word, self.hashes, |i| salts.get(i));
             insert_warp::<BLOCK_BITS, SECTORS>(words, self.blocks, self.hashes, hash, valid, salts);
@@ -170,7 +170,7 @@ impl<const BLOCK_BITS: u32, const SECTORS: u32> Insertion for SectoredInsertion<
             let mut i = begin;
             for _ in 0..hashes {
                 // SAFETY: `i` is below the bits per key, and so below the number of salts; bits lie in the block, and
-                // the caller says that its words are there.
+                // its words are valid by the contract.
                 unsafe {
                     let bit = Sectored::<BLOCK_BITS, SECTORS>::bit(pattern, i, salts.get(i));
                     here.reduce_or(first + bit / 32, 1 << (bit % 32));
@@ -338,7 +338,7 @@ macro_rules! sectored_kernels {
             }
         )*
 
-        /// Calls `$then!` with three names for what it makes, the module, and the names of its kernels, for the host's
+        /// Calls `$then!` with three names for its output, the module, and the names of its kernels, for the host's
         /// dispatch.
         #[cfg(not(target_arch = "nvptx64"))]
         #[macro_export]

@@ -1,4 +1,4 @@
-//! Kernels of the blocked Bloom filter for blocks of 64 to 256 bits, where the shape has none of its own: see
+//! Kernels of the blocked Bloom filter for blocks of 64 to 256 bits, for shapes without kernels of their own: see
 //! [`sectors`].
 //!
 //! A module of their own, because the driver compiles modules as a whole when they are first used.

@@ -23,7 +23,7 @@ use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
 /// Threads of a block, in every kernel of this module.
 pub const BLOCK: u32 = 256;
 
-/// Inserts the hashes of a warp's lanes, those whose bit is set in `valid`.
+/// Inserts the hashes of the lanes that `valid` has set.
 ///
 /// # Safety
 /// - All lanes of the warp arrive together.
@@ -74,7 +74,7 @@ impl Insertion for SplitBlockInsertion {
 
     #[inline(always)]
     unsafe fn insert_warp(self, words: GlobalMut<u32>, _: Shared<u32>, hash: u64, valid: u32) {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: this function's contract is that of the callee.
         unsafe { insert_warp(words, self.blocks, hash, valid) }
     }
 
@@ -90,7 +90,7 @@ impl Insertion for SplitBlockInsertion {
         move |here, first, hash| {
             for i in 0..WORDS_PER_BLOCK {
                 let mask = 1 << ((hash as u32).wrapping_mul(own[i]) >> 27);
-                // SAFETY: the caller says that the block's words are there.
+                // SAFETY: the block's words are valid by this function's contract.
                 unsafe { here.reduce_or(first + (i as u32 ^ begin), mask) };
             }
         }
@@ -154,7 +154,7 @@ kernel! {
         table: GlobalMut<u64>, table_bits: u32, parts: Parts, counts: Global<u32>,
     ) {
         let batch = Batch { block: BLOCK, n, form, out, claims: Claims::new(table, table_bits), parts, counts };
-        // SAFETY: the caller keeps this kernel's contract; `j < n`, and words of all blocks are there.
+        // SAFETY: the contract is that of this kernel; `j < n`, and the words of all blocks are valid.
         unsafe { batch.claim(|j| xxh64_at(keys, kind, j), |hash| in_split_block(words, blocks, hash)) };
     }
 }

@@ -1,9 +1,9 @@
 //! Building a binary fuse filter of one graph: all blocks peel it in rounds over lists of slots that became free.
 //!
 //! A slot has a cell of 64 bits ([`warpset_core::fuse::cell`]), and at most one place of 32 bits in a list that grows
-//! round by round; the slots of a round stand together. A round takes two launches, as all keys of a round see the
-//! graph as it was at its start. Rounds come in batches, each with an array `ends`: round `r` of a batch has the places
-//! from `ends[r]` to before `ends[r + 1]`.
+//! round by round; the slots of a round are neighbours. A round takes two launches, because all keys of a round see the
+//! graph of its start. Rounds come in batches, each with an array `ends`: round `r` of a batch has the places from
+//! `ends[r]` to before `ends[r + 1]`.
 
 use warpset_core::fuse::Graph;
 use warpset_core::fuse::cell::{MOST_IN_GRAPH, in_graph, split_in_graph};
@@ -25,13 +25,13 @@ fn place_in_grid() -> (usize, usize) {
 /// Appends a slot to the list if it is this lane's turn.
 ///
 /// # Safety
-/// - All lanes of the warp come here together.
-/// - `cursor`: where the next slot goes, accessed by atomics alone while the kernel runs; `free`: valid for it.
+/// - All lanes of the warp call this together.
+/// - `cursor`: the place of the next slot, accessed by atomics alone while the kernel runs; `free`: valid for it.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
 unsafe fn append(appends: bool, slot: u32, cursor: GlobalMut<u32>, free: GlobalMut<u32>) {
-    // SAFETY: the caller's promise; each lane that appends has a place of its own.
+    // SAFETY: this function's contract; each lane that appends has a place of its own.
     unsafe {
         let lanes = warp::ballot(warp::FULL_MASK, appends);
         if lanes == 0 {
@@ -97,14 +97,14 @@ impl Peeled {
         }
     }
 
-    /// Takes the key of `slot`, if there is one, out of its other slots, and appends those that became free.
+    /// Removes the key of `slot`, if it has one, from its other slots, and appends slots that became free.
     ///
     /// # Safety
     /// - As for [`append`].
-    /// - Each slot that took a key of this round comes once.
+    /// - Each slot that took a key of this round occurs once.
     #[inline(always)]
     unsafe fn remove<const ARITY: usize>(self, slot: u32, cursor: GlobalMut<u32>, free: GlobalMut<u32>) {
-        // SAFETY: the caller's promise; the key's number and slots are in range.
+        // SAFETY: this function's contract; the key's number and slots are in range.
         unsafe {
             let mut positions = [slot; ARITY];
             let mut key = 0;
@@ -126,8 +126,8 @@ impl Peeled {
     /// Writes the fingerprint of the key that `slot` took.
     ///
     /// # Safety
-    /// The slots of keys that were taken in later rounds have theirs, and those of no key are zero; the slot is this
-    /// thread's.
+    /// - Slots of keys taken in later rounds have their fingerprints, and slots of no key are zero; the slot is this
+    ///   thread's.
     #[inline(always)]
     unsafe fn assign<const ARITY: usize, F: Slot>(self, slot: u32, out: GlobalMut<F>) {
         // SAFETY: as the caller says.
@@ -147,7 +147,7 @@ impl Peeled {
 /// Adds key `i` to its slots; whether one of them has more keys than can be counted.
 ///
 /// # Safety
-/// The key is there, and the graph's cells are accessed by atomics alone.
+/// - The key exists, and the graph's cells are accessed by atomics alone.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn add<const ARITY: usize>(hash: u64, i: u32, graph: Graph, cells: GlobalMut<u64>) -> bool {
@@ -196,7 +196,7 @@ kernel! {
     /// # Safety
     /// - Launch: 1-D, one thread per slot, [`BLOCK`] threads per block.
     /// - `cells`: `slots` words, not written while the kernel runs.
-    /// - `free`: a place per slot; `end`: where the next one goes, 0 before; used by this launch alone.
+    /// - `free`: a place per slot; `end`: the place of the next one, 0 before; used by this launch alone.
     pub unsafe fn fuse_graph_free(cells: Global<u64>, slots: usize, free: GlobalMut<u32>, end: GlobalMut<u32>) {
         let (i, _) = place_in_grid();
         // SAFETY: `i < slots` where it is read; whole warps reach `append`.
@@ -241,8 +241,8 @@ kernel! {
 }
 
 kernel! {
-    /// Removes keys, the second half of a round: keys that were taken leave their other slots, and slots that became
-    /// free are listed.
+    /// Removes keys, the second half of a round: taken keys leave their other slots, and slots that became free are
+    /// listed.
     ///
     /// # Safety
     /// As for [`fuse_graph_take`], which has run for this round, but for cells, which are accessed by this launch
@@ -293,7 +293,7 @@ kernel! {
 }
 
 kernel! {
-    /// Writes the fingerprints, of type `F`, of the keys that were taken in a round.
+    /// Writes the fingerprints, of type `F`, of the keys taken in a round.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads; `arity` 3 or 4.
@@ -306,8 +306,9 @@ kernel! {
     ) for [u8 => fuse_graph_assign_u8, u16 => fuse_graph_assign_u16, u32 => fuse_graph_assign_u32] {
         let peeled = Peeled { hashes, graph, cells };
         let (own, threads) = place_in_grid();
-        // SAFETY: `ends` has an entry for `round` and the one after, `free` as many as these say, and slots are below
-        // the graph's, by the contract. Each place of the list, and so each slot, belongs to one thread.
+        // SAFETY: by the contract, `ends` has an entry for `round` and for the next one, `free` has the number of
+        // places that these say, and slots are below the graph's. Each place of the list, and so each slot, belongs to
+        // one thread.
         unsafe {
             let (begin, end) = (ends.read(round as usize), ends.read(round as usize + 1));
             let mut i = begin as usize + own;

@@ -22,7 +22,7 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, one thread per key, [`BLOCK`] threads per block.
-    /// - `keys`: `n` keys of `kind`, whose class is not `Hashes128`, not written while the kernel runs.
+    /// - `keys`: `n` keys of `kind`, of another class than `Hashes128`, not written while the kernel runs.
     /// - `out`: `n` words, used by this launch alone.
     pub unsafe fn fuse_hash(keys: Global<u64>, kind: KeyKind, n: usize, seed: u64, out: GlobalMut<u64>) {
         let i = own_place();
@@ -49,11 +49,11 @@ kernel! {
 }
 
 kernel! {
-    /// Finds where the hashes of each shard begin: `begins[s]` becomes the number of hashes of shards before `s`.
+    /// Finds the first hash of each shard: `begins[s]` becomes the number of hashes of shards before `s`.
     ///
     /// # Safety
     /// - Launch: 1-D, one thread for each of `shards + 1` numbers, [`BLOCK`] threads per block.
-    /// - `hashes`: `n` words whose high halves ascend, not written while the kernel runs.
+    /// - `hashes`: `n` words with ascending high halves, not written while the kernel runs.
     /// - `begins`: `shards + 1` words, used by this launch alone.
     pub unsafe fn fuse_shard_begins(hashes: Global<u64>, n: usize, shards: u64, begins: GlobalMut<u64>) {
         let shard = own_place();

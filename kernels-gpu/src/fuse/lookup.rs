@@ -27,14 +27,14 @@ unsafe fn is_at<const ARITY: usize, F: Slot>(slots: Global<F>, first: usize, gra
 }
 
 kernel! {
-    /// Asks a filter with fingerprints of type `F` for each key.
+    /// Looks each key up in a filter with fingerprints of type `F`.
     ///
     /// # Safety
     /// - Launch: 1-D, one thread per key, [`BLOCK`] threads per block.
-    /// - `slots`: the slots of `graph`, or for `shards > 0` those of as many such graphs, one after the other;
+    /// - `slots`: the slots of `graph`, or for `shards > 0` those of `shards` such graphs, one after the other;
     ///   `shard_seeds`: a byte per shard. Neither is written while the kernel runs. A graph without slots has no keys.
     /// - `arity` is 3 or 4.
-    /// - `keys`: `n` keys of `kind`, whose class is not `Hashes128`, not written while the kernel runs.
+    /// - `keys`: `n` keys of `kind`, of another class than `Hashes128`, not written while the kernel runs.
     /// - `out`: as for [`results::put`].
     #[launch_bounds(256)]
     pub unsafe fn fuse_contains<F>(

@@ -1,9 +1,9 @@
 //! Building shards of a binary fuse filter: a thread block peels a shard in its shared memory.
 //!
 //! A slot has a cell of 32 bits ([`warpset_core::fuse::cell`]), and a place of 16 bits in a list of slots that became
-//! free, which grows round by round. The slots that took a key in a round stay in the list, and their cells keep its
-//! number. So the list, from its end, is the order in which fingerprints are assigned; and as a cell whose keys are all
-//! gone is zero, fingerprints go into the cells.
+//! free, which grows round by round. Slots that took a key in a round stay in the list, and their cells keep its
+//! number. So the list, from its end, is the order in which fingerprints are assigned. A cell without remaining keys is
+//! zero, so fingerprints go into the cells.
 
 use warpset_core::fuse::cell::{MOST_IN_SHARD, in_shard, split_in_shard};
 use warpset_core::fuse::hash::within_shard;
@@ -84,7 +84,7 @@ impl Keys {
 /// Adds all keys to the cells, and lists the slots that have one.
 ///
 /// # Safety
-/// All threads of the block come here together; `memory` is for `slots` slots, which are those of the graph.
+/// - All threads of the block call this together; `memory` is for `slots` slots, the number of the graph's.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn fill<const ARITY: usize>(memory: Memory, slots: u32, graph: Graph, keys: Keys) {
@@ -217,9 +217,9 @@ unsafe fn assign<const ARITY: usize, F: Slot>(memory: Memory, graph: Graph, keys
     let Memory { cells, free, ends, .. } = memory;
     let (own, threads) = (thread::thread_idx_x(), thread::block_dim_x());
     let mut round = rounds;
-    // SAFETY: `ends` has an entry per round, and `free` as many as the last of them says, by the contract; slots of the
-    // list and of keys are below the graph's, as many as `cells`. One thread writes each slot. A key's other slots have
-    // no keys, or took theirs in a later round, which the barrier at its end has made visible.
+    // SAFETY: by the contract, `ends` has an entry per round, and `free` the number of places that the last entry says;
+    // slots of the list and of keys are below the graph's, the number of `cells`. One thread writes each slot. A key's
+    // other slots have no keys, or took theirs in a later round, which the barrier at its end has made visible.
     unsafe {
         while round > 0 {
             round -= 1;

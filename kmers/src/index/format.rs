@@ -6,7 +6,7 @@ use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 
 use warpset_base::file;
-use warpset_base::file::{FIELDS, FileError, HEADER_BYTES, Header, HeaderBytes, MappedWords, Replacement, Structure};
+use warpset_base::file::{FIELDS, FileError, FileKind, HEADER_BYTES, Header, HeaderBytes, MappedWords, Replacement};
 use warpset_fuse::{BinaryFuse16, BinaryFuse32};
 use warpset_sequence::{SequenceFilter, SequenceFilterView};
 use warpset_static::{StaticSet, StaticSetView};
@@ -18,12 +18,12 @@ use crate::wide::Wide;
 use crate::{Error, IndexKind};
 
 /// Returns the number of the structure after the header for a kind of index.
-fn structure(kind: IndexKind) -> Structure {
+fn structure(kind: IndexKind) -> FileKind {
     match kind {
-        IndexKind::Exact => Structure::STATIC_MAP,
-        IndexKind::Fuse16 => Structure::BINARY_FUSE_16,
-        IndexKind::Fuse32 => Structure::BINARY_FUSE_32,
-        IndexKind::Sequences => Structure::SEQUENCE_FILTER,
+        IndexKind::Exact => FileKind::STATIC_MAP,
+        IndexKind::Fuse16 => FileKind::BINARY_FUSE_16,
+        IndexKind::Fuse32 => FileKind::BINARY_FUSE_32,
+        IndexKind::Sequences => FileKind::SEQUENCE_FILTER,
     }
 }
 
@@ -53,13 +53,13 @@ impl Parameters {
         let mut fields = [0; FIELDS];
         fields[..4].copy_from_slice(&[self.k.into(), self.w.into(), self.len, structure(self.kind).number.into()]);
         let header = Header { payload_bytes: 8 * self.front(), fields, checksum: 0 };
-        let checksum = Header::checksum_of(&header.to_bytes(Structure::KMERS_INDEX), front);
-        Header { checksum, ..header }.to_bytes(Structure::KMERS_INDEX)
+        let checksum = Header::checksum_of(&header.to_bytes(FileKind::KMERS_INDEX), front);
+        Header { checksum, ..header }.to_bytes(FileKind::KMERS_INDEX)
     }
 
     /// Parses a header, and checks all of it except the checksum.
     fn parse(head: &HeaderBytes) -> Result<(Parameters, Header), FileError> {
-        let header = Header::parse(head, Structure::KMERS_INDEX)?;
+        let header = Header::parse(head, FileKind::KMERS_INDEX)?;
         let [k, w, len, number, unused @ ..] = header.fields;
         let invalid = |field, value| Err(FileError::InvalidHeader { field, value });
         let Some(kind) = KINDS.into_iter().find(|&kind| u64::from(structure(kind).number) == number) else {

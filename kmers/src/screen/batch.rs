@@ -3,7 +3,7 @@
 use memchr::{memchr, memchr_iter};
 
 use super::lines::{LineEnds, Portable};
-use crate::odd::{OddLetters, is_plain, is_plain_here, tidy};
+use crate::odd::{OddLetters, is_plain, tidy};
 use crate::roll::is_white;
 
 /// Places of a record and its letters.
@@ -258,7 +258,7 @@ impl Batch {
                 record
             };
             at = record.bytes.1;
-            let is_plain = is_plain_here::<false>(&self.text[record.letters.0..record.letters.1]);
+            let is_plain = lines.is_plain(&self.text[record.letters.0..record.letters.1]);
             self.push(record, is_plain);
         }
         Ok(at)

@@ -1,10 +1,12 @@
-//! Search for line ends, 64 or 32 bytes at a time.
+//! Search for line ends, and check of letters, 64 or 32 bytes at a time.
 //!
 //! Lines of reads are short, so a call per line would cost as much as the search. These searches are inlined into the
 //! loop over records, which is compiled for the instructions of the processor. They are methods of a value that exists
 //! only with these instructions; closures would be compiled without them.
 
 use memchr::memchr;
+
+use crate::odd::is_plain;
 
 /// Search for line ends.
 pub(super) trait LineEnds: Copy {
@@ -16,6 +18,9 @@ pub(super) trait LineEnds: Copy {
 
     /// Counts line ends. No step depends on the one before, unlike a search for the next line end.
     fn count(self, text: &[u8]) -> u32;
+
+    /// Whether all letters are A, C, G, T in either case.
+    fn is_plain(self, letters: &[u8]) -> bool;
 }
 
 /// Search for any processor.
@@ -38,13 +43,18 @@ impl LineEnds for Portable {
         }
         count
     }
+
+    #[inline(always)]
+    fn is_plain(self, letters: &[u8]) -> bool {
+        is_plain::<false>(letters)
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
 pub(super) mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{LineEnds, Portable};
+    use super::{LineEnds, Portable, is_plain};
 
     /// Search by AVX2; a value exists only if the processor has it.
     #[derive(Clone, Copy)]
@@ -101,6 +111,25 @@ pub(super) mod x86 {
         }
     }
 
+    /// Base with the lower half of its code at each place of a table, in upper case; a byte without that half
+    /// elsewhere.
+    const BASES: [i8; 16] = [1, b'A' as i8, 0, b'C' as i8, b'T' as i8, 0, 0, b'G' as i8, 0, 0, 0, 0, 0, 0, 0, 0];
+
+    impl Avx2 {
+        /// Returns one bit per letter, set if it is none of A, C, G, T.
+        #[inline(always)]
+        fn odd(self, block: &[u8; 32]) -> u32 {
+            // SAFETY: `block` is an array of 32 bytes, `BASES` one of 16; `self` exists only if the processor has the
+            // instructions.
+            unsafe {
+                let letters = _mm256_loadu_si256(block.as_ptr().cast());
+                let bases = _mm256_broadcastsi128_si256(_mm_loadu_si128(BASES.as_ptr().cast()));
+                let upper = _mm256_and_si256(letters, _mm256_set1_epi8(!0x20));
+                !_mm256_movemask_epi8(_mm256_cmpeq_epi8(upper, _mm256_shuffle_epi8(bases, letters))) as u32
+            }
+        }
+    }
+
     impl LineEnds for Avx2 {
         const COUNTS: bool = true;
 
@@ -124,6 +153,17 @@ pub(super) mod x86 {
                 count += self.ends(block).count_ones();
             }
             count
+        }
+
+        #[inline(always)]
+        fn is_plain(self, letters: &[u8]) -> bool {
+            // The last block overlaps the one before.
+            let Some(last) = letters.last_chunk::<32>() else { return is_plain::<false>(letters) };
+            let mut odd = self.odd(last);
+            for block in letters.as_chunks::<32>().0 {
+                odd |= self.odd(block);
+            }
+            odd == 0
         }
     }
 
@@ -151,6 +191,25 @@ pub(super) mod x86 {
             }
             count
         }
+
+        #[inline(always)]
+        fn is_plain(self, letters: &[u8]) -> bool {
+            let (mut odd, mut at) = (0, 0);
+            while at < letters.len() {
+                let left = letters.len() - at;
+                let there = if left < 64 { !(!0 << left) } else { !0u64 };
+                // SAFETY: the mask leaves out bytes past the end, and `BASES` is an array of 16 bytes; `self` exists
+                // only if the processor has the instructions.
+                odd |= unsafe {
+                    let block = _mm512_maskz_loadu_epi8(there, letters.as_ptr().add(at).cast());
+                    let bases = _mm512_broadcast_i32x4(_mm_loadu_si128(BASES.as_ptr().cast()));
+                    let upper = _mm512_and_si512(block, _mm512_set1_epi8(!0x20));
+                    _mm512_mask_cmpneq_epi8_mask(there, upper, _mm512_shuffle_epi8(bases, block))
+                };
+                at += 64;
+            }
+            odd == 0
+        }
     }
 }
 
@@ -159,6 +218,20 @@ mod tests {
     use super::*;
 
     fn check(lines: impl LineEnds) {
+        for len in [0, 1, 31, 32, 33, 63, 64, 65, 100, 150, 300] {
+            let mut letters: Vec<u8> = b"ACGTacgt".iter().copied().cycle().take(len).collect();
+            assert!(lines.is_plain(&letters), "{len}");
+            for place in 0..len {
+                let base = letters[place];
+                for letter in
+                    [0, 1, b'\n', b' ', b'!', b'@', b'B', b'N', b'U', b'Q', b'S', b'W', b'0', 0x61 | 0x80, 0xff]
+                {
+                    letters[place] = letter;
+                    assert!(!lines.is_plain(&letters), "{len} {place} {letter}");
+                }
+                letters[place] = base;
+            }
+        }
         let mut text = vec![b'A'; 300];
         for place in [0, 1, 31, 32, 63, 64, 65, 127, 128, 200, 298, 299] {
             text[place] = b'\n';

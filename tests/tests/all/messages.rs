@@ -6,7 +6,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use warpset_base::file::{FileError, SameFile, SavedType, Structure};
+use warpset_base::file::{FileError, FileKind, SameFile, SavedType};
 use warpset_base::filter::LengthMismatch;
 use warpset_base::words::OutOfMemory;
 use warpset_gpu::emulator::{Fault, FaultKind};
@@ -39,7 +39,7 @@ fn package() -> PathBuf {
 fn base(messages: &mut Messages) {
     use FileError as E;
     let missing = || io::Error::from(io::ErrorKind::NotFound);
-    let saved = |structure: Structure, elements| SavedType { number: structure.number, elements };
+    let saved = |structure: FileKind, elements| SavedType { number: structure.number, elements };
     add![messages:
         LengthMismatch { what: "places or values for keys", needed: 1000, found: 999 },
         OutOfMemory { bytes: 1 << 40 },
@@ -48,7 +48,7 @@ fn base(messages: &mut Messages) {
         E::TrailingBytes { extra: 1 },
         E::BadMagic,
         E::UnsupportedVersion { found: 9, supported: 1 },
-        E::WrongStructure { expected: saved(Structure::SPLIT_BLOCK_BLOOM, None), found: saved(Structure::LSM, Some([4, 8])) },
+        E::WrongStructure { expected: saved(FileKind::SPLIT_BLOCK_BLOOM, None), found: saved(FileKind::LSM, Some([4, 8])) },
         E::Refused(Box::new(warpset_bloom::Error::ZeroCapacity)),
         E::At { path: "/data/seen.warpset".into(), doing: "read", reason: Box::new(E::Io(missing())) },
         E::Corrupted { expected: 0x0123_4567_89ab_cdef, found: 0xfedc_ba98_7654_3210 },

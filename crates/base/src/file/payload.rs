@@ -7,7 +7,7 @@ use std::thread;
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::{CHECKSUM_AT, FIELDS, FileError, HEADER_BYTES, Header, HeaderBytes, Structure, replace};
+use super::{CHECKSUM_AT, FIELDS, FileError, FileKind, HEADER_BYTES, Header, HeaderBytes, replace};
 
 /// Bytes of a payload from which on another thread computes its checksum.
 const LARGE: u64 = 1 << 20;
@@ -57,7 +57,7 @@ fn checksum_of(header: &HeaderBytes, payload: &(impl Payload + ?Sized)) -> io::R
 
 /// Writes header and payload.
 pub(super) fn write_payload_to(
-    structure: Structure,
+    structure: FileKind,
     fields: [u64; FIELDS],
     payload: &(impl Payload + ?Sized),
     writer: &mut impl Write,
@@ -71,7 +71,7 @@ pub(super) fn write_payload_to(
 /// Writes a file as [`replace`] does. A thread of its own computes the checksum of a large payload meanwhile, where the
 /// header can be written after what follows it.
 pub(super) fn save_payload(
-    structure: Structure,
+    structure: FileKind,
     fields: [u64; FIELDS],
     payload: &(impl Payload + ?Sized),
     path: &Path,
@@ -102,7 +102,7 @@ pub(super) fn save_payload(
 mod tests {
     use super::*;
 
-    const NINETY_NINE: Structure = Structure::new(99, 1, "test");
+    const NINETY_NINE: FileKind = FileKind::new(99, 1, "test");
 
     /// Bytes in pieces of many lengths, none included.
     struct Pieces<'a>(&'a [u8]);

@@ -52,7 +52,7 @@ pub fn abandon() {
 #[derive(Debug)]
 pub struct Replacement {
     file: File,
-    /// The file next to it and the name it gets, unless the bytes go through.
+    /// The file next to it and its final name, unless the bytes go through.
     part: Option<(PathBuf, PathBuf)>,
 }
 
@@ -60,11 +60,11 @@ impl Replacement {
     /// Opens a file to be written under this name.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn create(path: &Path) -> io::Result<Replacement> {
         let Some(target) = target(path)? else { return Ok(Replacement { file: open_through(path)?, part: None }) };
         if target.is_dir() {
-            // Nothing but an error comes of it, and that is the system's.
+            // This can only give an error, the system's.
             OpenOptions::new().write(true).open(&target)?;
         }
         let (file, part) = create_part(&target)?;
@@ -100,7 +100,7 @@ impl Replacement {
     /// Waits until the bytes are on the disk; pipes and terminals have nothing to wait for.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn sync(&self) -> io::Result<()> {
         match self.file.sync_all() {
             Err(error)
@@ -153,7 +153,7 @@ impl Drop for Replacement {
     fn drop(&mut self) {
         if let Some((part, _)) = &self.part {
             let mut parts = parts();
-            // Nothing to add to the error that made it.
+            // The error that made it needs no addition.
             let _ = fs::remove_file(part);
             parts.retain(|other| other != part);
         }
@@ -306,7 +306,7 @@ mod tests {
         }
         assert_eq!(fs::read(folder.path("inner/data")).unwrap(), b"new");
         assert_eq!(fs::read(folder.path("inner/new")).unwrap(), b"first");
-        // Replaced, not written over: who had it open has the old one.
+        // Replaced, not overwritten: a process that had it open keeps the old one.
         assert_eq!(io::read_to_string(held).unwrap(), "old");
         assert_eq!((folder.files(), fs::read_dir(folder.path("inner")).unwrap().count()), (4, 2));
 

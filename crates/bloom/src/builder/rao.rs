@@ -46,7 +46,7 @@ impl RaoBuilder {
 
     /// Buckets that a key may go to: 1, or 2 for the power of two choices. Default: 1.
     ///
-    /// With two, a query asks both, so that each bucket must have about half the rate: 1.44 bits per key more.
+    /// With two, a query reads both buckets, so each bucket needs about half the rate: 1.44 bits per key more.
     pub fn choices(mut self, choices: u32) -> Self {
         self.choices = choices;
         self
@@ -83,7 +83,7 @@ impl RaoBuilder {
         self
     }
 
-    /// Keys that are meant to go in a bucket of capacity `capacity`.
+    /// Returns the intended number of keys of a bucket of capacity `capacity`.
     fn keys_in_bucket(&self, capacity: f64) -> f64 {
         let mean = match (self.load_factor, self.choices) {
             (Some(load_factor), _) => return (capacity * load_factor).max(1.0),

@@ -21,7 +21,7 @@ impl<L: Layout> Builder<L> {
     /// Returns a filter of these words, such as another backend gave.
     ///
     /// # Errors
-    /// If there are not as many as the parameters say, or no memory for them.
+    /// The number of words differs from the parameters', or memory runs out.
     pub fn build_from_words(&self, words: &[u32]) -> Result<Bloom<L>, Error> {
         let layout = *self.layout();
         if layout.words() != words.len() as u64 {
@@ -57,8 +57,8 @@ macro_rules! builds {
                 Builder::with_layout(self.layout()?).build()
             }
 
-            /// Checks every setting, then makes a filter of these keys. Whether there are as many as the builder was
-            /// told is not checked: with more the rate of false positives is higher.
+            /// Checks every setting, then makes a filter of these keys. Their number is not compared with the
+            /// builder's: more keys give a higher rate of false positives.
             ///
             /// # Errors
             /// The first setting that no filter has; [`Error::OutOfMemory`]; for Rao's filter
@@ -69,7 +69,7 @@ macro_rules! builds {
         }
 
         impl $filter {
-            /// Returns a filter for `keys` different keys; 1% false positives unless told otherwise.
+            /// Returns a filter for `keys` different keys, by default with 1% false positives.
             pub fn builder(keys: u64) -> $builder {
                 <$builder>::new(keys)
             }
@@ -82,7 +82,7 @@ builds! {
     RaoBuilder => RaoBloom;
 }
 
-/// Unwraps what a default builder made for the keys of an iterator, which memory held a moment ago.
+/// Unwraps a filter that a default builder made for the keys of an iterator; a moment ago these were in memory.
 fn for_iterator<L: Layout>(built: Result<Bloom<L>, Error>) -> Bloom<L> {
     match built {
         Ok(filter) => filter,
@@ -91,7 +91,7 @@ fn for_iterator<L: Layout>(built: Result<Bloom<L>, Error>) -> Bloom<L> {
     }
 }
 
-/// Returns a filter from keys whose number is known only at the end: hashed first, under a layout of one block.
+/// Makes a filter from keys of unknown number: hashes them first, under a layout of one block.
 fn collect<L: OneBlock, K: Key>(
     one_block: Result<L, Error>,
     keys: impl IntoIterator<Item = K>,

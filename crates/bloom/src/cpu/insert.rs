@@ -45,7 +45,7 @@ pub(super) fn insert_bulk<L: OneBlock, K: Key>(layout: &L, words: &mut [u32], ke
     }
 }
 
-/// Hashes a batch and asks for its cache lines while the batch before it is inserted.
+/// Hashes a batch and prefetches its cache lines while the batch before it is inserted.
 fn insert_serial<L: OneBlock, K: Key>(layout: &L, words: &mut [u32], keys: &[K]) {
     let prefetch = size_of_val(words) > PREFETCH_BYTES;
     let mut probes = [[L::Probe::default(); BATCH]; 2];
@@ -65,8 +65,8 @@ fn insert_serial<L: OneBlock, K: Key>(layout: &L, words: &mut [u32], keys: &[K])
     layout.insert_batch(words, 0, &probes[turn ^ 1][..waiting]);
 }
 
-/// Inserts keys that are hashed already, batch by batch, while the cache lines of the next one are asked for. Their
-/// blocks lie in `words`, which begins with block `first_block`.
+/// Inserts hashed keys batch by batch, while the cache lines of the next batch are prefetched. Their blocks lie in
+/// `words`, which begins with block `first_block`.
 fn insert_probes<L: OneBlock>(layout: &L, words: &mut [u32], first_block: u64, probes: &[L::Probe]) {
     if size_of_val(words) <= PREFETCH_BYTES {
         return probes.chunks(BATCH).for_each(|batch| layout.insert_batch(words, first_block, batch));
@@ -147,8 +147,8 @@ pub(super) fn test_and_insert_step<L: OneBlock, K: Key>(layout: &L, words: &mut 
     places.iter().for_each(|places| note(places, new));
 }
 
-/// Returns the keys that are not contained, by stripe, in their order; the first has the place `first`. Only they
-/// matter: the filter changes once all have been looked up.
+/// Returns the absent keys by stripe, in their order; the first key has the place `first`. Only these matter: the
+/// filter changes after all lookups.
 fn absent_by_stripe<L: OneBlock, K: Key>(
     layout: &L,
     words: &[u32],
@@ -171,9 +171,9 @@ fn absent_by_stripe<L: OneBlock, K: Key>(
 
 /// Inserts what [`absent_by_stripe`] left for one stripe; the places of the new keys.
 ///
-/// A key that was not contained before and whose insertion changes a bit is new: an equal hash before it would have
-/// set all its bits. If it changes nothing, either an equal hash went before, or others happened to set its bits;
-/// only those few are looked up by hash.
+/// A key that was not contained and changes a bit is new: an equal hash before it would have set all its bits. If it
+/// changes nothing, either an equal hash precedes it, or other keys set its bits; only these few keys are looked up by
+/// hash.
 fn insert_absent<L: OneBlock>(
     layout: &L,
     words: &mut [u32],

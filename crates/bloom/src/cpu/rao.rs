@@ -144,8 +144,8 @@ impl RaoBloom {
         result
     }
 
-    /// Inserts keys; on an error a part of them may be inserted. `is_last` tells that the operation has no more to
-    /// insert. See [`Insert::insert_bulk`].
+    /// Inserts keys; on an error a part of them may be inserted. `is_last` marks the last insertion of the operation.
+    /// See [`Insert::insert_bulk`].
     fn insert_undoable<K: Key>(&mut self, keys: &[K], is_last: bool, undo: &mut Undo) -> Result<(), Error> {
         let layout = self.layout;
         let round = match layout.choices() {

@@ -19,8 +19,8 @@ const MOST_WORDS: usize = 32;
 /// once the insertion of a key has returned in this thread, or in one that has since synchronised with it, as by a
 /// channel or `join`. Of equal keys that several threads insert at the same time, `test_and_insert` may call each new.
 ///
-/// Atomic operations take longer than plain ones: where all keys are there at once,
-/// On any number of threads, [`insert_bulk`](crate::Insert::insert_bulk) of the filter itself is faster. M keys per
+/// Atomic operations take longer than plain ones. If all keys are available at once,
+/// [`insert_bulk`](crate::Insert::insert_bulk) of the filter itself is faster on any number of threads. M keys per
 /// processor second into split-block filters of 0.13 and 21 MB (`u64`, two cores of a busy machine):
 ///
 /// | | one thread | two threads, each |
@@ -78,7 +78,7 @@ impl<L: OneBlock> SharedBloom<'_, L> {
         self.set(&self.layout.probe(&key))
     }
 
-    /// Inserts all keys on the calling thread, with the cache lines of the next ones asked for ahead.
+    /// Inserts all keys on the calling thread; prefetches the cache lines of the next ones.
     pub fn insert_bulk<K: Key>(&self, keys: &[K]) {
         let mut probes = [L::Probe::default(); BATCH];
         for keys in keys.chunks(BATCH) {

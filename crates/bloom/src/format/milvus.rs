@@ -32,8 +32,8 @@ const STRINGS: u8 = 2;
 
 /// Header fields of a Milvus filter beside its size.
 ///
-/// Milvus asks a filter about a field only if the field's kind of keys is declared: a filter of which neither is
-/// matches nothing.
+/// Milvus queries a filter for a field only if the field's type of keys is declared: a filter that declares neither
+/// type matches nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MilvusHeader {
     /// Number of keys in the filter; Milvus shows it and does not rely on it.
@@ -93,7 +93,7 @@ impl<'a> View<'a, SplitBlockLayout> {
     /// Returns the filter in Milvus' envelope.
     ///
     /// Build it with [`SplitBlockBuilder::power_of_two`](crate::SplitBlockBuilder::power_of_two) or
-    /// [`SplitBlockLayout::for_milvus`]; integers must hash as eight bytes, which they do unless told otherwise.
+    /// [`SplitBlockLayout::for_milvus`]; integers must hash as eight bytes, the default.
     ///
     /// # Errors
     /// [`Error::Milvus`] for a number of blocks that Milvus refuses, [`Error::ColumnMismatch`] for integers that hash
@@ -113,7 +113,7 @@ impl<'a> View<'a, SplitBlockLayout> {
         Ok(bytes)
     }
 
-    /// Returns a view of the blocks in Milvus' envelope, at any address and without a copy, and what the header says.
+    /// Returns a view of the blocks in Milvus' envelope, at any address and without a copy, and the header.
     ///
     /// # Errors
     /// [`Error::Milvus`] for bytes that Milvus would refuse.
@@ -146,7 +146,7 @@ impl<'a> View<'a, SplitBlockLayout> {
 }
 
 impl SplitBlockBloom {
-    /// Returns a filter from Milvus' envelope, and what the header says. [`View::from_milvus`] reads it in place.
+    /// Returns a filter from Milvus' envelope, and the header. [`View::from_milvus`] reads it in place.
     ///
     /// # Errors
     /// [`Error::Milvus`] for bytes that Milvus would refuse, [`Error::OutOfMemory`].

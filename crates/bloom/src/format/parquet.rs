@@ -1,7 +1,7 @@
 //! Parquet's own form of a split-block filter: a Thrift header in the compact protocol, then the bitset.
 //!
 //! Source: the Apache Parquet format specification, `BloomFilter.md` and `parquet.thrift` (`BloomFilterHeader`), and
-//! the Thrift compact protocol specification. Readers skip fields that they do not know, as Thrift readers must.
+//! the Thrift compact protocol specification. Readers skip unknown fields, as Thrift requires.
 //!
 //! ```text
 //!  15 <zigzag varint>   field 1, i32: bytes of the bitset
@@ -21,8 +21,8 @@ use warpset_base::file::{read_exact, read_words};
 use crate::cpu::Bloom;
 use crate::{Error, FileError, Layout, SplitBlockBloom, SplitBlockLayout, View};
 
-/// The physical type of a Parquet column: with it goes which bytes of a value a filter hashes, and so which keys to
-/// use.
+/// The physical type of a Parquet column. It determines the bytes of a value that a filter hashes, and so the type of
+/// keys.
 ///
 /// | column | keys |
 /// | --- | --- |
@@ -143,7 +143,7 @@ impl<R: Read> Thrift<R> {
         Ok(Some((*before, byte & 15)))
     }
 
-    /// Skips a value; in a struct, a boolean has no bytes beside its type.
+    /// Skips a value; in a struct, a boolean has no bytes of its own.
     fn skip(&mut self, kind: u8, in_struct: bool, depth: u32) -> Result<(), Error> {
         if depth > MAX_DEPTH {
             return Err(wrong("the structures of its header nest too deep"));
@@ -190,7 +190,7 @@ impl<R: Read> Thrift<R> {
         self.skip(kind, false, depth + 1)
     }
 
-    /// Returns a union whose one known member is number 1, a struct.
+    /// Reads a union with one known member: number 1, a struct.
     fn union(&mut self, kind: u8, unknown: &'static str) -> Result<(), Error> {
         if kind != wire::STRUCT {
             return Err(wrong(unknown));
@@ -272,8 +272,8 @@ impl SplitBlockBloom {
         Ok(header)
     }
 
-    /// Writes header and bitset as they stand in a Parquet file, for a column of this type. An error if this filter
-    /// hashes integers otherwise than the column does.
+    /// Writes header and bitset as in a Parquet file, for a column of this type. An error if this filter hashes
+    /// integers in another way than the column.
     ///
     /// ```
     /// use warpset_bloom::{Insert, PhysicalType, SplitBlockBloom};
@@ -289,7 +289,7 @@ impl SplitBlockBloom {
     /// ```
     ///
     /// # Errors
-    /// [`Error::ColumnMismatch`], [`Error::TooLarge`], [`Error::File`] with what the writer says.
+    /// [`Error::ColumnMismatch`], [`Error::TooLarge`], [`Error::File`] with the error of the writer.
     pub fn write_parquet<W: Write>(&self, mut writer: W, column: PhysicalType) -> Result<(), Error> {
         let header = self.parquet_header(column)?;
         writer.write_all(&header).and_then(|()| writer.write_all(self.bitset())).map_err(FileError::from)?;
@@ -313,7 +313,7 @@ impl SplitBlockBloom {
         bytemuck::cast_slice(self.words())
     }
 
-    /// Returns a filter from a column's bitset, whose length must be a multiple of 32 bytes.
+    /// Returns a filter from a column's bitset; its length must be a multiple of 32 bytes.
     ///
     /// # Errors
     /// [`Error::Parquet`] for a length that no filter has.
@@ -334,8 +334,7 @@ impl<'a> View<'a, SplitBlockLayout> {
         Ok(View::new(layout, bytemuck::cast_slice(bitset)))
     }
 
-    /// Returns a view of header and bitset as they stand in a Parquet file, at any address; says how many bytes both
-    /// take.
+    /// Views header and bitset as in a Parquet file, at any address; also returns the bytes that both take.
     ///
     /// The column's type, which the file's schema has, decides how integers hash.
     ///

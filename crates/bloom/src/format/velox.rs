@@ -1,9 +1,9 @@
 //! The blocks of a split-block filter as Velox, and with it Presto, keeps them.
 //!
-//! Hash, choice of the block and bits are Parquet's; only the eight words of a block stand in another order, because
-//! Velox lists the salts in ascending order. Source: Velox, `velox/common/base/SplitBlockBloomFilter.h`
-//! (`makeSaltsVec`), on processors with registers of 256 bits; with registers of 128 bits its blocks have half of the
-//! salts, and are not these.
+//! Hash, choice of the block and bits are Parquet's; the eight words of a block are in another order, because Velox
+//! lists the salts in ascending order. Source: Velox, `velox/common/base/SplitBlockBloomFilter.h` (`makeSaltsVec`), on
+//! processors with registers of 256 bits; with registers of 128 bits its blocks have half of the salts and are not
+//! supported.
 
 use warpset_core::bloom::split_block::{BLOCK_BYTES, SALT, WORDS_PER_BLOCK};
 
@@ -40,8 +40,8 @@ impl View<'_, SplitBlockLayout> {
 }
 
 impl SplitBlockBloom {
-    /// Returns a filter from blocks in Velox's order of words, whose length must be a multiple of 32 bytes. `column`
-    /// says how integers hash: Velox hashes none itself, so it is what the writer of the filter did.
+    /// Returns a filter from blocks in Velox's order of words; their length must be a multiple of 32 bytes. `column`
+    /// tells how integers hash: Velox hashes none itself, so this depends on the writer of the filter.
     ///
     /// # Errors
     /// [`Error::Parquet`] for a length that no filter has.

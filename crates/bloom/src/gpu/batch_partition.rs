@@ -14,8 +14,8 @@ use super::Grouping;
 const FEWEST: usize = 1 << 21;
 /// The most keys that a part has on average.
 const KEYS: usize = 4096;
-/// Shared memory that a block asks for at least where the stretch stays in the filter: beside more blocks, those of the
-/// filter that they touch would drive each other out of the L2 cache of an H200.
+/// Least shared memory of a block if the stretch stays in the filter: with more blocks at a time, their stretches would
+/// evict each other from the L2 cache of an H200.
 const LEAST_SHARED_BYTES: u32 = 72 << 10;
 /// The base-two logarithms of keys per hash that is remembered across tiles, and of the most hashes: 8 MiB of the
 /// cache.
@@ -72,7 +72,7 @@ fn parts_of(grouping: Grouping, n: usize) -> Option<Parts> {
     };
     let bits = bits.clamp(1, MAX_BITS);
     let mean = n.div_ceil(1 << bits);
-    // A part overflows this at ten standard deviations where keys differ, at four where each comes 16 times.
+    // With different keys, a part overflows at ten standard deviations; with keys that occur 16 times each, at four.
     let capacity = (mean + mean / 4 + mean / 16).next_multiple_of(32).min(MAX_CAPACITY);
     Some(Parts { bits, capacity: capacity as u32 })
 }
@@ -106,9 +106,9 @@ impl Division {
         }
     }
 
-    /// Queues the division of a batch of `n` keys, at most as many as there is memory for: of a lookup's `answers`
-    /// remain the marks of absent keys, without some that an equal one precedes. If a part overflows, `table` gets
-    /// emptied.
+    /// Queues the division of a batch of `n` keys, at most the number that the memory was allocated for. Of a lookup's
+    /// `answers` remain the marks of absent keys, without some that an equal key precedes. If a part overflows, `table`
+    /// is emptied.
     ///
     /// # Safety
     /// - `keys` are valid for `n` keys, of a kind that can be grouped; `answers` are bytes or bits, and the lookup of
@@ -132,7 +132,7 @@ impl Division {
         let (recent_bits, grouped) = (self.recent_bits, self.keys.global_mut());
         let recent = self.zeroed.slice_mut(..1 << recent_bits).global_mut();
         let counts = self.zeroed.slice_mut(1 << recent_bits..).global_mut().cast();
-        // SAFETY: there is room for the parts, whose counts are zero; the rest is the caller's promise.
+        // SAFETY: there is room for the parts, whose counts are zero; the rest is this function's contract.
         unsafe {
             partition::partition_absent {
                 keys,
@@ -162,7 +162,7 @@ mod tests {
     use warpset_gpu::Device;
     use warpset_kernels::bloom::claims;
 
-    /// Divides hashes, none of which the filter holds, and returns the number of keys in all parts, and whether one
+    /// Divides hashes that the filter does not hold; returns the number of keys in all parts, and whether one
     /// overflowed.
     fn counted(hashes: &[u64]) -> (usize, bool) {
         let device = Device::emulator(Default::default());
@@ -175,7 +175,7 @@ mod tests {
         let table = ClaimTable { words: table.global_mut(), bits: claims::table_bits(n) };
         let keys = KeySlice::hashes(keys.global());
         let to = Answers::bytes(answers.as_mut_slice(), n).unwrap();
-        // SAFETY: everything lives until the stream has been waited for; the lookup's answers are there.
+        // SAFETY: everything is allocated until the stream has been waited for; the lookup's answers are complete.
         unsafe { division.divide(&stream, keys, n, to, table).unwrap() };
         stream.synchronize().unwrap();
         let zeroed = division.zeroed.to_vec().unwrap();

@@ -22,7 +22,7 @@ pub trait Settings: Clone {
     fn layout(&self) -> Result<Self::Layout, Error>;
 }
 
-/// A builder of filters on a device: what `on` makes of a builder.
+/// A builder of filters on a device, from a builder's `on`.
 ///
 /// ```
 /// use warpset_bloom::{Filter, SplitBlockBloom};

@@ -49,7 +49,7 @@ impl<L: DeviceLayout> Bloom<L>
 where
     Bloom<L>: Insert<Error = Error>,
 {
-    /// Inserts the keys of an iterator, a million at a time. (`Extend` would have no way to tell of a failing device.)
+    /// Inserts the keys of an iterator, a million at a time. (`Extend` cannot report a failing device.)
     ///
     /// On an error the keys of earlier portions are in the filter. Only the first portion can restart Rao's filter.
     ///

@@ -58,8 +58,8 @@ impl<L: DeviceOneBlock> Bloom<L> {
     /// Inserts keys on the device.
     ///
     /// # Errors
-    /// Memory of another device. No memory for scratch: then the filter is as it was, unless the batch is inserted in
-    /// parts, more than 2^29 keys or 2^26 strings; keys of earlier parts are in the filter.
+    /// Memory of another device. If there is no memory for scratch, the filter is unchanged, unless the batch is
+    /// inserted in chunks, above 2^29 keys or 2^26 strings; keys of earlier chunks are in the filter.
     pub fn insert_device<K: DeviceKeys>(&mut self, keys: K) -> Result<(), Error> {
         // SAFETY: filter and keys are borrowed until the stream has been waited for.
         self.waiting(|filter, stream| unsafe { filter.insert_async(stream, keys) })
@@ -86,13 +86,13 @@ impl<L: DeviceOneBlock> Bloom<L> {
                 return Err(Error::InvalidGrouping { bits });
             }
             let required = self.grouping != Grouping::Auto;
-            // SAFETY: the caller's promise.
+            // SAFETY: this function's contract.
             match unsafe { self.insert_grouped(stream, keys, bits) } {
                 Err(Error::Gpu(GpuError::OutOfMemory { .. })) if !required => {} // insert directly
                 result => return result,
             }
         }
-        // SAFETY: the caller's promise; scratch is freed in the order of the stream.
+        // SAFETY: this function's contract; scratch is freed in the order of the stream.
         unsafe { keys.for_each_chunk(&hashing, stream, |_, hashed, n| self.insert_direct(stream, hashed.keys, n)) }
     }
 
@@ -104,7 +104,7 @@ impl<L: DeviceOneBlock> Bloom<L> {
         if n == 0 {
             return Ok(()); // the driver rejects a grid of zero blocks
         }
-        // SAFETY: the words are this layout's; the rest is the caller's promise.
+        // SAFETY: the words are this layout's; the rest is this function's contract.
         unsafe { self.layout.launch_insert(Batch { stream, keys, string_hashes: None, n }, self.words_atomic())? };
         Ok(())
     }
@@ -115,7 +115,7 @@ impl<L: DeviceOneBlock> Bloom<L> {
     /// - The contract of [`Bloom::insert_async`].
     unsafe fn insert_grouped<K: DeviceKeys>(&self, stream: &Stream, keys: K, bits: u32) -> Result<(), Error> {
         let n = keys.count();
-        // All scratch comes first: an insertion that runs out of memory has not begun.
+        // All scratch is allocated first: an insertion that runs out of memory has not begun.
         let chunk = n.min(MOST_KEYS);
         let mut grouped = stream.alloc_uninit::<u64>(chunk)?;
         let scratch = stream.alloc_uninit::<u64>(if bits > radix::MAX_DIGIT_BITS { chunk } else { 0 })?;
@@ -126,7 +126,7 @@ impl<L: DeviceOneBlock> Bloom<L> {
             let len = part.count();
             first += len;
             let mut hashes = grouped.slice_mut(..len);
-            // SAFETY: scratch is freed in the order of the stream; the rest is the caller's promise.
+            // SAFETY: scratch is freed in the order of the stream; the rest is this function's contract.
             unsafe {
                 let hashed = part.kernel_keys(&self.layout.hashing(), stream)?;
                 radix::group_by_top_bits_async(stream, hashed.keys, len, bits, hashes.reborrow())?;

@@ -56,7 +56,7 @@ pub enum RateOf {
     Bucket(warpset_core::bloom::rao::BucketShape),
 }
 
-/// A layout that kernels know. Sealed, as [`Layout`] is.
+/// A layout with kernels. Sealed, as [`Layout`] is.
 pub trait DeviceLayout: Layout {
     /// Returns the hashing of keys.
     #[doc(hidden)]
@@ -75,15 +75,15 @@ pub trait DeviceLayout: Layout {
     /// Queues the lookup of a batch.
     ///
     /// # Safety
-    /// - `words` are this layout's, the batch's keys and string hashes are valid for `n` keys, and `answers` has room
-    ///   for as many.
+    /// - `words` are this layout's, the batch's keys and string hashes are valid for `n` keys, and `answers` for `n`
+    ///   answers.
     /// - Until the stream has passed this work, all stay allocated; nothing writes `words` and keys, and nothing else
     ///   accesses the answers.
     #[doc(hidden)]
     unsafe fn launch_contains(&self, batch: Batch<'_>, words: Global<u32>, answers: Answers) -> Result<(), GpuError>;
 }
 
-/// A layout that kernels know and in which a key has one block.
+/// A layout with kernels in which a key has one block.
 pub trait DeviceOneBlock: DeviceLayout {
     /// Queues the insertion of a batch.
     ///
@@ -111,10 +111,10 @@ pub trait DeviceOneBlock: DeviceLayout {
         claims: Claims,
     ) -> Result<(), GpuError>;
 
-    /// Queues the rest of a test-and-insert of a batch that has been divided, for the parts that did not overflow.
+    /// Queues the rest of a test-and-insert of a divided batch, for the parts that did not overflow.
     ///
     /// # Safety
-    /// - As for insertions; `divided` is what the division of this batch writes, and `answers` hold its marks.
+    /// - The contract of insertions; the division of this batch writes `divided`, and `answers` hold its marks.
     #[doc(hidden)]
     unsafe fn launch_insert_parts(
         &self,
@@ -150,7 +150,7 @@ impl DeviceLayout for SplitBlockLayout {
         debug_assert!(batch.string_hashes.is_none());
         let (Batch { stream, keys, n, .. }, Answers { words: out, form }) = (batch, answers);
         let (KeySlice { keys, kind, .. }, blocks) = (keys, self.blocks());
-        // SAFETY: the caller's promise is the kernel's contract; words of a filter are aligned to blocks.
+        // SAFETY: this function's contract includes that of the kernel; words of a filter are aligned to blocks.
         unsafe {
             split_block::split_block_contains { words, blocks, keys, kind, n, form, out }
                 .launch(stream, one_thread_each(n))
@@ -162,7 +162,7 @@ impl DeviceOneBlock for SplitBlockLayout {
     unsafe fn launch_insert(&self, batch: Batch<'_>, words: GlobalMut<u32>) -> Result<(), GpuError> {
         let Batch { stream, keys: KeySlice { keys, kind, .. }, n, .. } = batch;
         let blocks = self.blocks();
-        // SAFETY: the caller's promise is the kernel's contract.
+        // SAFETY: this function's contract includes that of the kernel.
         unsafe { split_block::split_block_insert { words, blocks, keys, kind, n }.launch(stream, one_thread_each(n)) }
     }
 
@@ -176,7 +176,7 @@ impl DeviceOneBlock for SplitBlockLayout {
         let Claims { table, divided: divided @ PartitionedKeys { parts, counts, .. } } = claims;
         let (config, blocks, Answers { words: out, form }) = (claiming(batch, divided), self.blocks(), answers);
         let Batch { stream, keys: KeySlice { keys, kind, .. }, n, .. } = batch;
-        // SAFETY: the caller's promise is the kernels' contract; they run one after the other.
+        // SAFETY: this function's contract includes that of the kernels; they run one after the other.
         unsafe {
             claim_and_resolve!(split_block::split_block_dedup_claim, split_block_dedup_resolve in stream, config, words, table;
                 blocks, keys, kind, n, form, out, parts, counts)
@@ -193,7 +193,7 @@ impl DeviceOneBlock for SplitBlockLayout {
         let (PartitionedKeys { parts, counts, keys }, Answers { words: out, form }) = (divided, answers);
         let blocks = self.blocks();
         let (config, stretch) = one_block_per_part(parts, blocks, BLOCK_BYTES as u32 / 4);
-        // SAFETY: the caller's promise is the kernel's contract.
+        // SAFETY: this function's contract includes that of the kernel.
         unsafe {
             split_block::split_block_insert_parts { words, blocks, keys, counts, parts, form, out, stretch }
                 .launch(stream, config)
@@ -212,7 +212,7 @@ macro_rules! shapes {
         ) -> Result<bool, GpuError> {
             let Batch { stream, keys: KeySlice { keys, kind, spread, .. }, n, .. } = batch;
             let (config, blocks, shape) = (one_thread_each(n), layout.blocks(), layout.shape());
-            // SAFETY: the caller's promise is the kernels' contract.
+            // SAFETY: this function's contract includes that of the kernels.
             unsafe {
                 match (shape.block_bits(), shape.word_bits(), shape.hashes()) {
                     $(($block_bits, $word_bits, $hashes) =>
@@ -232,7 +232,7 @@ macro_rules! shapes {
         ) -> Result<bool, GpuError> {
             let Batch { stream, keys: KeySlice { keys, kind, spread, .. }, n, .. } = batch;
             let (config, blocks, shape) = (one_thread_each(n), layout.blocks(), layout.shape());
-            // SAFETY: the caller's promise is the kernels' contract.
+            // SAFETY: this function's contract includes that of the kernels.
             unsafe {
                 match (shape.block_bits(), shape.word_bits(), shape.hashes()) {
                     $(($block_bits, $word_bits, $hashes) => blocked::$contains { words, blocks, keys, kind, spread, n, form, out }.launch(stream, config)?,)*
@@ -242,8 +242,8 @@ macro_rules! shapes {
             Ok(true)
         }
 
-        /// The shapes that have kernels of their own, in which everything is a constant: block, word, bits per key. All
-        /// others have kernels in which the number of bits per key is not.
+        /// Shapes with kernels of their own, in which block, word and bits per key are constants. In the kernels of all
+        /// other shapes the number of bits per key is not.
         pub const SPECIALISED_SHAPES: &[(u32, u32, u32)] = &[$(($block_bits, $word_bits, $hashes)),*];
     };
 }
@@ -262,7 +262,7 @@ macro_rules! sectored {
             let Batch { stream, keys: KeySlice { keys, kind, spread, .. }, n, .. } = batch;
             let (config, blocks, shape) = (one_thread_each(n), layout.blocks(), layout.shape());
             let hashes = shape.hashes();
-            // SAFETY: the caller's promise is the kernels' contract.
+            // SAFETY: this function's contract includes that of the kernels.
             unsafe {
                 match (shape.block_bits(), shape.sectors()) {
                     $(($block_bits, $sectors) =>
@@ -280,7 +280,7 @@ macro_rules! sectored {
             let Batch { stream, keys: KeySlice { keys, kind, spread, .. }, n, .. } = batch;
             let (config, blocks, shape) = (one_thread_each(n), layout.blocks(), layout.shape());
             let hashes = shape.hashes();
-            // SAFETY: the caller's promise is the kernels' contract.
+            // SAFETY: this function's contract includes that of the kernels.
             unsafe {
                 match (shape.block_bits(), shape.sectors()) {
                     $(($block_bits, $sectors) => $module::$contains { words, blocks, hashes, keys, kind, spread, n, form, out }.launch(stream, config),)*
@@ -298,7 +298,7 @@ macro_rules! sectored {
             let (blocks, shape) = (layout.blocks(), layout.shape());
             let (config, stretch) = one_block_per_part(parts, blocks, shape.block_bits() / 32);
             let hashes = shape.hashes();
-            // SAFETY: the caller's promise is the kernels' contract.
+            // SAFETY: this function's contract includes that of the kernels.
             unsafe {
                 match (shape.block_bits(), shape.sectors()) {
                     $(($block_bits, $sectors) =>
@@ -327,7 +327,7 @@ impl DeviceLayout for BlockedLayout {
 
     unsafe fn launch_contains(&self, batch: Batch<'_>, words: Global<u32>, answers: Answers) -> Result<(), GpuError> {
         debug_assert!(batch.string_hashes.is_none());
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: this function's contract is that of the callee.
         unsafe {
             if contains_shape(self, batch, words, answers)? {
                 return Ok(());
@@ -343,7 +343,7 @@ impl DeviceLayout for BlockedLayout {
 
 impl DeviceOneBlock for BlockedLayout {
     unsafe fn launch_insert(&self, batch: Batch<'_>, words: GlobalMut<u32>) -> Result<(), GpuError> {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: this function's contract is that of the callee.
         unsafe {
             if insert_shape(self, batch, words)? {
                 return Ok(());
@@ -367,7 +367,7 @@ impl DeviceOneBlock for BlockedLayout {
         let (config, blocks, shape) = (claiming(batch, divided), self.blocks(), self.shape());
         let Batch { stream, keys: KeySlice { keys, kind, spread, .. }, n, .. } = batch;
         let Answers { words: out, form } = answers;
-        // SAFETY: the caller's promise is the kernels' contract; they run one after the other.
+        // SAFETY: this function's contract includes that of the kernels; they run one after the other.
         unsafe {
             claim_and_resolve!(blocked::blocked_dedup_claim, blocked_dedup_resolve in stream, config, words, table;
                 blocks, shape, keys, kind, spread, n, form, out, parts, counts)
@@ -381,7 +381,7 @@ impl DeviceOneBlock for BlockedLayout {
         divided: PartitionedKeys,
         answers: Answers,
     ) -> Result<(), GpuError> {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: this function's contract is that of the callee.
         unsafe {
             if self.shape().block_bits() <= NARROW {
                 insert_parts_narrow(stream, words, self, divided, answers)

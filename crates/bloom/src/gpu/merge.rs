@@ -73,7 +73,7 @@ impl<L: DeviceLayout> Bloom<L> {
         self.check_compatible(other)?;
         self.expect_here(MERGING, [stream.device()])?;
         let (n, config) = (self.words.len(), self.covering(self.words.len()));
-        // SAFETY: equal layouts have equal lengths; the rest is the caller's promise.
+        // SAFETY: equal layouts have equal lengths; the rest is this function's contract.
         unsafe {
             kernels::words_or { words: self.words.global_mut(), other: other.words.global(), n }
                 .launch(stream, config)?
@@ -105,7 +105,7 @@ impl<L: DeviceLayout> Bloom<L> {
         self.expect_here(MERGING, [stream.device()])?;
         self.layout.check_intersection()?;
         let (n, config) = (self.words.len(), self.covering(self.words.len()));
-        // SAFETY: equal layouts have equal lengths; the rest is the caller's promise.
+        // SAFETY: equal layouts have equal lengths; the rest is this function's contract.
         unsafe {
             kernels::words_and { words: self.words.global_mut(), other: other.words.global(), n }
                 .launch(stream, config)?
@@ -125,10 +125,10 @@ impl<L: DeviceLayout> Bloom<L> {
         }
     }
 
-    /// Divides the number of blocks by `factor`, of which it must be a multiple; see
+    /// Divides the number of blocks, a multiple of `factor`, by `factor`; see
     /// [`cpu::Bloom::fold`](crate::cpu::Bloom::fold).
     ///
-    /// The filter is as it was if there is no memory for the folded one beside it.
+    /// If there is no memory for the folded filter beside this one, this one is unchanged.
     ///
     /// # Errors
     /// [`Error::CannotFold`], [`Error::Gpu`].
@@ -138,7 +138,7 @@ impl<L: DeviceLayout> Bloom<L> {
         Ok(())
     }
 
-    /// Returns the folded filter, beside this one.
+    /// Returns the folded filter; this one is unchanged.
     pub(super) fn folded(&self, factor: u64) -> Result<Bloom<L>, Error> {
         let stream = self.synchronised_stream()?;
         // SAFETY: this filter is borrowed, and the other not handed out, until the stream has been waited for.
@@ -147,7 +147,7 @@ impl<L: DeviceLayout> Bloom<L> {
         Ok(folded)
     }
 
-    /// Queues the making of a new filter, folded by `factor`, and leaves this one as it is. Memory comes from the
+    /// Queues the construction of a new filter, folded by `factor`; this one is unchanged. Memory comes from the
     /// stream's pool.
     ///
     /// # Errors
@@ -173,7 +173,7 @@ impl<L: DeviceLayout> Bloom<L> {
         let block_step = if layout.blocks() > 1 { self.layout.folded_from(1, 0, factor) } else { 1 };
         let part_step = if factor > 1 { self.layout.folded_from(0, 1, factor) } else { 1 };
         let (n, unit) = (folded.words.len(), layout.words_per_block() as u32);
-        // SAFETY: lengths are those of the two layouts; the rest is the caller's promise.
+        // SAFETY: lengths are those of the two layouts; the rest is this function's contract.
         unsafe {
             let (from, to) = (self.words.global(), folded.words.global_mut());
             let config = self.covering(n);
@@ -212,7 +212,7 @@ impl<L: DeviceLayout> Bloom<L> {
         expect_room(1, count.len())?;
         self.expect_here("counting in a Bloom filter", [stream.device(), count.device()])?;
         let (n, config) = (self.words.len(), self.covering(self.words.len()));
-        // SAFETY: there is a word; the rest is the caller's promise.
+        // SAFETY: there is a word; the rest is this function's contract.
         unsafe {
             kernels::words_count_ones { words: self.words.global(), n, total: count.global_mut() }
                 .launch(stream, config)?
@@ -220,7 +220,7 @@ impl<L: DeviceLayout> Bloom<L> {
         Ok(())
     }
 
-    /// Returns the fraction of bits that are set; about half when the filter is as full as it was meant to be.
+    /// Returns the fraction of set bits; about half at the intended number of keys.
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -236,12 +236,12 @@ impl<L: DeviceLayout> Bloom<L> {
         Ok(self.layout.cardinality(self.count_ones()?))
     }
 
-    /// Returns the rate of false positives in theory, were `keys` different keys in the filter.
+    /// Returns the rate of false positives in theory with `keys` different keys.
     pub fn expected_fpr(&self, keys: u64) -> f64 {
         self.layout.expected_fpr(keys)
     }
 
-    /// Returns the fraction of bits that theory expects to be set, were `keys` different keys in the filter.
+    /// Returns the fraction of bits that theory expects to be set with `keys` different keys in the filter.
     pub fn predicted_fill(&self, keys: u64) -> f64 {
         self.layout.predicted_fill(keys)
     }

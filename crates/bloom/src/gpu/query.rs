@@ -16,7 +16,7 @@ impl<L: DeviceLayout> Filter for Bloom<L> {
         if keys.is_empty() {
             return Ok(());
         }
-        // Work that the caller queued on other streams comes first.
+        // Work that the caller queued on other streams runs first.
         self.device.synchronize()?;
         self.staging().run(
             keys,

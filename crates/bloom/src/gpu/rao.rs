@@ -1,8 +1,8 @@
 //! Rao's filter on a device: batch after batch, assigned, grouped, built in shared memory, merged.
 //!
 //! The rule of assignment is that of [`cpu::RaoBloom`](crate::cpu::RaoBloom), with the same bits: one choice in any
-//! order; two choices in rounds, in which every key sees the filter as it was at the round's start. Queries may come
-//! between insertions.
+//! order; two choices in rounds, in which every key sees the filter of the round's start. Queries may come between
+//! insertions.
 
 use warpset_core::bloom::rao::{round_keys, spread_attempt};
 use warpset_gpu::batch::{Answers, Hashing};
@@ -82,7 +82,7 @@ impl DeviceLayout for RaoLayout {
         let (config, parameters) = (one_thread_each(n), parameters(self));
         let string_hashes = string_hashes.unwrap_or_else(no_string_hashes);
         let Answers { words: out, form } = answers;
-        // SAFETY: the caller's promise is the kernel's contract.
+        // SAFETY: this function's contract includes that of the kernel.
         unsafe {
             kernels::rao_contains { words, parameters, keys, kind, spread, string_hashes, n, form, out }
                 .launch(stream, config)
@@ -90,7 +90,7 @@ impl DeviceLayout for RaoLayout {
     }
 }
 
-/// Number of live keys of a batch, if only the device has it.
+/// Number of live keys of a batch, if only the device has the number.
 #[derive(Clone, Copy)]
 struct LiveKeys {
     /// One word.
@@ -134,8 +134,8 @@ impl RaoBloom {
     /// Queues one batch: assign, group, build.
     ///
     /// # Safety
-    /// - `keys` are `n` keys of their kind, at most a batch; those past `live` are not read.
-    /// - `string_hashes` are as many, if the layout wants them.
+    /// - `keys` are `n` keys of their kind, at most a batch; keys past `live` are not read.
+    /// - `string_hashes` are `n`, if the layout wants them.
     /// - Until the scratch's stream has passed this work, keys and filter stay allocated, and nothing else accesses the
     ///   filter.
     unsafe fn insert_batch(
@@ -229,7 +229,7 @@ impl RaoBloom {
         let n = keys.count();
         for first in (0..n).step_by(scratch.batch.max(1)) {
             let batch = keys.part(first..n.min(first + scratch.batch));
-            // SAFETY: the caller's promise; scratch is freed in the order of the scratch's stream.
+            // SAFETY: this function's contract; scratch is freed in the order of the scratch's stream.
             unsafe {
                 let hashed = batch.kernel_keys(&self.layout.hashing(), scratch.stream)?;
                 self.insert_batch(scratch, hashed.keys, hashed.string_hashes(), batch.count(), None)?;

@@ -1,4 +1,4 @@
-//! Rates of false positives, found on the device: a few bytes come back, never the filter.
+//! Rates of false positives, computed on the device: only a few bytes are copied to the host.
 
 use warpset_core::hash::spread_seed;
 use warpset_gpu::DeviceVec;
@@ -12,12 +12,12 @@ use crate::{Error, Hashed, rates};
 
 /// Samples that one launch looks up.
 const SAMPLES: usize = 1 << 22;
-/// Blocks whose rates one warp sums; the sums of all warps are added on the host, in order.
+/// Blocks per warp; a warp sums their rates, and the host adds the sums of all warps in order.
 const PART: usize = 1 << 10;
 
 impl<L: DeviceLayout> Bloom<L> {
-    /// Returns the rate of false positives of the filter as it is now, from the number of ones in each block. Waits for
-    /// all work on the device.
+    /// Returns the current rate of false positives, from the number of ones in each block. Waits for all work on the
+    /// device.
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -76,8 +76,8 @@ impl<L: DeviceLayout> Bloom<L> {
         Ok(hits[0] as f64 / samples.max(1) as f64)
     }
 
-    /// Halves the filter as often as its number of blocks is even and [`Bloom::fpr`] stays at or below `fpr`;
-    /// says how often. See [`cpu::Bloom::shrink_to_fpr`](crate::cpu::Bloom::shrink_to_fpr).
+    /// Halves the filter while its number of blocks is even and [`Bloom::fpr`] stays at or below `fpr`; returns the
+    /// number of halvings. See [`cpu::Bloom::shrink_to_fpr`](crate::cpu::Bloom::shrink_to_fpr).
     ///
     /// # Errors
     /// [`Error::InvalidFpr`], [`Error::Gpu`].

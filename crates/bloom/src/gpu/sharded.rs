@@ -1,9 +1,9 @@
-//! A split-block filter whose blocks lie on several devices.
+//! Split-block filter with blocks on several devices.
 //!
 //! Each device has a range of the blocks, as a filter of its own. A key's block follows from the high half of its hash,
-//! and the bits in the block from the low half; so the device that has the block is asked for a hash with the same low
-//! half, and a high half that means this block among the device's own. All shards together are the words of one filter,
-//! bit for bit, whatever the number of devices.
+//! and the bits in the block from the low half. The device with the block gets a hash with the same low half, and with
+//! a high half that selects this block among its own. All shards together are the words of one filter, bit for bit, for
+//! any number of devices.
 
 use std::fmt;
 use std::ops::Range;
@@ -24,11 +24,11 @@ const PIECE: usize = if cfg!(test) { 1 << 8 } else { 1 << 14 };
 /// Keys that are routed at a time, for each shard: their hashes take 8 bytes each on the host.
 const ROUTED: usize = if cfg!(test) { 1 << 9 } else { 1 << 22 };
 
-/// A [`SplitBlockBloom`] whose blocks are divided among several devices, for filters that one device's memory does not
-/// hold: the same bits as [`cpu::SplitBlockBloom`], with the same answers and rate, whatever the number of devices.
+/// A [`SplitBlockBloom`] with its blocks divided among several devices, for filters larger than one device's memory.
+/// Bits, answers and rate equal those of [`cpu::SplitBlockBloom`] for any number of devices.
 ///
-/// Keys come from host slices. They are hashed on the host and sent, 8 bytes each, to the device that has their block;
-/// all devices work at the same time, one host thread each, while the host hashes the keys that come next.
+/// Keys come from host slices. The host hashes them and sends them, 8 bytes each, to the device with their block. All
+/// devices work at the same time, one host thread each, while the host hashes the next keys.
 ///
 /// ```
 /// use warpset_bloom::{Filter, Insert, SplitBlockBloom};
@@ -56,7 +56,7 @@ struct Router {
     blocks: Vec<Range<u64>>,
 }
 
-/// A builder of filters that are divided among devices: what `sharded_on` makes of a builder.
+/// A builder of filters divided among devices, from a builder's `sharded_on`.
 #[derive(Debug)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct ShardedBuilder {
@@ -102,12 +102,12 @@ impl SplitBlockBuilder {
 struct Piece {
     /// The shard of each key.
     shards: Vec<u32>,
-    /// The hashes that each shard is asked for, in the order of the keys.
+    /// Hashes for each shard, in the order of the keys.
     hashes: Vec<Vec<u64>>,
 }
 
 impl ShardedBloom {
-    /// Returns an empty filter with these parameters, on as many of the devices as there are blocks.
+    /// Returns an empty filter with these parameters, on at most one device per block.
     fn with_layout(devices: &Devices, layout: SplitBlockLayout) -> Result<ShardedBloom, Error> {
         let count = (devices.all().len() as u64).min(layout.blocks());
         let devices = devices.at_most(count as usize);
@@ -135,7 +135,7 @@ impl ShardedBloom {
         Ok(copy)
     }
 
-    /// Returns a copy in host memory: one filter, to be saved or asked there. Waits for all work on the devices.
+    /// Returns a copy in host memory: one filter, to save or to query. Waits for all work on the devices.
     ///
     /// # Errors
     /// [`Error::Gpu`]; too little host memory.
@@ -173,22 +173,22 @@ impl ShardedBloom {
         4 * self.layout().words()
     }
 
-    /// Bits of memory per key, were `keys` in the filter.
+    /// Bits of memory per key with `keys` keys in the filter.
     pub fn bits_per_key(&self, keys: u64) -> f64 {
         8.0 * self.memory_bytes() as f64 / keys as f64
     }
 
-    /// Returns the rate of false positives in theory, were `keys` different keys in the filter.
+    /// Returns the rate of false positives in theory with `keys` different keys.
     pub fn expected_fpr(&self, keys: u64) -> f64 {
         self.layout().expected_fpr(keys)
     }
 
-    /// Returns the fraction of bits that theory expects to be set, were `keys` different keys in the filter.
+    /// Returns the fraction of bits that theory expects to be set with `keys` different keys in the filter.
     pub fn predicted_fill(&self, keys: u64) -> f64 {
         self.layout().predicted_fill(keys)
     }
 
-    /// Returns the rate of false positives of the filter as it is now, from the number of ones in each block.
+    /// Returns the current rate of false positives, from the number of ones in each block.
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -205,7 +205,7 @@ impl ShardedBloom {
         Ok(self.each(|_, shard| shard.count_ones())?.iter().sum())
     }
 
-    /// Returns the fraction of bits that are set; about half when the filter is as full as it was meant to be.
+    /// Returns the fraction of set bits; about half at the intended number of keys.
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -330,7 +330,7 @@ impl Router {
         })
     }
 
-    /// Returns the shard that has the block of a hash, and the hash that it is asked for instead.
+    /// Returns the shard with the block of a hash, and the hash to look up there.
     fn shard_of(&self, hash: u64) -> (usize, u64) {
         let block = block_of(hash, self.layout.blocks());
         // Shards are nearly equal, so this is the right one or a neighbour.
@@ -372,9 +372,9 @@ fn words_of(blocks: &Range<u64>) -> Range<usize> {
     blocks.start as usize * WORDS_PER_BLOCK..blocks.end as usize * WORDS_PER_BLOCK
 }
 
-/// Returns a hash with the low half of this one whose block, of `blocks`, is `block`.
+/// Returns a hash with the low half of this one and with block `block` of `blocks`.
 fn hash_in_block(hash: u64, block: u64, blocks: u64) -> u64 {
-    // The least `high` whose `high * blocks / 2^32` is not below `block`; it is below `block + 1`, because `blocks <=
+    // The least `high` with `high * blocks / 2^32` not below `block`; it is below `block + 1`, because `blocks <=
     // 2^32`.
     let high = (block << 32).div_ceil(blocks);
     high << 32 | hash & 0xffff_ffff

@@ -45,9 +45,9 @@ impl<L: DeviceOneBlock> Bloom<L> {
     /// Takes up to 600 MiB of scratch memory.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`] if there are fewer bytes than keys; memory of another device. No memory for scratch:
-    /// then the filter is as it was, unless there are more than 2^24 strings; those of earlier sub-batches are in the
-    /// filter.
+    /// [`Error::LengthMismatch`] if there are fewer bytes than keys; memory of another device. If there is no memory
+    /// for scratch, the filter is unchanged, unless there are more than 2^24 strings; strings of earlier sub-batches
+    /// are in the filter.
     pub fn test_and_insert_device<K: DeviceKeys>(&mut self, keys: K, new: DeviceSliceMut<'_, u8>) -> Result<(), Error> {
         // SAFETY: filter, keys and answers are borrowed until the stream has been waited for.
         self.waiting(|filter, stream| unsafe { filter.test_and_insert_async(stream, keys, new) })
@@ -70,7 +70,7 @@ impl<L: DeviceOneBlock> Bloom<L> {
     ) -> Result<(), Error> {
         let there = new.device();
         let answers = Answers::bytes(new, keys.count())?;
-        // SAFETY: there is room; the rest is the caller's promise.
+        // SAFETY: there is room; the rest is this function's contract.
         unsafe { self.batches(stream, keys, there, answers) }
     }
 
@@ -103,14 +103,14 @@ impl<L: DeviceOneBlock> Bloom<L> {
     ) -> Result<(), Error> {
         let there = new.device();
         let answers = Answers::bits(new, keys.count())?;
-        // SAFETY: there is room; the rest is the caller's promise.
+        // SAFETY: there is room; the rest is this function's contract.
         unsafe { self.batches(stream, keys, there, answers) }
     }
 
     /// Runs all batches; `answers` are on the device `there`.
     ///
     /// # Safety
-    /// As above; `answers` has room.
+    /// - The contract above; `answers` are valid for one answer per key.
     unsafe fn batches<K: DeviceKeys>(
         &mut self,
         stream: &Stream,
@@ -126,7 +126,7 @@ impl<L: DeviceOneBlock> Bloom<L> {
         let mut scratch = self.test_and_insert_scratch(stream, n)?;
         for first in (0..n).step_by(TEST_AND_INSERT_BATCH) {
             let batch = keys.part(first..n.min(first + TEST_AND_INSERT_BATCH));
-            // SAFETY: the caller's promise; scratch is freed in the order of the stream.
+            // SAFETY: this function's contract; scratch is freed in the order of the stream.
             unsafe {
                 let hashed = batch.kernel_keys(&self.layout.hashing(), stream)?;
                 self.batch(stream, hashed.keys, batch.count(), answers.from(first), &mut scratch)?;
@@ -138,7 +138,8 @@ impl<L: DeviceOneBlock> Bloom<L> {
     /// Runs one batch.
     ///
     /// # Safety
-    /// As above; `answers` has room, and the scratch was made for at least `n` keys.
+    /// - The contract above; `answers` are valid for one answer per key, and the scratch was made for at least `n`
+    ///   keys.
     unsafe fn batch(
         &self,
         stream: &Stream,
@@ -152,7 +153,7 @@ impl<L: DeviceOneBlock> Bloom<L> {
         }
         let (batch, words) = (Batch { stream, keys, string_hashes: None, n }, self.words_atomic());
         // SAFETY: the table is large enough, and empty where it is used; scratch is freed in the order of the stream,
-        // in which the kernels run one after the other; the rest is the caller's promise.
+        // in which the kernels run one after the other; the rest is this function's contract.
         unsafe {
             let Some(division) = &mut scratch.division else {
                 let table = emptied(stream, &mut scratch.table, n)?;
@@ -187,7 +188,8 @@ impl<L: DeviceOneBlock> Bloom<L> {
         for (keys, new) in keys.chunks(TEST_AND_INSERT_BATCH).zip(new.chunks_mut(TEST_AND_INSERT_BATCH)) {
             let slice = self.staging().gather(keys, &mut on_device)?;
             let to = Answers::bits_at(answers.global_mut());
-            // SAFETY: everything lives until the stream has been waited for, in `download`; the filter is borrowed.
+            // SAFETY: everything is allocated until the stream has been waited for, in `download`; the filter is
+            // borrowed.
             unsafe { self.batch(&stream, slice, keys.len(), to, &mut scratch)? };
             let words = &mut words[..keys.len().div_ceil(64)];
             stream.download(answers.slice(..words.len()), words)?;

@@ -1,9 +1,9 @@
 //! The blocked layout with parameters on the CPU.
 //!
-//! The number of bits per key is a constant of the inner loops (one copy of them for each of 1 to 32); block and word
-//! size are not. Blocks of at least 256 bits whose sectors are 32 or 64 bits go through AVX2.
+//! The number of bits per key is a constant of the inner loops (one copy per number, 1 to 32); block and word size are
+//! not. Blocks of at least 256 bits with sectors of 32 or 64 bits use AVX2.
 
-use warpset_base::file::Structure;
+use warpset_base::file::FileKind;
 use warpset_core::bloom::blocked::{self, BlockShape, MAX_HASHES, Pattern};
 use warpset_core::hash;
 
@@ -52,7 +52,7 @@ impl BlockedLayout {
 }
 
 impl Layout for BlockedLayout {
-    const STRUCTURE: Structure = Structure::BLOCKED_BLOOM;
+    const STRUCTURE: FileKind = FileKind::BLOCKED_BLOOM;
     const NAME: &'static str = "BlockedBloom";
 
     fn blocks(&self) -> u64 {

@@ -1,6 +1,6 @@
 //! Rao's two-level layout on the CPU.
 
-use warpset_base::file::Structure;
+use warpset_base::file::FileKind;
 use warpset_core::bloom::rao::{self, BucketShape, Positions};
 use warpset_core::hash::{self, string::StringHash};
 
@@ -194,7 +194,7 @@ impl Placed for SecondChoice {
 }
 
 impl Layout for RaoLayout {
-    const STRUCTURE: Structure = Structure::RAO_BLOOM;
+    const STRUCTURE: FileKind = FileKind::RAO_BLOOM;
     const NAME: &'static str = "RaoBloom";
 
     fn blocks(&self) -> u64 {
@@ -273,7 +273,7 @@ impl Engine for RaoLayout {
         match self.first_level {
             // A multiply-shift: neighbours fall together.
             FirstLevel::Mixed => new * factor + part,
-            // A remainder: those that agree modulo the new number fall together.
+            // A remainder: remainders that agree modulo the new number fall together.
             FirstLevel::String(_) => new + part * (self.buckets / factor),
         }
     }

@@ -1,6 +1,6 @@
 //! Parquet's split-block layout on the CPU: one AVX2 register per block.
 
-use warpset_base::file::Structure;
+use warpset_base::file::FileKind;
 use warpset_base::processor::Avx512;
 use warpset_core::bloom::{split_block, split_block::WORDS_PER_BLOCK};
 
@@ -52,9 +52,9 @@ impl SplitBlockLayout {
         self.int32
     }
 
-    /// Returns the hash of a key as these filters take it. [`Hashed`] keys go in as they are, so that inserting this or
-    /// asking for it is the same as with the key: hash once, then serve many filters, or keep hashes until there are
-    /// enough for a filter.
+    /// Returns the hash of a key for these filters. [`Hashed`] keys pass unchanged, so inserting or looking up this
+    /// hash equals inserting or looking up the key: hash once for many filters, or keep hashes until there are enough
+    /// for a filter.
     ///
     /// ```
     /// use warpset_bloom::{SplitBlockBloom, SplitBlockLayout};
@@ -69,7 +69,7 @@ impl SplitBlockLayout {
         Hashed(self.probe(&key))
     }
 
-    /// Refuses a column whose integers hash in another way.
+    /// Refuses a column that hashes integers in another way.
     pub(crate) fn check_column(&self, column: PhysicalType) -> Result<(), Error> {
         match column {
             PhysicalType::Int32 if !self.int32 => Err(Error::ColumnMismatch { column, bytes: 8 }),
@@ -80,7 +80,7 @@ impl SplitBlockLayout {
 }
 
 impl Layout for SplitBlockLayout {
-    const STRUCTURE: Structure = Structure::SPLIT_BLOCK_BLOOM;
+    const STRUCTURE: FileKind = FileKind::SPLIT_BLOCK_BLOOM;
     const NAME: &'static str = "SplitBlockBloom";
 
     fn blocks(&self) -> u64 {

@@ -5,9 +5,9 @@
 //! sectors that each get the same number of bits: Lang, Neumann, Kemper, Boncz, "Performance-Optimal Filtering",
 //! VLDB 2019 (cache-sectorised filters).
 //!
-//! A block of `block_bits` holds `words` words. The `hashes` bits of a key are dealt to `sectors` equal parts of the
-//! block in turn: as many sectors as words, or, with fewer bits than words, as the largest power of two not above
-//! `hashes` (a sector then spans several words). Within its sector each bit takes any position.
+//! A block of `block_bits` holds `words` words. The `hashes` bits of a key are dealt in turn to `sectors` equal parts
+//! of the block: one sector per word or, with fewer bits than words, the largest power of two not above `hashes` (a
+//! sector then spans several words). Within its sector each bit takes any position.
 //!
 //! ```text
 //!  hash (64 bits, uniform)
@@ -18,7 +18,7 @@
 //!
 //! Block and pattern use independent parts of the hash: a library that took both from the same low bits had
 //! false-positive rates of 20 to 100 times theory at block counts that are powers of two. Both `a` and `b` depend on
-//! bits below those that choose the block, so that two keys of one block agree in the whole pattern about as rarely as
+//! bits below those that choose the block, so two keys of one block agree in the whole pattern about as rarely as
 //! 64-bit hashes allow.
 
 use super::reduce64;

@@ -9,14 +9,14 @@
 //! - `h1` and `h2` are the halves of one 64-bit hash; they are brought below `m` by multiply-shift rather than by
 //!   division, and the step is never zero, so that the `k` positions of a key are distinct (`m` is prime).
 //! - The first level of hashed keys is a second mix of the same hash, seeded by the attempt, so that a restart after an
-//!   overflow changes the buckets and leaves `h1` and `h2` alone. The string hashes of Table 1 are there too.
+//!   overflow changes the buckets and leaves `h1` and `h2` alone. The string hashes of Table 1 are available too.
 //! - The load of a bucket is the number of its set bits, not of its keys: equal keys count once, loads need no memory
 //!   of their own and survive merging and saving, and they do not depend on the order of insertion. A bucket overflows
 //!   when clearly more than half of its bits are set ([`BucketShape::most_ones`]), which is where `m ln 2 / k` keys
 //!   bring it.
 //! - "The emptier of two buckets" would depend on the order in which threads arrive, so the assignment goes in rounds
-//!   ([`round_keys`], [`emptier`]): within a round all keys see the filter as it was at its start. Every backend cuts
-//!   bulk input in the same rounds, and so builds the same bits.
+//!   ([`round_keys`], [`emptier`]): within a round all keys see the filter of its start. Every backend cuts bulk input
+//!   in the same rounds, and so builds the same bits.
 //! - Paper: `unsigned char` filter on the host, one bucket of 5 KB; here 32-bit words and any bucket size.
 //!
 //! ```text
@@ -34,7 +34,7 @@ pub const MAX_HASHES: u32 = 64;
 pub const MIN_BUCKET_WORDS: u32 = 2;
 /// The largest bucket, in words of 32 bits: 64 KiB.
 pub const MAX_BUCKET_WORDS: u32 = 1 << 14;
-/// The bucket size unless the user asks for another: 32 KiB.
+/// The default bucket size: 32 KiB.
 pub const DEFAULT_BUCKET_WORDS: u32 = 1 << 13;
 
 /// Seeds of the first level start here, so that they never meet a filter's own seed by accident.
@@ -131,9 +131,9 @@ pub const fn choices_of_string_hash(string_hash: u32, buckets: u64) -> [u64; 2] 
 ///
 /// `bucket_capacity` is `m ln 2 / k`. A bulk insertion cuts its keys, in order, in rounds of this many; the last one
 /// may be shorter, and the next bulk insertion begins a round of its own. A key of a round that the filter at the start
-/// of the round contains (in either bucket) is left out; every other goes to the [`emptier`] of its two buckets by the
-/// number of set bits at the start of the round. The smaller a round, the more even the buckets: one round can overfill
-/// a bucket by no more than about a sixty-fourth of its capacity.
+/// of the round contains (in either bucket) is left out; every other key goes to the [`emptier`] of its two buckets by
+/// the number of set bits at the start of the round. The smaller a round, the more even the buckets: one round can
+/// overfill a bucket by at most about a sixty-fourth of its capacity.
 #[inline]
 pub const fn round_keys(buckets: u64, bucket_capacity: u32) -> u64 {
     let keys = buckets.saturating_mul(bucket_capacity as u64) / 64;

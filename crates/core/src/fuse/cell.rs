@@ -6,7 +6,7 @@
 //! in one graph  bit 63 … 48  keys      47 … 0  sum of numbers below 2^32
 //! ```
 //!
-//! Counts stay below their limits, or the graph is given up, so that sums do not run over: only equal keys come near.
+//! If a count reaches its limit, the graph is abandoned, so sums do not run over; only equal keys come near the limits.
 
 /// The most keys of a slot in a shard.
 pub const MOST_IN_SHARD: u32 = (1 << 8) - 1;

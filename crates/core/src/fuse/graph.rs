@@ -6,15 +6,15 @@
 //!            first    + L ^ a    + 2L ^ b        L = slots of a segment, a power of two
 //! ```
 //!
-//! The first slot comes from the high bits of the hash, so that keys sorted by their hashes have neighbouring slots;
-//! the offsets `a` and `b`, which flip bits within their segments, come from the low ones.
+//! The first slot comes from the high bits of the hash, so keys sorted by their hashes have neighbouring slots; the
+//! offsets `a` and `b`, which flip bits within their segments, come from the low ones.
 
 /// Bits of an offset: segments have at most 2^18 slots.
 pub const MAX_SEGMENT_BITS: u32 = 18;
 /// 2^64 divided by the golden ratio, odd.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A graph of slots in segments of `2^segment_bits`, of which a key's first slot is one of the first `starts`.
+/// A graph of slots in segments of `2^segment_bits`; a key's first slot is one of the first `starts`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct Graph {

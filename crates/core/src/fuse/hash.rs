@@ -40,7 +40,7 @@ pub const fn unmix(hash: u64, seed: u64) -> u64 {
     (word ^ word >> 33).wrapping_sub(seed)
 }
 
-/// Returns the fingerprint of a hash: as many of the low bits as the filter stores.
+/// Returns the fingerprint of a hash; the filter stores its low bits.
 #[inline(always)]
 pub const fn fingerprint(hash: u64) -> u32 {
     (hash ^ hash >> 32) as u32

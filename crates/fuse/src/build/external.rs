@@ -1,8 +1,8 @@
 //! Building from keys that need not fit in memory.
 //!
 //! The keys are read once. Their hashes go to a temporary file, spread over ranges ([`spill`]); then shards are built
-//! from some neighbouring ranges at a time, on all threads. Hashes are bijections of what a filter knows of keys, so
-//! that an attempt with another seed makes its hashes of those in the file.
+//! from some neighbouring ranges at a time, on all threads. Hashes are bijections of the words of keys, so an attempt
+//! with another seed computes its hashes from those in the file.
 
 mod spill;
 
@@ -84,7 +84,7 @@ impl<F: Width> External<F> {
     }
 }
 
-/// Returns the filter of all keys whose hashes are in a file.
+/// Builds the filter of all keys with hashes in a file.
 fn build<F: Width>(settings: &Settings, work: &Work<'_>, spill: Spill) -> Result<BinaryFuse<F>, Error> {
     let keys = spill.len();
     let spill = std::cell::RefCell::new(spill);
@@ -137,7 +137,7 @@ impl Work<'_> {
     /// Writes each hash once.
     fn without_repetitions(&self, from: &mut Spill) -> Result<Spill, Error> {
         let mut to = self.spill(from.seed)?;
-        // Ranges of hashes that are still to come, the last one first.
+        // Ranges of hashes that are not read yet, the last one first.
         let mut ranges = vec![(0, u64::MAX)];
         while let Some((first, last)) = ranges.pop() {
             match self.distinct(from, first, last)? {

@@ -1,4 +1,4 @@
-//! Hashes by parts of their range, on all threads: keys with neighbouring slots come together.
+//! Hashes by parts of their range, on all threads: keys with neighbouring slots become neighbours.
 
 use std::ops::Range;
 

@@ -1,8 +1,8 @@
 //! Peeling one graph in rounds, on one thread, and assigning fingerprints in the reverse order.
 //!
-//! A slot is free while one remaining key has it. In a round, every free slot takes its key, unless the key has another
-//! free slot before it; then all these keys leave the graph, which frees slots for the next round. No slot of a key
-//! that leaves in a round is taken by another key of the same round, so keys of one round can come in any order.
+//! A slot is free if exactly one remaining key has it. In a round, every free slot takes its key, unless the key has
+//! another free slot before it; then all these keys leave the graph, which frees slots for the next round. No slot of a
+//! key that leaves in a round is taken by another key of the same round, so keys of one round can have any order.
 
 use warpset_base::words::{OutOfMemory, zeroed_vec};
 use warpset_core::fuse::Graph;
@@ -50,7 +50,7 @@ fn add<const ARITY: usize>(counts: &mut [u8], hashes: &mut [u64], graph: Graph, 
 }
 
 impl Part<'_> {
-    /// Adds keys all of whose slots are in this part; whether a count ran over.
+    /// Adds keys with all slots in this part; reports whether a count ran over.
     pub(crate) fn add<const ARITY: usize>(&mut self, graph: Graph, hashes: &[u64]) -> bool {
         let mut overflown = false;
         for &hash in hashes {
@@ -60,14 +60,13 @@ impl Part<'_> {
     }
 }
 
-/// Slots in a list after which the memory of a slot is asked for, and after which that of its key's other slots.
+/// Slots in a list after which the memory of a slot is prefetched, and after which that of its key's other slots.
 const FIRST_AHEAD: usize = 32;
 const SECOND_AHEAD: usize = 12;
 /// Slots from which on a graph does not fit in the cache of a core.
 const FAR: usize = 1 << 16;
 
-/// Asks for the memory of slots that come later in a list: the hashes first, then what `others` says of the slots of
-/// their keys.
+/// Prefetches the memory of later slots in a list: the hashes first, then the slots of their keys, by `others`.
 #[inline(always)]
 fn ahead<const ARITY: usize, T>(graph: Graph, list: &[u32], i: usize, hashes: &[u64], others: &[T]) {
     let last = list.len() - 1;
@@ -77,7 +76,7 @@ fn ahead<const ARITY: usize, T>(graph: Graph, list: &[u32], i: usize, hashes: &[
     (0..ARITY).for_each(|j| prefetch(others, graph.position::<ARITY>(start, hash, j)));
 }
 
-/// Asks for the cache line of a slot.
+/// Prefetches the cache line of a slot.
 #[inline(always)]
 fn prefetch<T>(slots: &[T], slot: u32) {
     crate::lookup::prefetch(slots, slot as usize);
@@ -126,7 +125,7 @@ impl Peeler {
         parts.enumerate().map(move |(i, (counts, hashes))| Part { counts, hashes, first: (first + i * len) as u32 })
     }
 
-    /// Says that a count ran over.
+    /// Records that a count ran over.
     pub(crate) fn overflow(&mut self) {
         self.overflown = true;
     }
@@ -155,7 +154,7 @@ impl Peeler {
                 if is_far {
                     ahead::<ARITY, u8>(graph, &free[..count], i, hashes, counts);
                 }
-                // A slot without keys has the hash zero, whose slots exist too.
+                // A slot without keys has the hash zero, and the slots of that hash exist too.
                 let hash = hashes[slot as usize];
                 let start = graph.first(hash);
                 let is_free_before = |j| {
@@ -193,7 +192,7 @@ impl Peeler {
         taken as u64 == keys
     }
 
-    /// Writes the fingerprints of a graph that was peeled to `slots`, which are zero and as many as the graph's.
+    /// Writes the fingerprints of a peeled graph to `slots`, which are zero and have the graph's number.
     pub(crate) fn assign<const ARITY: usize, F: Width>(&self, graph: Graph, slots: &mut [F]) {
         let (order, is_far) = (&self.order[..self.taken], self.is_far());
         for (i, &slot) in order.iter().enumerate().rev() {

@@ -75,7 +75,7 @@ pub(super) fn build<const ARITY: usize, F: Width>(
     build_range::<ARITY, F>(layout, keys, hash, split_words(layout, words), are_distinct)
 }
 
-/// Builds neighbouring shards, of which these are all hashes, on all threads.
+/// Builds neighbouring shards from all of their hashes, on all threads.
 pub(crate) fn build_range<const ARITY: usize, F: Width>(
     layout: &Layout,
     keys: usize,
@@ -103,7 +103,7 @@ pub(crate) fn build_range<const ARITY: usize, F: Width>(
     first_failure(built)
 }
 
-/// Returns the failure that decides what comes next: errors, then repetitions, then bad luck.
+/// Returns the failure that decides the next step: errors, then repetitions, then bad luck.
 fn first_failure(built: Vec<Result<(), Failure>>) -> Result<(), Failure> {
     let mut worst = Ok(());
     for one in built {
@@ -117,7 +117,7 @@ fn first_failure(built: Vec<Result<(), Failure>>) -> Result<(), Failure> {
     worst
 }
 
-/// Builds some shards, of which these are all hashes, in any order.
+/// Builds some shards from all of their hashes, in any order.
 fn build_some<const ARITY: usize, F: Width>(
     layout: &Layout,
     hashes: &[u64],

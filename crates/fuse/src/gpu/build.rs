@@ -36,8 +36,8 @@ pub(super) fn grid(n: usize) -> LaunchConfig {
 /// Queues the hashes of `n > 0` keys.
 ///
 /// # Safety
-/// The keys are `n`, and `out` has as many places; both stay until `stream` has passed this work, nothing writes the
-/// keys, and nothing else accesses the places.
+/// - `keys` are valid for `n` reads and `out` for `n` writes until `stream` has passed this work; nothing writes the
+///   keys, and nothing else accesses `out`.
 unsafe fn hash(stream: &Stream, keys: KeySlice, n: usize, seed: u64, out: GlobalMut<u64>) -> Result<(), Error> {
     let KeySlice { keys, kind, .. } = keys;
     // SAFETY: as the caller says.
@@ -54,7 +54,7 @@ impl<K: Key> Source for HostSource<'_, K> {
         stream.synchronize()?; // other streams write the vector
         let to = out.global_mut();
         let work = |chunk: &Chunk<'_>| {
-            // SAFETY: each chunk has places of its own, as many as keys; `run` waits for all.
+            // SAFETY: each chunk has places of its own, one per key; `run` waits for all.
             unsafe { hash(chunk.stream, chunk.keys, chunk.range.len(), seed, to.at(chunk.range.start)) }
         };
         Staging::new(stream.device(), HASHING).run(self.0, Reply::None, work, |_, _| {})
@@ -99,7 +99,7 @@ pub(super) fn build<F: DeviceWidth>(
         },
         || Ok(distinct.borrow().as_ref().map_or(0, |distinct| distinct.count as u64)),
     );
-    // Keys that were lent are read until then.
+    // Borrowed keys are read until then.
     stream.synchronize()?;
     built
 }

@@ -11,14 +11,14 @@ use super::DeviceWidth;
 use super::build::{grid, sort};
 use crate::{Error, Layout};
 
-/// Rounds of a batch, after which the host asks whether slots are still free: the first one's, and the most; in between
-/// each has twice as many as the one before.
+/// Rounds per batch, after which the host asks whether slots are still free: in the first batch, and at most; each
+/// batch in between has twice the rounds of the one before.
 const FIRST_ROUNDS: u32 = 8;
 const MOST_ROUNDS: u32 = 128;
 /// Bits of hashes by which they are sorted, so that neighbouring threads meet neighbouring slots.
 const SORTED_BITS: std::ops::Range<u32> = 48..64;
 
-/// Rounds that were queued together.
+/// Rounds queued together.
 struct Batch {
     /// Two more words than rounds.
     ends: DeviceVec<u32>,
@@ -100,7 +100,7 @@ pub(super) fn build<F: DeviceWidth>(
     Ok(true)
 }
 
-/// Blocks for rounds of that many slots, of which later ones have fewer or, in a batch, not many more.
+/// Blocks for rounds of that many slots; later rounds have fewer slots or, in a batch, few more.
 fn blocks_for(stream: &Stream, slots: u32) -> u32 {
     /// Blocks of a multiprocessor that hide each other's waiting.
     const RESIDENT: u32 = 8;

@@ -14,7 +14,7 @@ impl<F: DeviceWidth> BinaryFuse<F> {
     /// Queues the answers to `n > 0` keys.
     ///
     /// # Safety
-    /// - `keys` are `n`; `answers` has room for as many.
+    /// - `keys` are `n`; `answers` are valid for `n` answers.
     /// - Until `stream` has passed this work, filter, keys and answers stay allocated; nothing writes the filter or the
     ///   keys, and nothing else accesses the answers.
     unsafe fn queue(&self, stream: &Stream, keys: KeySlice, n: usize, answers: Answers) -> Result<(), Error> {
@@ -24,7 +24,7 @@ impl<F: DeviceWidth> BinaryFuse<F> {
         let (KeySlice { keys, kind, .. }, Answers { words: out, form }) = (keys, answers);
         let config = LaunchConfig::new(n.div_ceil(BLOCK as usize) as u32, BLOCK);
         let arity = arity as u32;
-        // SAFETY: the words are those of the layout; the rest is the caller's promise.
+        // SAFETY: the words are those of the layout; the rest is this function's contract.
         unsafe {
             fuse_contains { slots, shard_seeds, graph, arity, shards, seed, keys, kind, n, form, out }
                 .launch(stream, config)?;
@@ -40,7 +40,7 @@ impl<F: DeviceWidth> Filter for BinaryFuse<F> {
         if keys.is_empty() {
             return Ok(());
         }
-        // Work that the caller queued on streams of their own comes first.
+        // Work that the caller queued on other streams runs first.
         self.device.synchronize()?;
         Staging::new(&self.device, HASHING).run(
             keys,
@@ -65,7 +65,7 @@ impl<F: DeviceWidth, K: DeviceKeys> DeviceFilter<K> for BinaryFuse<F> {
         }
         let lent = others.iter().copied().chain([keys.device(), stream.device()]);
         self.device.expect_all_here(lent, "a lookup in a binary fuse filter")?;
-        // SAFETY: the caller's promise; scratch is freed in the order of the stream.
+        // SAFETY: this function's contract; scratch is freed in the order of the stream.
         unsafe {
             keys.for_each_chunk(&HASHING, stream, |first, hashed, n| {
                 self.queue(stream, hashed.keys, n, answers.from(first))

@@ -1,4 +1,4 @@
-//! Filters built and asked on the emulator and on CUDA: the bytes and answers are those of the host.
+//! Tests of filters on the emulator and on CUDA: bytes and answers equal the host's.
 
 use warpset_base::filter::Filter;
 use warpset_core::hash::mix;

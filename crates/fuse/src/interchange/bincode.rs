@@ -1,5 +1,5 @@
-//! The bytes that the crate `bincode` makes of filters of `xorf`: parameters, then the number of fingerprints and
-//! these, one after the other.
+//! Bytes of `xorf`'s filters in the encoding of the crate `bincode`: parameters, then the number of fingerprints, then
+//! the fingerprints.
 
 use std::io::Read;
 
@@ -77,7 +77,7 @@ fn put(to: &mut Vec<u8>, form: Bincode, value: u64, bytes: usize) {
 }
 
 impl<F: Width> BinaryFuse<F> {
-    /// Writes the bytes that `bincode` makes of this filter as a type of `xorf`.
+    /// Writes this filter as a type of `xorf` in the encoding of `bincode`.
     ///
     /// # Errors
     /// [`Error::NotInterchangeable`] if it is four-wise, sharded or empty.
@@ -135,8 +135,9 @@ impl<F: Width> BinaryFuse<F> {
 const LEGACY_HEAD: usize = 28;
 
 impl<F: Width> BinaryFuse<F> {
-    /// Returns a filter of `xorf` from a reader of what `bincode` made of it, with integers in all of their bytes
-    /// ([`Bincode::Legacy`]): the next `bytes` of it. Fingerprints go where they stay, without a second copy.
+    /// Reads a filter of `xorf` from a reader of `bincode`'s bytes, with integers in all of their bytes
+    /// ([`Bincode::Legacy`]): the next `bytes` of it. Fingerprints are read into their final place, without a second
+    /// copy.
     ///
     /// ```
     /// use warpset_fuse::{BinaryFuse16, Bincode};

@@ -12,7 +12,7 @@ fn keys(n: u64, seed: u64) -> Vec<u64> {
     (0..n).map(|i| mix(i, seed)).collect()
 }
 
-/// Both ways: built there and asked here, built here and asked there, as values, by `bincode` and by serde.
+/// Both ways: built there and queried here, built here and queried there, as values, by `bincode` and by serde.
 macro_rules! exchanges_with_xorf {
     ($name:ident, $ours:ty, $theirs:ty) => {
         #[test]

@@ -30,7 +30,7 @@ enum Function {
 
 /// Keys that one task copies or hashes on the host.
 const TASK: usize = 1 << 15;
-/// Keys that are hashed on the calling thread: to wake others takes longer.
+/// Number of keys that are hashed on the calling thread: waking others takes longer.
 const FEW: usize = 1 << 10;
 
 impl Hashing {
@@ -120,7 +120,8 @@ impl Hashing {
         }
     }
 
-    /// Writes keys as they travel: integers and hashes as they are, of other keys their hashes. There is room for them.
+    /// Writes keys in the form of their transfer: integers and hashes unchanged, of other keys their hashes. `to` has
+    /// room for them.
     pub(super) fn write<K: Key>(&self, keys: &[K], to: &mut [u64]) {
         match K::raw(keys) {
             Raw::U32(keys) | Raw::I32(keys) => copy_many(&mut bytemuck::cast_slice_mut(to)[..keys.len()], keys),

@@ -174,7 +174,7 @@ impl<K: DeviceKey> sealed::DeviceKeys for DeviceSlice<'_, K> {
         let mut string_hashes = None;
         if let Some(function) = hashing.string_hash() {
             let buffer = string_hashes.insert(stream.alloc_uninit(self.len())?);
-            // SAFETY: there is a place for each key; the rest is the caller's promise.
+            // SAFETY: there is a place for each key; the rest is this function's contract.
             unsafe { hash_integers(stream, keys, self.len(), function, buffer.global_mut())? };
         }
         Ok(KernelKeys::new(keys, string_hashes))

@@ -59,13 +59,13 @@ pub struct Staging<'d> {
     chunk_keys: usize,
 }
 
-/// Keys that have arrived, or will have when the kernels run that are queued on `stream`.
+/// Keys that have arrived when the kernels queued on `stream` run.
 pub struct Chunk<'l> {
-    /// The stream that brings them. Work on them is queued here, and runs beside that of the other lane.
+    /// Stream of the transfer. Work on the keys is queued here, and runs beside that of the other lane.
     pub stream: &'l Stream,
     /// Range of the slice's keys; the first number is a multiple of 64.
     pub range: Range<usize>,
-    /// The keys as kernels take them.
+    /// Keys in the form that kernels take.
     pub keys: KeySlice,
     /// String hashes of the keys, if the structure uses them.
     pub string_hashes: Option<Global<u32>>,
@@ -85,10 +85,10 @@ impl<'d> Staging<'d> {
         Staging { chunk_keys: keys.clamp(1, 1 << 30).next_multiple_of(64), ..self }
     }
 
-    /// Runs `work` on every chunk of `keys`, and `take` on the replies to every chunk, in any order, if there are any.
+    /// Runs `work` on every chunk of `keys`, and `take` on the replies to every chunk, if any, in any order.
     ///
-    /// `work` queues kernels on the chunk's stream that read the keys and write the replies. On return everything has
-    /// been waited for, on an error too, and also if a key's hash panics. Empty input does nothing.
+    /// `work` queues kernels on the chunk's stream that read the keys and write the replies. On return all queued work
+    /// is done, also after an error or a panic of a key's hash. Empty input does nothing.
     ///
     /// # Errors
     /// The first of `work`, or of a copy or an allocation; then some chunks may have been worked on.
@@ -167,7 +167,7 @@ impl<'d> Staging<'d> {
             each(keys, &mut hashes, |key| key.string_hash(function));
             return stream.upload(to.slice_mut(..keys.len()), &hashes);
         }
-        // SAFETY: integers and hashes travel as they are; the rest is the caller's promise.
+        // SAFETY: integers and hashes travel as they are; the rest is this function's contract.
         unsafe { hash_integers(stream, gathered, keys.len(), function, to.global_mut()) }
     }
 

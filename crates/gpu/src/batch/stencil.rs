@@ -89,7 +89,7 @@ impl<'a> Stencil<'a> {
         }
     }
 
-    /// Queues what makes the answers to `n` keys a no where the stencil does not mean the key.
+    /// Queues a kernel that sets the answers to `n` keys to no where the stencil does not select the key.
     ///
     /// # Errors
     /// The driver's error of the launch.

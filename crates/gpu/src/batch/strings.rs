@@ -11,10 +11,10 @@ use warpset_simt::{Global, GlobalMut, LaunchConfig};
 use crate::error::{GpuError, Result};
 use crate::{Device, DeviceSlice, DeviceVec, Stream};
 
-/// Strings on a device, borrowed, in the layout of Apache Arrow: string `i` lies in `bytes` from offset `i` to offset
-/// `i + 1`.
+/// Strings on a device, borrowed, in the layout of Apache Arrow: string `i` is in `bytes` from offset `i` to offset `i
+/// + 1`.
 ///
-/// Kernels hash them where they lie. Wherever a structure takes keys on a device it takes these too.
+/// Kernels hash them in place. Every structure that takes keys on a device takes these too.
 ///
 /// ```
 /// use warpset_gpu::Device;
@@ -212,7 +212,7 @@ impl<'a> DeviceStrings<'a> {
             None => (NO_FUNCTION, GlobalMut::from_raw_parts(std::ptr::null_mut(), 0)),
         };
         let config = covering(stream, n);
-        // SAFETY: there are `n + 1` offsets and `len` bytes; the rest is the caller's promise.
+        // SAFETY: there are `n + 1` offsets and `len` bytes; the rest is this function's contract.
         unsafe {
             strings::strings_hash { offsets, narrow, bytes, len, lead, n, seed, hashes, function, string_hashes }
                 .launch(stream, config)
@@ -232,7 +232,7 @@ impl<'a> DeviceStrings<'a> {
         let (bytes, len) = (self.bytes.global(), self.bytes.len());
         let lead = (bytes.as_ptr().addr().wrapping_neg() % 4).min(len) as u32;
         let config = covering(stream, n);
-        // SAFETY: there are `n + 1` offsets and `len` bytes; the rest is the caller's promise.
+        // SAFETY: there are `n + 1` offsets and `len` bytes; the rest is this function's contract.
         unsafe {
             strings::strings_hash128 { offsets, narrow, bytes, len, lead, n, seed, hashes }.launch(stream, config)
         }

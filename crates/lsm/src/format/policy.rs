@@ -1,7 +1,7 @@
 //! Differences between the saved forms of dictionaries: numbers and parameters of their headers, and conditions on
 //! their levels.
 
-use warpset_base::file::{FIELDS, FileError, Structure};
+use warpset_base::file::{FIELDS, FileError, FileKind};
 
 use super::LevelExtent;
 use crate::invariants::check_places;
@@ -20,7 +20,7 @@ pub(crate) mod header {
     /// Representation of a policy in a header, and its conditions on saved levels.
     pub trait Header: Sized {
         /// Number in headers, with the version of the format.
-        const STRUCTURE: Structure;
+        const STRUCTURE: FileKind;
         /// Name for messages.
         const NAME: &'static str;
         /// Returns the parameters of the header, except the first two and the last.
@@ -34,7 +34,7 @@ pub(crate) mod header {
 }
 
 impl header::Header for TreePolicy {
-    const STRUCTURE: Structure = Structure::LSM;
+    const STRUCTURE: FileKind = FileKind::LSM;
     const NAME: &'static str = "log-structured merge tree";
 
     fn parameters(&self) -> [u64; FIELDS - 3] {
@@ -69,7 +69,7 @@ impl header::Header for TreePolicy {
 }
 
 impl header::Header for ArrayPolicy {
-    const STRUCTURE: Structure = Structure::SORTED_ARRAY;
+    const STRUCTURE: FileKind = FileKind::SORTED_ARRAY;
     const NAME: &'static str = "sorted array";
 
     fn parameters(&self) -> [u64; FIELDS - 3] {

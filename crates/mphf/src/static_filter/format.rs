@@ -6,10 +6,10 @@ use crate::HashKind;
 use crate::format::{self, COMMON_WORDS};
 use crate::function;
 use std::ops::RangeInclusive;
-use warpset_base::file::{FileError, Structure};
+use warpset_base::file::{FileError, FileKind};
 
 /// Number in headers, with the version of the format.
-pub(crate) const STRUCTURE: Structure = Structure::STATIC_FILTER;
+pub(crate) const STRUCTURE: FileKind = FileKind::STATIC_FILTER;
 /// Valid widths of a fingerprint.
 pub(super) const WIDTHS: RangeInclusive<u32> = 1..=32;
 

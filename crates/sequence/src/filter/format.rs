@@ -3,14 +3,14 @@
 //! Parameters in the header: `docs/formats.md`. Any words form a valid filter, so the checksum is all there is to
 //! check.
 
-use warpset_base::file::{self, FIELDS, Payload, Saved, Structure};
+use warpset_base::file::{self, FIELDS, FileKind, Payload, Saved};
 use warpset_base::words::AlignedWords;
 
 use super::layout::Layout;
 use crate::{Error, SequenceFilter, SequenceFilterView};
 
 impl Saved for SequenceFilter {
-    const STRUCTURE: Structure = Structure::SEQUENCE_FILTER;
+    const STRUCTURE: FileKind = FileKind::SEQUENCE_FILTER;
     const NAME: &'static str = "sequence filter";
     type Word = u64;
     type Layout = Layout;

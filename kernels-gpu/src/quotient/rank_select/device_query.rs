@@ -1,6 +1,6 @@
 //! Queries of a rank-and-select quotient filter in device memory by one thread, for kernels of other crates (feature
-//! `filters`), like [`bloom::device_query`](crate::bloom::device_query) for Bloom filters. They use the functions of the
-//! kernels here.
+//! `filters`), like [`bloom::device_query`](crate::bloom::device_query) for Bloom filters. They use the functions of
+//! the kernels here.
 
 use warpset_core::bits::lowest;
 use warpset_core::hash::{self, permute};

@@ -14,7 +14,7 @@ use crate::layout::rao::probing::Placed;
 /// Parts per thread, so that unequal parts even out.
 const PARTS_PER_THREAD: usize = 4;
 
-/// A key of a round in the bucket that it goes to, which is counted from the first of its part.
+/// A key of a round with its bucket, counted from the first of its part.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Assigned {
     pub(super) hash: u64,
@@ -68,8 +68,8 @@ impl Partition {
         parallel::map(shares, |(i, keys)| self.assign_share(filter, keys, i * share, only_absent))
     }
 
-    /// Returns the keys of one share, whose first has the place `first`. With two choices they go to the emptier of
-    /// their buckets.
+    /// Assigns the keys of one share; its first key has the place `first`. With two choices a key goes to the emptier
+    /// of its buckets.
     fn assign_share<K: Key>(
         &self,
         filter: &RaoBloom,
@@ -103,7 +103,7 @@ impl Partition {
     }
 }
 
-/// Returns the bucket that a key goes to.
+/// Returns the bucket of a key.
 #[inline]
 pub(super) fn choose(ones: &[u32], probe: &RaoProbe) -> u32 {
     let [a, b] = probe.buckets;

@@ -31,16 +31,16 @@ const COUNTED: usize = 1 << 10;
 pub(super) enum Task {
     /// Set the keys' bits.
     Insert,
-    /// Set them and say which keys were new; one choice only.
+    /// Sets them and reports which keys were new; one choice only.
     TestAndInsert,
 }
 
 impl RaoBloom {
     /// Inserts the keys of one round. Returns the places of the new ones if that was the task.
     ///
-    /// `undo` learns what the round is about to change, except where that cannot be wanted: in an operation's last
-    /// round the buckets that might overflow come first, and if one does the others are left alone. It is for the
-    /// caller to look for overflows afterwards.
+    /// `undo` saves the buckets that the round will change, unless no undo is possible: in an operation's last round,
+    /// buckets that might overflow come first, and if one does, the others are unchanged. The caller checks for
+    /// overflows afterwards.
     pub(super) fn insert_round<K: Key>(
         &mut self,
         keys: &[K],
@@ -60,8 +60,8 @@ impl RaoBloom {
         }
         let Undo { was_empty, saved, copies, .. } = undo;
         let partition = Partition::new(layout.blocks(), serial);
-        // A key that is there is not new, and with two choices it is not inserted again. In a larger filter with one
-        // choice it is cheaper to look keys up once they are sorted.
+        // A contained key is not new, and with two choices it is not inserted again. In a larger filter with one
+        // choice, lookups are cheaper after sorting.
         let is_cached = size_of_val(self.words.as_slice()) <= CACHED_BYTES;
         let only_absent = layout.choices() == 2 || task == Task::TestAndInsert && is_cached;
         let shares = partition.assign(self, keys, only_absent);
@@ -102,10 +102,10 @@ impl RaoBloom {
         Ok(parts.into_iter().map(|part| part.new).collect())
     }
 
-    /// Inserts many keys into a small filter, on one thread, as they come.
+    /// Inserts many keys into a small filter, on one thread, in their order.
     ///
-    /// If the insertion may have to be undone, keys are first hashed and counted by bucket, until those that are left
-    /// cannot overfill a bucket wherever they go. Only if that takes all of them the filter is copied.
+    /// If the insertion may have to be undone, keys are first hashed and counted by bucket, until the remaining keys
+    /// cannot overfill any bucket. The filter is copied only if that takes all keys.
     fn insert_in_cache<K: Key>(&mut self, keys: &[K], is_last: bool, undo: &mut Undo) -> Result<(), Error> {
         let (layout, shape) = (self.layout, self.layout.shape());
         let bucket_words = shape.bucket_words as usize;
@@ -179,16 +179,16 @@ struct FilterPart<'a> {
     saved: &'a mut [u32],
     shares: Vec<Vec<Assigned>>,
     keys: Vec<Assigned>,
-    /// Whether keys that are contained were left out.
+    /// Whether contained keys were left out.
     are_absent: bool,
     /// Whether `keys` are sorted by bucket, those of one bucket in their order; else they are in their order.
     are_sorted: bool,
     /// Keys per bucket.
     counts: Vec<usize>,
-    /// The places of the keys that were new.
+    /// Places of the new keys.
     new: Vec<u32>,
     missing: Vec<u32>,
-    /// The bucket whose cache lines were asked for.
+    /// The bucket with prefetched cache lines.
     fetched: Option<usize>,
 }
 
@@ -221,7 +221,7 @@ impl FilterPart<'_> {
         self
     }
 
-    /// Builds the buckets of one kind. With `saves`, returns what they were.
+    /// Builds the buckets of one kind. With `saves`, returns their old contents.
     fn build(&mut self, kind: Group, task: Task, saves: bool) -> Result<Saved, Error> {
         let is_meant = |part: &FilterPart, bucket: usize| {
             part.counts[bucket] > 0 && (kind == Group::Any || (kind == Group::MayOverflow) == part.may_overflow(bucket))
@@ -236,7 +236,7 @@ impl FilterPart<'_> {
         if self.are_sorted {
             self.build_sorted(&keys, is_meant, task);
         } else if kind != Group::MayOverflow {
-            // Either all buckets are to be built, or none may overflow.
+            // Either all buckets are built, or none may overflow.
             self.insert(&keys, 0..self.ones.len(), task);
         }
         self.keys = keys;
@@ -283,7 +283,7 @@ impl FilterPart<'_> {
             if self.fetched != Some(buckets.start) {
                 probing::prefetch_all(&self.words[buckets.start * bucket_words..buckets.end * bucket_words]);
             }
-            // The next bucket comes while this one is built.
+            // The next bucket is prefetched while this one is built.
             self.fetched = Some(buckets.end);
             ahead = Ahead { word: buckets.end * bucket_words, lines: bucket_words.div_ceil(16 * keys.len()) };
             far = false;
@@ -324,16 +324,16 @@ impl FilterPart<'_> {
         absent
     }
 
-    /// Inserts keys; `missing` gets for each how many of its bits were not set.
+    /// Inserts keys; `missing` gets, for each, the number of its bits that were not set.
     fn insert_counting(&mut self, keys: &[Assigned], far: bool, ahead: Ahead) {
         probing::insert_each(self.layout.shape(), self.words, keys, far, ahead, &mut self.missing);
         keys.iter().zip(&self.missing).for_each(|(key, missing)| self.ones[key.bucket as usize] += missing);
     }
 
-    /// Inserts keys that were not contained, and notes the places of the new ones. All keys of a bucket are among them.
+    /// Inserts absent keys, among them all of a bucket, and records the places of the new ones.
     ///
     /// If its insertion changes a bit, a key is new: an equal hash before it would have set all its bits. If it changes
-    /// nothing, either an equal hash went before, or others happened to set its bits; only those few are looked up by
+    /// nothing, either an equal hash precedes it, or other keys set its bits; only these few keys are looked up by
     /// hash.
     fn insert_absent(&mut self, absent: &[Assigned], far: bool, ahead: Ahead) {
         self.insert_counting(absent, far, ahead);

@@ -36,7 +36,7 @@ impl Undo {
     }
 }
 
-/// Adds what the parts of a round saved to `copies`; the first of their errors, if there is one.
+/// Adds the buckets that the parts of a round saved to `copies`; returns the first error, if any.
 pub(super) fn keep(saved: Vec<Result<Saved, Error>>, copies: &mut Vec<Saved>) -> Result<(), Error> {
     let mut result = Ok(());
     for saved in saved {
@@ -48,7 +48,7 @@ pub(super) fn keep(saved: Vec<Result<Saved, Error>>, copies: &mut Vec<Saved>) ->
     result
 }
 
-/// Buckets as they were, one after the other.
+/// Old contents of buckets, one after the other.
 #[derive(Default)]
 pub(super) struct Saved {
     pub(super) buckets: Vec<u32>,

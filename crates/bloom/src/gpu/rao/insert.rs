@@ -10,7 +10,7 @@ use crate::{Error, Insert, Key};
 /// Name of insertions in errors.
 pub(super) const INSERTION: &str = "an insertion into a Bloom filter";
 
-/// Device memory for the keys of a batch that come from the host.
+/// Device memory for the host keys of a batch.
 pub(super) struct HostKeys {
     keys: DeviceVec<u64>,
     string_hashes: DeviceVec<u32>,
@@ -39,7 +39,7 @@ impl HostKeys {
         if filter.layout.hashing().string_hash().is_none() {
             return Ok((gathered, None));
         }
-        // SAFETY: there is room for a hash per key; the keys have been waited for; the rest is the caller's promise.
+        // SAFETY: there is a word per key; the keys have been waited for; the rest is this function's contract.
         unsafe { staging.gather_string_hashes(stream, keys, gathered, &mut self.string_hashes)? };
         Ok((gathered, Some(self.string_hashes.slice(..keys.len()))))
     }
@@ -86,13 +86,13 @@ impl RaoBloom {
         }
         self.expect_here(INSERTION, [stream.device(), keys.device()])?;
         let mut scratch = self.scratch(stream, keys.count())?;
-        // SAFETY: the caller's promise; the scratch is freed in the order of the stream.
+        // SAFETY: this function's contract; the scratch is freed in the order of the stream.
         unsafe { self.undoable(stream, |filter| filter.insert_batches(&mut scratch, keys)) }
     }
 
-    /// Inserts all keys of a slice on the device, by the two-level build, and waits: if a bucket overflows while the
-    /// filter was empty, the build starts again with another first-level hash, 16 of them at most, as in
-    /// `insert_bulk`. On an error the filter is as it was.
+    /// Inserts all keys of a slice on the device, by the two-level build, and waits. If a bucket of a filter that was
+    /// empty overflows, the build starts again with another first-level hash, at most 16 times, as in `insert_bulk`. On
+    /// an error the filter is unchanged.
     ///
     /// # Errors
     /// [`Error::BucketOverflow`], [`Error::Gpu`].
@@ -144,8 +144,8 @@ impl Insert for RaoBloom {
                 for (i, keys) in keys.chunks(batch).enumerate() {
                     let (host_keys, used) = (&mut staged[i % 2], &used[i % 2]);
                     used.synchronize()?;
-                    // SAFETY: the last batch there has been waited for, and the memory lives until `all_or_nothing`
-                    // has waited, as long as the filter is borrowed.
+                    // SAFETY: the last batch in this memory has been waited for; the memory is allocated until
+                    // `all_or_nothing` has waited, because the filter is borrowed.
                     unsafe {
                         let (slice, strings) = host_keys.bring(filter, &stream, keys)?;
                         let strings = strings.map(|hashes| hashes.global());

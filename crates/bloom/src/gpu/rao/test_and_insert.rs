@@ -1,5 +1,5 @@
-//! Test-and-insert: which of equal keys comes first is found as for the other filters, and the new keys are inserted as
-//! a bulk insertion of them alone would, so that with two choices the rounds agree with the host's.
+//! Test-and-insert: claims find the first of equal keys, as for the other filters. The new keys are inserted like a
+//! bulk insertion of them alone, so with two choices the rounds agree with the host's.
 
 use std::ops::Range;
 
@@ -55,8 +55,7 @@ impl RaoBloom {
     /// to `answers` too, one byte per key.
     ///
     /// # Safety
-    /// - `keys` are `n` keys, at least one and at most a sub-batch, with as many string hashes if the layout wants
-    ///   them.
+    /// - `keys` are `n` keys, at least one and at most a sub-batch, with `n` string hashes if the layout wants them.
     /// - `answers` has one byte per key.
     /// - Until the stream has passed this work, all stay allocated; nothing else accesses the answers, and nothing
     ///   writes the rest.
@@ -78,7 +77,7 @@ impl RaoBloom {
             None => (results::BITS, GlobalMut::from_raw_parts(std::ptr::null_mut(), 0)),
         };
         // SAFETY: the scratch has room for a sub-batch and is freed in the order of the stream; the table is empty and
-        // large enough; the kernels run one after the other; the rest is the caller's promise.
+        // large enough; the kernels run one after the other; the rest is this function's contract.
         unsafe {
             let (hashes, marks) = (step.hashes.global_mut(), step.marks.global_mut());
             kernels::rao_dedup_claim {
@@ -114,7 +113,7 @@ impl RaoBloom {
         Ok(())
     }
 
-    /// Queues the insertion of the first `n` new keys, or as many as there are if that number is on the device only.
+    /// Queues the insertion of the first `n` new keys, or of all if their number is on the device only.
     ///
     /// # Safety
     /// - [`RaoBloom::find_new`] has been queued for at least `n` keys.
@@ -128,16 +127,15 @@ impl RaoBloom {
             let keys = KeySlice::hashes(new_hashes.slice(range.clone()).global());
             let strings = self.layout.hashing().string_hash().map(|_| new_string_hashes.slice(range).global());
             let live = if number_is_known { None } else { Some(LiveKeys { count: count.global(), first }) };
-            // SAFETY: the scratch is freed in the order of the stream; the rest is the caller's promise.
+            // SAFETY: the scratch is freed in the order of the stream; the rest is this function's contract.
             unsafe { self.insert_batch(insertion, keys, strings, len, live)? };
         }
         Ok(())
     }
 
     /// Queues the insertion of `keys`, all or none; answer `i` becomes 1 if key `i` was new, 0 if not. The rule is that
-    /// of [`TestAndInsert::test_and_insert_bulk`], but for another
-    /// first-level hash: see [`RaoBloom::insert_async`], which also says what comes back. If the insertion is undone,
-    /// the answers mean nothing.
+    /// of [`TestAndInsert::test_and_insert_bulk`], except for another first-level hash: see [`RaoBloom::insert_async`],
+    /// also for the result. If the insertion is undone, the answers are meaningless.
     ///
     /// Takes a copy of the filter and up to 700 MiB of scratch memory.
     ///
@@ -160,7 +158,7 @@ impl RaoBloom {
         expect_room(keys.count(), new.len())?;
         self.expect_here(INSERTION, [stream.device(), keys.device(), new.device()])?;
         let new = new.global_mut();
-        // SAFETY: there is one byte per key; the rest is the caller's promise.
+        // SAFETY: there is one byte per key; the rest is this function's contract.
         unsafe {
             self.test_and_insert_batches(stream, keys, |filter, step, hashed, range| {
                 let words = GlobalMut::from_raw_parts(new.at(range.start).as_ptr().cast(), range.len().div_ceil(8));
@@ -187,7 +185,7 @@ impl RaoBloom {
         }
         expect_room(keys.count().div_ceil(64), new.len())?;
         self.expect_here(INSERTION, [stream.device(), keys.device(), new.device()])?;
-        // SAFETY: there is one bit per key; the rest is the caller's promise.
+        // SAFETY: there is one bit per key; the rest is this function's contract.
         unsafe {
             self.test_and_insert_batches(stream, keys, |filter, step, hashed, range| {
                 filter.find_new(step, hashed.keys, hashed.string_hash_slice(), range.len(), None)?;
@@ -210,7 +208,7 @@ impl RaoBloom {
     ) -> Result<RaoInsertion, Error> {
         let n = keys.count();
         let mut step = StepScratch::new(self, stream, n)?;
-        // SAFETY: the caller's promise; scratch is freed in the order of the stream.
+        // SAFETY: this function's contract; scratch is freed in the order of the stream.
         unsafe {
             self.undoable(stream, |filter| {
                 for first in (0..n).step_by(TEST_AND_INSERT_BATCH) {
@@ -230,7 +228,7 @@ impl RaoBloom {
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] if there are fewer bytes than keys; memory of another device; an overflow. The filter
-    /// is as it was.
+    /// is unchanged.
     pub fn test_and_insert_device<K: DeviceKeys>(
         &mut self,
         keys: K,
@@ -319,8 +317,8 @@ impl TestAndInsert for RaoBloom {
         self.all_or_nothing(&stream, |filter, mut empty| {
             for (keys, new) in keys.chunks(TEST_AND_INSERT_BATCH).zip(new.chunks_mut(TEST_AND_INSERT_BATCH)) {
                 let words = &mut words[..keys.len().div_ceil(64)];
-                // SAFETY: the sub-batch before has been waited for; all memory lives until `all_or_nothing` has
-                // waited, as long as the filter is borrowed.
+                // SAFETY: the sub-batch before has been waited for; all memory is allocated until `all_or_nothing` has
+                // waited, because the filter is borrowed.
                 unsafe {
                     let (slice, strings) = staged.bring(filter, &stream, keys)?;
                     filter.find_new(&mut step, slice, strings, keys.len(), None)?;

@@ -33,8 +33,8 @@ impl Undo {
 
 /// Outcome of an insertion that was queued on a stream.
 ///
-/// If a bucket has overflowed, the insertion has been undone on the device: whatever was queued after it finds the
-/// filter as it was before. (Dropping this loses the outcome, nothing more.)
+/// If a bucket has overflowed, the insertion has been undone on the device: work queued after it finds the old filter.
+/// Dropping this value loses the outcome, nothing more.
 #[derive(Debug)]
 #[must_use = "only `finish` tells whether the keys are in the filter"]
 pub struct RaoInsertion {
@@ -81,7 +81,7 @@ impl RaoBloom {
         let mut most = stream.alloc_zeroed::<u32>(1)?;
         let n = self.bucket_ones.len();
         let (config, ones) = (self.covering(n), self.bucket_ones.global());
-        // SAFETY: `most` is freed in the order of the stream; the rest is the caller's promise.
+        // SAFETY: `most` is freed in the order of the stream; the rest is this function's contract.
         unsafe { kernels::rao_most { values: ones, n, most: most.global_mut() }.launch(stream, config)? };
         Ok(most)
     }
@@ -107,7 +107,7 @@ impl RaoBloom {
     ) -> Result<RaoInsertion, Error> {
         let limit = self.layout.shape().most_ones();
         let undo = Undo::of(self, stream)?;
-        // SAFETY: the caller's promise; the copy is as long as the filter, and freed in the order of the stream.
+        // SAFETY: this function's contract; the copy is as long as the filter, and freed in the order of the stream.
         let queued = insert(self).and_then(|()| unsafe {
             let fullest = self.most_ones_async(stream)?;
             let (n, buckets) = (self.words.len(), self.bucket_ones.len());

@@ -1,10 +1,10 @@
 //! Testing and setting the bits of keys in their buckets.
 //!
-//! Many keys at a time go through [`avx2`] where the processor has it. The portable code gives the same answers.
+//! Batches of keys use [`avx2`] where the processor has it. The portable code gives the same answers.
 //!
-//! Queries of a filter that is larger than the caches of a core take two steps. The first [`FIRST`] bits of every key
-//! are looked at first: in a filter that is half full they rule out three of four absent keys. Then the cache lines of
-//! the others are asked for together.
+//! Queries of a filter larger than the caches of a core take two steps. The first step reads the first [`FIRST`] bits
+//! of every key: in a half-full filter they rule out three of four absent keys. Then the cache lines of the others are
+//! prefetched together.
 
 use warpset_core::bloom::rao::{BucketShape, Positions};
 use warpset_core::bloom::reduce32;
@@ -14,12 +14,12 @@ use crate::layout::prefetch;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 
-/// Bits that the first step looks at; their cache lines are asked for in advance.
+/// Bits that the first step reads; their cache lines are prefetched.
 pub(super) const FIRST: usize = 2;
 
 /// A key in a bucket.
 pub(crate) trait Placed: Copy {
-    /// Returns the bucket's number, counted from where the words at hand begin.
+    /// Returns the bucket's number, counted from the first of the given words.
     fn bucket(&self) -> u32;
     /// Returns the key's hash.
     fn hash(&self) -> u64;
@@ -48,7 +48,7 @@ impl Walk {
     }
 }
 
-/// Returns the sum modulo m. Where the difference wraps around, the sum is the smaller.
+/// Returns the sum modulo m. If the difference wraps around, the sum is the smaller.
 #[inline(always)]
 fn plus(position: u32, step: u32, shape: BucketShape) -> u32 {
     let sum = position + step;
@@ -107,7 +107,7 @@ fn contains_portable(shape: BucketShape, bucket: &[u32], hash: u64) -> bool {
     (0..shape.hashes).all(|_| bit(bucket, walk.go(shape)) == 1)
 }
 
-/// Sets the bits of a key; how many were not set before.
+/// Sets the bits of a key; returns the number of bits that were not set.
 #[inline]
 pub(crate) fn insert(shape: BucketShape, bucket: &mut [u32], hash: u64) -> u32 {
     #[cfg(target_arch = "x86_64")]
@@ -149,8 +149,8 @@ pub(crate) fn insert_all<P: Placed>(shape: BucketShape, words: &mut [u32], keys:
     }
 }
 
-/// Sets the bits of keys; `missing` gets for each how many were not set before. Of equal keys only the first may have
-/// any.
+/// Sets the bits of keys; `missing` gets, for each, the number of bits that were not set. Of equal keys only the first
+/// may have any.
 #[inline]
 pub(crate) fn insert_each<P: Placed>(
     shape: BucketShape,
@@ -196,7 +196,7 @@ pub(crate) fn count_ones(words: &[u32]) -> u32 {
     words.iter().map(|word| word.count_ones()).sum()
 }
 
-/// Cache lines that are asked for meanwhile: that many for each key, in their order, from this word on.
+/// Cache lines to prefetch meanwhile: this number for each key, in their order, from this word on.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Ahead {
     pub(crate) word: usize,
@@ -212,12 +212,12 @@ impl Ahead {
     }
 }
 
-/// Asks for all cache lines, in their order.
+/// Prefetches all cache lines, in their order.
 pub(crate) fn prefetch_all(words: &[u32]) {
     (0..words.len()).step_by(16).for_each(|word| prefetch(words, word));
 }
 
-/// Asks for the cache lines that decide most queries of absent keys; [`contained`] asks for the others.
+/// Prefetches the cache lines that decide most queries of absent keys; [`contained`] prefetches the others.
 #[inline]
 pub(crate) fn prefetch_first<P: Placed>(shape: BucketShape, words: &[u32], keys: &[P]) {
     #[cfg(target_arch = "x86_64")]

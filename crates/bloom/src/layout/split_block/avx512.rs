@@ -22,12 +22,12 @@ const fn pair(number: u32) -> [u32; 16] {
     lanes
 }
 
-/// Filters above this size are asked for in the second-level cache alone. A core has more lines under way there than
-/// for its first-level cache, which counts where they come from memory.
+/// Filters above this size are prefetched to the second-level cache alone. A core has more lines under way there than
+/// for its first-level cache, which matters for lines from memory.
 const FAR_BYTES: usize = 32 << 20;
 
-/// Whether all bits of each of at most [`BATCH`] hashes are set; bit `i` answers for hash `i`. Asks for the blocks of
-/// `next`, eight at a time, so that memory is at work throughout.
+/// Looks up at most [`BATCH`] hashes; bit `i` answers for hash `i`. Prefetches the blocks of `next`, eight at a time,
+/// so that memory is busy throughout.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(super) fn contains_batch(words: &[Unaligned], blocks: u64, hashes: &[u64], next: &[u64]) -> u64 {
     if size_of_val(words) > FAR_BYTES {
@@ -37,7 +37,7 @@ pub(super) fn contains_batch(words: &[Unaligned], blocks: u64, hashes: &[u64], n
     }
 }
 
-/// Asks for a cache line.
+/// Prefetches a cache line.
 #[inline(always)]
 fn prefetch<const HINT: i32>(line: *const Unaligned) {
     // SAFETY: a prefetch does not access memory as the language sees it, whatever the address.
@@ -73,8 +73,8 @@ fn contains<const HINT: i32>(words: &[Unaligned], blocks: u64, hashes: &[u64], n
         for (i, pair) in pairs.iter().enumerate() {
             let product = _mm512_mullo_epi32(_mm512_permutexvar_epi32(*pair, hashes), salt);
             let mask = _mm512_sllv_epi32(one, _mm512_srli_epi32::<27>(product));
-            // SAFETY: a number below 2^32, times `blocks`, over 2^32, is below `blocks`, and `words` has as many
-            // blocks, of 32 bytes; the loads take any alignment.
+            // SAFETY: a number below 2^32, times `blocks`, over 2^32, is below `blocks`, and `words` has `blocks`
+            // blocks of 32 bytes; the loads take any alignment.
             let (low, high) = unsafe {
                 let at = |block: u64| first.add(block as usize * WORDS_PER_BLOCK).cast();
                 (_mm256_loadu_si256(at(block[2 * i])), _mm256_loadu_si256(at(block[2 * i + 1])))

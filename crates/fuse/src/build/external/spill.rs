@@ -1,5 +1,5 @@
-//! Hashes on disk, spread over ranges by their high bits: one temporary file takes pieces of all ranges in the order in
-//! which their buffers fill up; where the pieces of a range are stays in memory.
+//! Hashes on disk, spread over ranges by their high bits. One temporary file takes pieces of all ranges in the order in
+//! which their buffers fill up; the places of the pieces stay in memory.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -33,7 +33,7 @@ struct Range {
 }
 
 impl Spill {
-    /// Returns a spill whose buffers take about `memory` bytes.
+    /// Returns a spill with buffers of about `memory` bytes.
     pub(super) fn new(folder: &Path, memory: u64, seed: u64) -> Result<Spill, Error> {
         let room = ((memory / 8) >> RANGE_BITS).clamp(*BUFFER.start(), *BUFFER.end()) as usize;
         Ok(Spill {

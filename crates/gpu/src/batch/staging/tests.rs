@@ -15,7 +15,8 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size.
-    /// - `keys`, `kind` and `spread` are `n` keys of a `KeySlice`; `string_hashes` are as many if they are asked for.
+    /// - `keys`, `kind` and `spread` are `n` keys of a `KeySlice`; `string_hashes` has `n` places if `strings` is not
+    ///   zero.
     /// - `to`: room for `n` words; nothing else accesses them while the kernel runs.
     pub unsafe fn hash_keys(
         keys: Global<u64>, kind: KeyKind, spread: u64, string_hashes: Global<u32>, strings: u32, n: usize, to: GlobalMut<u64>,

@@ -1,8 +1,8 @@
 //! With AVX2. For many keys at once, a lane of a register holds a key; for one key, a lane holds one of its bits.
 //!
 //! The next positions of [`KEYS`] keys are computed in registers, three instructions for one bit of eight keys, and
-//! stored. Then a plain loop reads or writes the words, key by key. It does nothing else, so that accesses of many keys
-//! overlap. Only positions are stored: masks beside them would save instructions, but loads are what limits the loop.
+//! stored. Then a plain loop reads or writes the words, key by key, and does nothing else, so accesses of many keys
+//! overlap. Only positions are stored: masks would save instructions, but loads limit the loop.
 //!
 //! The loops are without closures: a closure with target features is not inlined into the iterators of `core`, which
 //! have none.
@@ -12,14 +12,14 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::*;
 
-/// Keys whose positions are computed at a time.
+/// Keys per computation of positions.
 const KEYS: usize = 32;
-/// Bits of a key whose positions are computed at a time.
+/// Bits of a key per computation of positions.
 const BITS: usize = 8;
 /// Keys of a register.
 const LANES: usize = 8;
 
-/// Whether the processor has what the functions here need. Asked once: single keys pay for each test.
+/// Whether the processor has the instructions that these functions need. Tested once: single keys pay for each test.
 #[inline(always)]
 pub(super) fn is_there() -> bool {
     static KNOWN: AtomicU8 = AtomicU8::new(0);
@@ -219,7 +219,7 @@ pub(super) fn contained_far<P: Placed>(shape: BucketShape, words: &[u32], keys: 
     found
 }
 
-/// Asks for the cache lines of the first `N` bits of keys.
+/// Prefetches the cache lines of the first `N` bits of keys.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 fn ask<const N: usize, P: Placed>(shape: BucketShape, words: &[u32], keys: &[P], positions: &Positions) {
@@ -231,7 +231,7 @@ fn ask<const N: usize, P: Placed>(shape: BucketShape, words: &[u32], keys: &[P],
     }
 }
 
-/// Asks for the cache lines of the first [`FIRST`] bits.
+/// Prefetches the cache lines of the first [`FIRST`] bits.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 pub(super) fn ask_for_first<P: Placed>(shape: BucketShape, words: &[u32], keys: &[P]) {
     let mut positions = Positions::new();
@@ -244,8 +244,8 @@ pub(super) fn ask_for_first<P: Placed>(shape: BucketShape, words: &[u32], keys: 
     }
 }
 
-/// Sets the bits of keys; see [`super::insert_all`]. With `COUNTS`, `missing`, which is as long as `keys`, gets for
-/// each how many were not set before. With `FAR`, cache lines are asked for one step ahead.
+/// Sets the bits of keys; see [`super::insert_all`]. With `COUNTS`, `missing`, which has the length of `keys`, gets for
+/// each key the number of bits that were not set. With `FAR`, cache lines are prefetched one step ahead.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 pub(super) fn insert<const COUNTS: bool, const FAR: bool, P: Placed>(
     shape: BucketShape,
@@ -286,9 +286,9 @@ pub(super) fn insert<const COUNTS: bool, const FAR: bool, P: Placed>(
     }
 }
 
-/// Sets `N` bits of the [`KEYS`] keys from `first` on, or of as many as there are.
+/// Sets `N` bits of the [`KEYS`] keys from `first` on, or of the remaining ones.
 ///
-/// To count, words are stored in `found` as they were, and the bits among them are counted for eight keys at a time.
+/// To count, old words are stored in `found`, and their bits are counted for eight keys at a time.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 fn set<const COUNTS: bool, const N: usize, P: Placed>(
@@ -403,7 +403,7 @@ pub(super) fn contains(shape: BucketShape, bucket: &[u32], hash: u64) -> bool {
     }
 }
 
-/// Sets the bits of a key; how many were not set before. See [`super::insert`].
+/// Sets the bits of a key; returns the number of bits that were not set. See [`super::insert`].
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 pub(super) fn insert_one(shape: BucketShape, bucket: &mut [u32], hash: u64) -> u32 {
     assert!(bucket.len() == shape.bucket_words as usize);

@@ -12,7 +12,7 @@ pub const BYTE_STRING: u64 = 1 << 33;
 
 /// Kind of a structure and version of its format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Structure {
+pub struct FileKind {
     /// The structure's number in headers.
     pub number: u16,
     /// The version that this build writes, and the only one that it reads.
@@ -24,71 +24,71 @@ pub struct Structure {
     pub has_elements: bool,
 }
 
-impl Structure {
+impl FileKind {
     /// `SplitBlockBloom`.
-    pub const SPLIT_BLOCK_BLOOM: Structure = Structure::new(1, 1, "SplitBlockBloom");
+    pub const SPLIT_BLOCK_BLOOM: FileKind = FileKind::new(1, 1, "SplitBlockBloom");
     /// `BlockedBloom`.
-    pub const BLOCKED_BLOOM: Structure = Structure::new(2, 1, "BlockedBloom");
+    pub const BLOCKED_BLOOM: FileKind = FileKind::new(2, 1, "BlockedBloom");
     /// `RaoBloom`.
-    pub const RAO_BLOOM: Structure = Structure::new(3, 1, "RaoBloom");
+    pub const RAO_BLOOM: FileKind = FileKind::new(3, 1, "RaoBloom");
     /// `RecSplit`.
-    pub const RECSPLIT: Structure = Structure::new(16, 1, "RecSplit");
+    pub const RECSPLIT: FileKind = FileKind::new(16, 1, "RecSplit");
     /// `StaticFilter`.
-    pub const STATIC_FILTER: Structure = Structure::new(17, 1, "StaticFilter");
+    pub const STATIC_FILTER: FileKind = FileKind::new(17, 1, "StaticFilter");
     /// `Consensus`.
-    pub const CONSENSUS: Structure = Structure::new(18, 1, "Consensus");
+    pub const CONSENSUS: FileKind = FileKind::new(18, 1, "Consensus");
     /// `StandardQuotientFilter`.
-    pub const STANDARD_QUOTIENT_FILTER: Structure = Structure::new(24, 1, "StandardQuotientFilter");
+    pub const STANDARD_QUOTIENT_FILTER: FileKind = FileKind::new(24, 1, "StandardQuotientFilter");
     /// `RankSelectQuotientFilter`.
-    pub const RANK_SELECT_QUOTIENT_FILTER: Structure = Structure::new(25, 1, "RankSelectQuotientFilter");
+    pub const RANK_SELECT_QUOTIENT_FILTER: FileKind = FileKind::new(25, 1, "RankSelectQuotientFilter");
     /// `Lsm`.
-    pub const LSM: Structure = Structure { has_elements: true, ..Structure::new(32, 1, "Lsm") };
+    pub const LSM: FileKind = FileKind { has_elements: true, ..FileKind::new(32, 1, "Lsm") };
     /// `SortedArray`.
-    pub const SORTED_ARRAY: Structure = Structure { has_elements: true, ..Structure::new(33, 1, "SortedArray") };
+    pub const SORTED_ARRAY: FileKind = FileKind { has_elements: true, ..FileKind::new(33, 1, "SortedArray") };
     /// `BinaryFuse8`.
-    pub const BINARY_FUSE_8: Structure = Structure::new(40, 1, "BinaryFuse8");
+    pub const BINARY_FUSE_8: FileKind = FileKind::new(40, 1, "BinaryFuse8");
     /// `BinaryFuse16`.
-    pub const BINARY_FUSE_16: Structure = Structure::new(41, 1, "BinaryFuse16");
+    pub const BINARY_FUSE_16: FileKind = FileKind::new(41, 1, "BinaryFuse16");
     /// `BinaryFuse32`.
-    pub const BINARY_FUSE_32: Structure = Structure::new(42, 1, "BinaryFuse32");
+    pub const BINARY_FUSE_32: FileKind = FileKind::new(42, 1, "BinaryFuse32");
 
     /// `StaticMap`, and with values of no size `StaticSet`.
-    pub const STATIC_MAP: Structure = Structure { has_elements: true, ..Structure::new(48, 1, "StaticMap") };
+    pub const STATIC_MAP: FileKind = FileKind { has_elements: true, ..FileKind::new(48, 1, "StaticMap") };
 
     /// `SequenceFilter`.
-    pub const SEQUENCE_FILTER: Structure = Structure::new(56, 1, "SequenceFilter");
+    pub const SEQUENCE_FILTER: FileKind = FileKind::new(56, 1, "SequenceFilter");
 
     /// `warpset_kmers::Index`: a header without a payload, then the set or filter.
-    pub const KMERS_INDEX: Structure = Structure::new(64, 1, "warpset_kmers::Index");
+    pub const KMERS_INDEX: FileKind = FileKind::new(64, 1, "warpset_kmers::Index");
 
     /// All structures, in the order of their numbers.
-    pub const ALL: &[Structure] = &[
-        Structure::SPLIT_BLOCK_BLOOM,
-        Structure::BLOCKED_BLOOM,
-        Structure::RAO_BLOOM,
-        Structure::RECSPLIT,
-        Structure::STATIC_FILTER,
-        Structure::CONSENSUS,
-        Structure::STANDARD_QUOTIENT_FILTER,
-        Structure::RANK_SELECT_QUOTIENT_FILTER,
-        Structure::LSM,
-        Structure::SORTED_ARRAY,
-        Structure::BINARY_FUSE_8,
-        Structure::BINARY_FUSE_16,
-        Structure::BINARY_FUSE_32,
-        Structure::STATIC_MAP,
-        Structure::SEQUENCE_FILTER,
-        Structure::KMERS_INDEX,
+    pub const ALL: &[FileKind] = &[
+        FileKind::SPLIT_BLOCK_BLOOM,
+        FileKind::BLOCKED_BLOOM,
+        FileKind::RAO_BLOOM,
+        FileKind::RECSPLIT,
+        FileKind::STATIC_FILTER,
+        FileKind::CONSENSUS,
+        FileKind::STANDARD_QUOTIENT_FILTER,
+        FileKind::RANK_SELECT_QUOTIENT_FILTER,
+        FileKind::LSM,
+        FileKind::SORTED_ARRAY,
+        FileKind::BINARY_FUSE_8,
+        FileKind::BINARY_FUSE_16,
+        FileKind::BINARY_FUSE_32,
+        FileKind::STATIC_MAP,
+        FileKind::SEQUENCE_FILTER,
+        FileKind::KMERS_INDEX,
     ];
 
     /// Describes a structure without elements.
-    pub const fn new(number: u16, version: u16, name: &'static str) -> Structure {
-        Structure { number, version, name, has_elements: false }
+    pub const fn new(number: u16, version: u16, name: &'static str) -> FileKind {
+        FileKind { number, version, name, has_elements: false }
     }
 
     /// Returns the error for a header of another structure than `expected`.
-    pub(super) fn mismatch(expected: Structure, found: u16, fields: [u64; FIELDS]) -> FileError {
-        let known = Structure::ALL.iter().find(|known| known.number == found);
+    pub(super) fn mismatch(expected: FileKind, found: u16, fields: [u64; FIELDS]) -> FileError {
+        let known = FileKind::ALL.iter().find(|known| known.number == found);
         let elements = known.filter(|known| known.has_elements).map(|_| [fields[0], fields[1]]);
         let found = SavedType { number: found, elements };
         FileError::WrongStructure { expected: SavedType { number: expected.number, elements: None }, found }
@@ -122,7 +122,7 @@ impl SavedType {
     }
 
     fn name(self) -> Option<&'static str> {
-        Structure::ALL.iter().find(|known| known.number == self.number).map(|known| known.name)
+        FileKind::ALL.iter().find(|known| known.number == self.number).map(|known| known.name)
     }
 }
 
@@ -160,12 +160,12 @@ mod tests {
 
     #[test]
     fn numbers_and_names_ascend_and_differ() {
-        assert!(Structure::ALL.windows(2).all(|two| two[0].number < two[1].number && two[0].name != two[1].name));
+        assert!(FileKind::ALL.windows(2).all(|two| two[0].number < two[1].number && two[0].name != two[1].name));
     }
 
     #[test]
     fn what_bytes_hold_is_told_as_the_type_to_load_it_with() {
-        let told = |found, fields| Structure::mismatch(Structure::SPLIT_BLOCK_BLOOM, found, fields).to_string();
+        let told = |found, fields| FileKind::mismatch(FileKind::SPLIT_BLOCK_BLOOM, found, fields).to_string();
         let mut fields = [0; FIELDS];
         assert_eq!(
             told(17, fields),
