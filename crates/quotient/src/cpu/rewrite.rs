@@ -151,6 +151,9 @@ fn part_quotients(split: Split) -> u64 {
 }
 
 /// Refuses fingerprints that do not fit: they take `items` slots, the last of them `end - 1`.
+///
+/// # Errors
+/// [`Error::Full`] or [`Error::OverflowRegionFull`].
 pub fn check_fit(layout: &Layout, items: u64, end: u64) -> Result<(), Error> {
     if items > layout.limit {
         return Err(layout.full(items));

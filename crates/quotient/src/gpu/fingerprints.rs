@@ -55,6 +55,9 @@ pub(crate) use with_widths;
 
 impl Fingerprints {
     /// Allocates `len` fingerprints of any content.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if device memory runs out or the device fails.
     pub fn alloc(layout: &Layout, stream: &Stream, len: usize) -> Result<Fingerprints, Error> {
         Ok(if layout.fingerprint_bits() <= 32 {
             Fingerprints::Narrow(stream.alloc_uninit(len)?)
@@ -178,6 +181,9 @@ impl Fingerprints {
     }
 
     /// Queues an ascending sort.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if device memory runs out or the device fails.
     pub fn sorted(mut self, layout: &Layout, stream: &Stream) -> Result<Fingerprints, Error> {
         if self.len() > 0 {
             let by = sort::By::ascending().bits(0..layout.fingerprint_bits());
@@ -200,6 +206,9 @@ impl Fingerprints {
     }
 
     /// Drops repetitions of ascending fingerprints. Waits for the number of the rest.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if device memory runs out or the device fails.
     pub fn unique(&self, layout: &Layout, stream: &Stream) -> Result<Fingerprints, Error> {
         let mut kept = Fingerprints::alloc(layout, stream, self.len())?;
         let mut count = stream.alloc_zeroed::<u64>(1)?;
@@ -228,6 +237,9 @@ impl Fingerprints {
 
     /// Queues the copy of the fingerprints, among the first `n > 0`, whose bit is set to the start of `to`, and of
     /// their number to the first word of `count`. `to` has `n` places.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if device memory runs out or the device fails.
     pub fn keep(
         &self,
         stream: &Stream,

@@ -28,6 +28,9 @@ pub(super) fn word_count(layout: &Layout) -> Result<usize, OutOfMemory> {
 }
 
 /// Allocates the words of an empty filter.
+///
+/// # Errors
+/// [`Error::OutOfMemory`] or [`Error::Gpu`] if there is no memory for them.
 pub fn zeroed_words(layout: &Layout, stream: &Stream) -> Result<DeviceVec<u64>, Error> {
     Ok(stream.alloc_zeroed(word_count(layout)?)?)
 }

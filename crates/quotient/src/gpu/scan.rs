@@ -32,6 +32,9 @@ pub(crate) fn tile_and_most(sorted: &Fingerprints) -> (usize, usize) {
 
 /// Lays out ascending fingerprints. Returns the words and the number of stored fingerprints. Waits; after an error work
 /// may still be queued.
+///
+/// # Errors
+/// [`Error::Full`] or [`Error::OverflowRegionFull`] if they do not fit, [`Error::Gpu`].
 pub fn scan<S: DeviceSlotKind>(
     stream: &Stream,
     layout: &Layout,
