@@ -36,7 +36,7 @@ pub struct Args {
     /// Also write each figure to a file of its own in this folder, as the documentation shows them
     #[arg(long, value_name = "FOLDER")]
     plots: Option<PathBuf>,
-    /// Also write the rates of the first file as Markdown, a page per structure, as `docs/performance` has them
+    /// Also write the rates as Markdown into this folder, a page per structure, as `docs/performance` has them
     #[arg(long, value_name = "FOLDER")]
     pages: Option<PathBuf>,
     /// Leave the list of all rows out: the page is smaller by half
@@ -112,7 +112,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     runs.iter_mut().for_each(|run| bench_record::compare_with_peers(&mut run.rows));
     let rows: usize = runs.iter().map(|run| run.rows.len()).sum();
     if let Some(folder) = &args.pages {
-        pages::write(&runs[0], folder)?;
+        pages::write(&runs, folder)?;
     }
     let page = Page::of(runs);
     let written = |path: &PathBuf, text: String| {

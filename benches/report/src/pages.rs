@@ -16,35 +16,33 @@ use crate::headline::{self, ratio};
 use crate::rows::groups;
 
 /// Studies with rows on a page. The HTML page shows the others, which explain a choice or redraw a paper's figure.
-const STUDIES: [&str; 9] = [
-    "build over fill",
-    "lookup over fill",
-    "update over fill",
-    "count over fill",
-    "whole filters",
-    "equal rate",
-    "building on a device",
-    "lookups on a device",
-    "host slices",
-];
+const STUDIES: [&str; 5] =
+    ["build over fill", "lookup over fill", "equal rate", "building on a device", "lookups on a device"];
 
 /// Parameters that tell columns apart, or the study of a row.
 const NOT_SHOWN: [&str; 2] = ["threads", "study"];
 
-/// Writes `NAME.md` for each structure that the run measured, and `losses.md`, into `folder`.
-pub fn write(run: &Run, folder: &Path) -> anyhow::Result<()> {
+/// Writes `NAME.md` for each structure that a run measured, and `losses.md` of all runs, into `folder`.
+pub fn write(runs: &[Run], folder: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let save = |name: &str, text: String| {
         let path = folder.join(name).with_extension("md");
         std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
     };
     for (name, title) in headline::structures() {
-        let rows: Vec<&Record> = run.rows.iter().filter(|row| row.structure == name && is_shown(row)).collect();
-        if !rows.is_empty() {
+        let of = |run| -> (&Run, Vec<&Record>) { (run, shown(run, &name)) };
+        // A run of this structure alone has its own command, so it comes before a run of all.
+        if let Some((run, rows)) =
+            runs.iter().map(of).filter(|(_, rows)| !rows.is_empty()).min_by_key(|(run, _)| run.rows.len())
+        {
             save(&name, page(run, &title, &rows))?;
         }
     }
-    save("losses", losses(run))
+    save("losses", losses(runs))
+}
+
+fn shown<'a>(run: &'a Run, structure: &str) -> Vec<&'a Record> {
+    run.rows.iter().filter(|row| row.structure == structure && is_shown(row)).collect()
 }
 
 fn is_shown(row: &Record) -> bool {
@@ -83,8 +81,7 @@ fn conditions(run: &Run) -> String {
     let devices = about.devices.values().cloned().collect::<Vec<_>>().join("; ");
     let peers = about.peers.iter().map(|(name, version)| format!("`{name}` {version}")).collect::<Vec<_>>().join(", ");
     format!(
-        "{devices}. {}, `cargo xtask bench {}`, every answer verified. This page is written by `cargo xtask report \
-         --pages`.\n\nA cell: items per second, the share of what the memory access or arithmetic that bounds the \
+        "{devices}. {}, `cargo xtask-peers bench {}`, every answer verified. Written by `cargo xtask report --pages`.\n\nA cell: items per second, the share of what the memory access or arithmetic that bounds the \
          method reaches alone in the same run, and in brackets the ratio to the fastest other library for the same \
          work, **bold** where that one is faster. Libraries: {peers}.",
         about.day(),
@@ -137,16 +134,17 @@ fn cell(row: &Record) -> String {
 
 /// Lists every row of the run that another library wins, the greatest loss first, one line per structure, operation,
 /// library and column.
-fn losses(run: &Run) -> String {
+fn losses(runs: &[Run]) -> String {
+    let all = || runs.iter().flat_map(|run| &run.rows);
     let mut lost: Vec<(f64, &Record)> =
-        run.rows.iter().filter_map(|row| Some((row.peer_ratio.filter(|&value| value < 1.0)?, row))).collect();
-    let compared = run.rows.iter().filter(|row| row.peer_ratio.is_some()).count();
+        all().filter_map(|row| Some((row.peer_ratio.filter(|&value| value < 1.0)?, row))).collect();
+    let compared = all().filter(|row| row.peer_ratio.is_some()).count();
     lost.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut text = format!(
         "# Where others are faster\n\n{}\n\nAnother library wins {} of {compared} rows. A line is the greatest loss of an \
          operation against a library.\n\n| structure | operation | on | library | our rate, its | rows |\n| --- | --- | \
          --- | --- | ---: | ---: |\n",
-        conditions(run),
+        runs.first().map(conditions).unwrap_or_default(),
         lost.len(),
     );
     let key = |row: &Record| (row.structure.clone(), row.operation.clone(), row.peer.clone(), column(row));
@@ -185,7 +183,7 @@ mod tests {
         let text = page(&run, "Bloom filters", &rows);
         assert!(text.contains("| what | one thread | 16 threads | GPU |"), "{text}");
         assert!(text.contains("| split block; 1 k | 1.0 k (**0.50**) | 10.0 k | 1.00 G, 90 % |"), "{text}");
-        let text = losses(&run);
+        let text = losses(&[run]);
         assert!(text.contains("wins 1 of 1 rows") && text.contains("| another | 0.50 of it | 1 |"), "{text}");
     }
 }

@@ -30,6 +30,15 @@ const STRUCTURES: &[&str] = &["bloom", "fuse", "lsm", "mphf", "quotient", "seque
 /// File of the traits of filters, whose methods have no `pub`.
 const TRAITS: &str = "../crates/primitives/src/device_filter.rs";
 
+/// Files of steps that papers' methods share with ours. They are public for those crates alone, and hidden.
+const HOOKS: [&str; 5] = [
+    "mphf/src/recsplit/gpu/search/by_bucket.rs",
+    "quotient/src/gpu/fingerprints.rs",
+    "quotient/src/gpu/launch.rs",
+    "quotient/src/gpu/methods.rs",
+    "quotient/src/gpu/scan.rs",
+];
+
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -37,6 +46,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
             sources(&path, found);
         } else if path.extension().is_some_and(|extension| extension == "rs")
             && !path.to_string_lossy().ends_with("tests.rs")
+            && !HOOKS.iter().any(|hook| path.ends_with(hook))
         {
             found.push(path);
         }

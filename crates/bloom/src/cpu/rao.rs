@@ -42,7 +42,7 @@ impl Insert for RaoBloom {
     /// Inserts all keys by the two-level build.
     ///
     /// If a bucket of a filter that was empty overflows, the build starts again with another first-level hash, at most
-    /// [`MAX_ATTEMPTS`] times. In a filter with keys the buckets of these are fixed, and an overflow is an error at
+    /// 16 times. In a filter with keys the buckets of these are fixed, and an overflow is an error at
     /// once.
     ///
     /// # Errors

@@ -4,7 +4,7 @@
 //! lanes. So letters that are no bases cost nothing, and short sequences cost as much per base as long ones.
 //!
 //! 1. Code and count of each letter: the count is 1 for G and T, and 128 for a letter that is no base. Sums over all
-//!    windows, by doubling and saturated, then show both the strand of a window and whether all of its letters are bases.
+//!    windows, by doubling and saturated, then show the strand of a window and whether all of its letters are bases.
 //! 2. [`Prefix`](warpset_core::minimizer::Prefix) hashes, by scans within vectors.
 //! 3. The order of each k-mer above its position, so that the minimum is the leftmost least k-mer; and above the
 //!    complement of its position, for the rightmost one. Minima of all windows, by doubling.
