@@ -11,7 +11,7 @@ Usage: run.sh [test] [EXECUTABLE [ARGUMENT...]]   run the tests, or those of one
                                                   or all of them; filters pick tests by name
        run.sh bench [ARGUMENT...]                 cargo xtask bench
        run.sh report [ARGUMENT...]                cargo xtask report
-       run.sh results NAME                        what benches/results holds of a machine: NAME.json, NAME-recsplit.json,
+       run.sh results NAME                        the assets of a release for a machine: NAME.json, NAME-recsplit.json,
                                                   NAME-recsplit-queues.json and NAME.html, in the current folder, and
                                                   the figures of benches/plots in NAME-plots; ten minutes
        run.sh list                                the packed test executables, and which can drive a GPU
