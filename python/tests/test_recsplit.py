@@ -243,7 +243,7 @@ def slow(kind, **more):
 @pytest.mark.parametrize("kind", [PerfectHash, StaticFilter])
 def test_progress(kind):
     told = []
-    kind(np.arange(100_000), leaf_size=6, progress=lambda done, keys: told.append((done, keys)))
+    kind(np.arange(100_000), kind="recsplit", leaf_size=6, progress=lambda done, keys: told.append((done, keys)))
     assert told[-1] == (100_000, 100_000) and all(0 <= done <= keys for done, keys in told)
 
     def stop(done, keys):
