@@ -237,7 +237,7 @@ def test_bad_input():
 
 def slow(kind, **more):
     """A build of seconds."""
-    return kind(np.arange(2_000_000), leaf_size=14, bucket_size=200, threads=2, **more)
+    return kind(np.arange(2_000_000), kind="recsplit", leaf_size=14, bucket_size=200, threads=2, **more)
 
 
 @pytest.mark.parametrize("kind", [PerfectHash, StaticFilter])

@@ -30,10 +30,12 @@ pub use stencil::Stencil;
 pub use strings::{DeviceStrings, Offset, StringVec};
 
 // For the structures' crates.
+pub use answers::Answers;
 #[doc(hidden)]
-pub use answers::{Answers, expect_room};
+pub use answers::expect_room;
+pub use hashing::Hashing;
 #[doc(hidden)]
-pub use hashing::{Hashing, copy_many};
+pub use hashing::copy_many;
 #[doc(hidden)]
 pub use keys::{KernelKeys, KeyClass};
 #[doc(hidden)]
@@ -41,7 +43,8 @@ pub use keys128::KernelKeys128;
 #[doc(hidden)]
 pub use staging::{Chunk, Reply, Staging};
 #[doc(hidden)]
-pub use stencil::{KeyWords, SelectWords, SelectedKeys, SelectedSlice};
+pub use stencil::{KeyWords, SelectWords};
+pub use stencil::{SelectedKeys, SelectedSlice};
 
 #[doc(hidden)]
 pub use crate::transfer::{upload_many, upload_parts};

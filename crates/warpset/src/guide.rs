@@ -23,6 +23,10 @@
 //! [devices]: crate::gpu::Devices
 //! [host memory]: crate::bloom::gpu
 //! [integers as keys]: crate::bloom::Key
+//! [exact sets]: crate::static_sets
+//! [all structures]: crate
+//! [performance]: https://github.com/warpset/warpset/blob/main/docs/performance.md
+//! [where others are faster]: https://github.com/warpset/warpset/blob/main/docs/performance/losses.md
 //! [counters]: crate::quotient::Duplicates
 #![doc = include_str!("../guide.md")]
 // The page comes from `docs`, where its links name other pages; the first definition of a link counts.
