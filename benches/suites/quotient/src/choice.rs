@@ -2,13 +2,16 @@
 //! positives.
 
 use warpset::bloom::{BlockedBloom, RaoBloom, SplitBlockBloom};
-use warpset::prelude::{Insert, Remove};
+use warpset::prelude::{Filter, Insert, Remove};
 use warpset::quotient::{Builder, RankSelect, SlotKind, Standard};
 
 use super::{ABSENT, BATCH, INSERTED, Size, keys};
 use bench_frame::suite::{Session, Step, Target};
 use bench_frame::table::rate as per_second;
 use bench_record::Record;
+
+/// Removal of a batch, for filters that have it.
+type Removal<F> = fn(&mut F, &[u32]) -> Result<u64, <F as Filter>::Error>;
 
 /// The study of its rows.
 pub const STUDY: &str = "equal rate";
@@ -61,7 +64,7 @@ impl Study<'_> {
         session: &mut Session,
         name: &str,
         empty: F,
-        remove: Option<fn(&mut F, &[u32]) -> Result<u64, F::Error>>,
+        remove: Option<Removal<F>>,
     ) -> anyhow::Result<()> {
         let Study { inserted, absent, batch, .. } = self;
         for &threads in session.threads(true) {
