@@ -326,8 +326,8 @@ pub trait Count: Filter {
     fn count_bulk_into<K: Key>(&self, keys: &[K], counts: &mut [u64]) -> Result<(), Self::Error>;
 }
 
-/// Writes methods of a trait that call the inherent methods of the same names; `as Ok` follows those that cannot fail
-/// there. Generic parameters are in brackets.
+/// Writes methods of a trait that call the inherent methods of the same names. `as Ok` marks an inherent method that
+/// returns no `Result`. Generic parameters are in brackets.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! by_inherent {

@@ -13,7 +13,7 @@ pub mod rank_select;
 pub mod slots;
 pub mod standard;
 
-/// Widest remainder: with the three metadata bits a slot fills 64 bits.
+/// Bits of the widest remainder. With three bits of metadata the slot takes 64 bits.
 pub const MAX_REMAINDER_BITS: u32 = 61;
 /// Most quotient bits: a slot's index, and its position in bits, fit in 64 bits with bits to spare.
 pub const MAX_QUOTIENT_BITS: u32 = 48;

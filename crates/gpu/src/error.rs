@@ -80,7 +80,7 @@ pub enum GpuError {
         /// Requested bytes.
         asked: usize,
         /// Bytes available at that moment, in one piece or in several. On a CUDA device: the unused bytes of the pool,
-        /// and those that the driver gives the pool in whole steps.
+        /// and the free memory of the device, rounded down to the step by which the pool grows.
         free: usize,
     },
     /// No PTX is known under this name.

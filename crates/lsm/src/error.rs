@@ -9,7 +9,7 @@ use warpset_base::words::OutOfMemory;
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A batch size that is not supported.
+    /// A batch size that is no power of two from 64 to 2^40.
     #[error("batch size {batch_size}: choose a power of two from 64 to 2^40")]
     InvalidBatchSize {
         /// The size asked for.

@@ -11,7 +11,7 @@
 //! its value there. Elements are read in whole sectors, and each only for one tile, except at the ends of tiles.
 //!
 //! Levels with too many elements per query of the tile are searched by the queries that no other level has answered.
-//! The same holds for all levels if many queries share a slot.
+//! If many queries share a slot, queries search all levels.
 
 use warpset_core::scan::Sum;
 use warpset_simt::shared::{self, Shared};

@@ -17,9 +17,9 @@
 //! ```
 //!
 //! Block and pattern use independent parts of the hash: a library that took both from the same low bits had
-//! false-positive rates of 20 to 100 times theory at block counts that are powers of two. Both `a` and `b` depend on
-//! bits below those that choose the block, so two keys of one block agree in the whole pattern about as rarely as
-//! 64-bit hashes allow.
+//! false-positive rates of 20 to 100 times theory at block counts that are powers of two. The high bits choose the
+//! block; both `a` and `b` depend on lower bits. Two keys of one block have equal patterns about as rarely as 64-bit
+//! hashes allow.
 
 use super::reduce64;
 

@@ -87,8 +87,8 @@ impl RecSplit {
 /// Lookups of keys in host memory: staged through pinned memory in chunks, so any number of keys works, and one chunk
 /// is copied while kernels process another.
 impl<M: DeviceHashKind> PerfectHash<M> {
-    /// Returns the number of each key, below [`values`](Self::values); 0 if there are no keys in the function. Keys of
-    /// any kind; the host hashes those that are no integers.
+    /// Returns the number of each key, below [`values`](Self::values); 0 if there are no keys in the function. Takes
+    /// keys of any kind; the host hashes all but integers.
     ///
     /// # Errors
     /// [`Error::Gpu`].

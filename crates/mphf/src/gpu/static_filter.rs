@@ -30,8 +30,7 @@ impl<M: DeviceHashKind> StaticFilter<M> {
     }
 }
 
-/// Lookups of keys in host memory: staged through pinned memory in chunks. Keys of any kind; the host hashes those that
-/// are no integers.
+/// Lookups of keys of any kind in host memory, staged through pinned memory in chunks. The host hashes all but integers.
 impl<M: DeviceHashKind> StaticFilter<M> {
     fn run<K: Key>(
         &self,

@@ -262,7 +262,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         self.prepare_order()
     }
 
-    /// Builds the data of [`Dictionary::prepare`] without those that only ranges need.
+    /// Builds the data of [`Dictionary::prepare`], except the data that only ranges need.
     pub(in crate::gpu) fn prepare_lookups(&self) -> Result<(), Error> {
         if self.indexed.get().is_some() {
             return Ok(());
