@@ -30,7 +30,8 @@ impl<M: DeviceHashKind> StaticFilter<M> {
     }
 }
 
-/// Lookups of keys of any kind in host memory, staged through pinned memory in chunks. The host hashes all but integers.
+/// Lookups of keys of any kind in host memory, staged through pinned memory in chunks. The host hashes all but
+/// integers.
 impl<M: DeviceHashKind> StaticFilter<M> {
     fn run<K: Key>(
         &self,
