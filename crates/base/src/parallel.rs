@@ -207,8 +207,9 @@ mod tests {
     fn helpers_end_before_the_caller_goes_on() {
         use std::sync::atomic::{AtomicUsize, Ordering};
         for helpers in [0, 1, 3, 4, 20] {
-            let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            let (next, done, runs) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
             let work = || {
+                runs.fetch_add(1, Ordering::Relaxed);
                 while next.fetch_add(1, Ordering::Relaxed) < 1000 {
                     done.fetch_add(1, Ordering::Relaxed);
                 }
@@ -218,6 +219,7 @@ mod tests {
                 7
             });
             assert_eq!((own, done.into_inner()), (7, 1000));
+            assert_eq!(runs.into_inner(), if cfg!(miri) { 1 } else { 1 + helpers });
         }
     }
 
