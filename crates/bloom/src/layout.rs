@@ -30,24 +30,24 @@ pub trait Layout: Copy + PartialEq + Eq + Debug + Send + Sync + engine::Engine {
     /// The type's name, for `Debug`.
     const NAME: &'static str;
 
-    /// Blocks (buckets, for Rao's filter).
+    /// Returns the number of blocks (buckets, for Rao's filter).
     fn blocks(&self) -> u64;
-    /// Words of 32 bits per block.
+    /// Returns the number of 32-bit words per block.
     fn words_per_block(&self) -> usize;
-    /// Bits per block that keys can set.
+    /// Returns the number of bits per block that keys can set.
     fn bits_per_block(&self) -> u64;
-    /// Bits per key, `k`.
+    /// Returns the number of bits per key, `k`.
     fn hashes(&self) -> u32;
     /// Returns the rate of false positives that theory gives once `keys` different keys are in.
     fn expected_fpr(&self, keys: u64) -> f64;
     /// Returns the fraction of the bits that theory expects to be set once `keys` different keys are in.
     fn predicted_fill(&self, keys: u64) -> f64;
 
-    /// Words of 32 bits in all.
+    /// Returns the number of 32-bit words in all blocks.
     fn words(&self) -> u64 {
         self.blocks() * self.words_per_block() as u64
     }
-    /// Bits that keys can set.
+    /// Returns the number of bits that keys can set.
     fn settable_bits(&self) -> u64 {
         self.blocks() * self.bits_per_block()
     }
@@ -58,7 +58,7 @@ pub(crate) mod engine {
 
     /// A little-endian word of 32 bits.
     pub trait Word: bytemuck::Pod + Send + Sync {
-        /// Its value.
+        /// Returns the value.
         fn get(self) -> u32;
     }
     impl Word for u32 {

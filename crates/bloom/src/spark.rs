@@ -59,7 +59,7 @@ impl SparkVersion {
         SparkHash(u64::from(first) << 32 | u64::from(key.hash(first)))
     }
 
-    /// Bytes before the words.
+    /// Returns the number of bytes before the words.
     fn header_bytes(self) -> usize {
         match self {
             SparkVersion::V1 => 12,
@@ -212,12 +212,12 @@ impl<'a> SparkBloomView<'a> {
         self.parameters.version
     }
 
-    /// Bits per key, `k`.
+    /// Returns the number of bits per key, `k`.
     pub fn hashes(&self) -> u32 {
         self.parameters.hashes
     }
 
-    /// Bytes of memory that the bits take.
+    /// Returns the size of the bits in bytes.
     pub fn memory_bytes(&self) -> u64 {
         8 * self.words.len() as u64
     }
@@ -279,7 +279,7 @@ pub struct SparkBloom {
 }
 
 impl SparkBloom {
-    /// Settings of a filter for `keys` different keys.
+    /// Starts the settings of a filter for `keys` different keys.
     pub fn builder(keys: u64) -> SparkBuilder {
         SparkBuilder { keys: keys.max(1), fpr: DEFAULT_FPR, bits: None, version: SparkVersion::V2 { seed: 0 } }
     }
