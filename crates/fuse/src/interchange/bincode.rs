@@ -187,7 +187,7 @@ fn little_endian(bytes: &[u8]) -> u64 {
 }
 
 impl<F: Width> XorfArray<F> {
-    /// Fingerprints of the array.
+    /// Returns the number of fingerprints in the array.
     pub fn len(&self) -> usize {
         self.fingerprints.len()
     }
