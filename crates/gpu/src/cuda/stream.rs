@@ -315,7 +315,7 @@ impl CudaEvent {
         Ok(true)
     }
 
-    /// Milliseconds from `start` to this event; both are recorded, and are waited for.
+    /// Returns the milliseconds from `start` to this event; both are recorded, and are waited for.
     pub(crate) fn elapsed_ms(&self, start: &CudaEvent) -> Result<f32> {
         start.synchronize()?;
         self.synchronize()?;
