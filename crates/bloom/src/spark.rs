@@ -28,9 +28,9 @@ mod murmur3;
 
 /// Keys that one task looks up.
 const TASK: usize = 1 << 14;
-/// Bits per key that are taken for a filter's; a file that says more is damaged.
+/// Most bits per key of a filter; a file that says more is damaged.
 const MOST_HASHES: u32 = 255;
-/// Words that Java's arrays, and so Spark's filters, have at most.
+/// Most words of Java's arrays, and so of Spark's filters.
 const MOST_WORDS: u64 = i32::MAX as u64;
 /// The default rate of Spark's filters.
 const DEFAULT_FPR: f64 = 0.03;
@@ -68,7 +68,7 @@ impl SparkVersion {
     }
 }
 
-/// The two hashes of 32 bits that Spark's filters use of a key: the first one in the upper half.
+/// Two 32-bit hashes of a key for Spark's filters, the first one in the upper half.
 ///
 /// ```
 /// use warpset_bloom::{SparkBloom, SparkVersion};
