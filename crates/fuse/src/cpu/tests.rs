@@ -1,4 +1,4 @@
-//! Filters against plain sets: no key is missing, others are taken for one as often as theory says; the bytes follow
+//! Filters against plain sets: no key is missing, and false positives are as frequent as theory says; the bytes follow
 //! from the set of keys.
 
 use std::collections::BTreeSet;

@@ -96,7 +96,7 @@ impl<F: Width> BinaryFuse<F> {
         Ok(bytes)
     }
 
-    /// Returns a filter of `xorf` of what `bincode` made of it: all of the bytes.
+    /// Reads a filter of `xorf` from its encoding by `bincode`, which is all of the bytes.
     ///
     /// # Errors
     /// [`Error::InvalidArray`] if the bytes are not those of such a filter: too few or too many, or with lengths that
