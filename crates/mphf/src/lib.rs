@@ -33,7 +33,7 @@
 //!
 //! **Files.** `save`, `load` and `map` use the words in memory, with a checksum.
 //!
-//! **Errors.** [`Error`] names cause and remedy; a build that fails leaves nothing behind.
+//! **Errors.** [`Error`] names cause and remedy.
 //!
 //! Sources: Esposito, Mueller Graf, Vigna, "RecSplit: Minimal Perfect Hashing via Recursive Splitting", ALENEX 2020; D.
 //! Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022; H.-P. Lehmann, P.
