@@ -99,7 +99,7 @@ pub fn lend_stream(stream: &Stream) -> Result<LentStream<'_>, Error> {
     Ok(LentStream { lent: ManuallyDrop::new(lent), owner: PhantomData })
 }
 
-/// A stream of ours in the clothes of `cust`'s.
+/// A stream of ours as the type of `cust`.
 pub struct LentStream<'a> {
     lent: ManuallyDrop<CustStream>,
     owner: PhantomData<&'a Stream>,
@@ -148,7 +148,7 @@ pub unsafe fn lend_slice_mut<T: Pod + DeviceCopy>(mut items: DeviceSliceMut<'_, 
     LentSliceMut { lent: unsafe { CustSlice::from_raw_parts_mut(pointer, items.len()) }, owner: PhantomData }
 }
 
-/// A slice of ours in the clothes of `cust`'s, for reading.
+/// A slice of ours as the type of `cust`, for reading.
 pub struct LentSlice<'a, T: DeviceCopy> {
     lent: CustSlice<T>,
     owner: PhantomData<&'a [T]>,
@@ -162,7 +162,7 @@ impl<T: DeviceCopy> Deref for LentSlice<'_, T> {
     }
 }
 
-/// A slice of ours in the clothes of `cust`'s, for writing.
+/// A slice of ours as the type of `cust`, for writing.
 pub struct LentSliceMut<'a, T: DeviceCopy> {
     lent: CustSlice<T>,
     owner: PhantomData<&'a mut [T]>,
