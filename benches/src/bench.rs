@@ -181,7 +181,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// When a quick run begins no further step: the longest takes some ten seconds on a busy machine.
+/// Time after which a quick run begins no further step. The longest step takes about ten seconds on a busy machine.
 const QUICK: Duration = Duration::from_secs(60);
 
 /// Merges lists of steps: one of each list in turn.
@@ -279,7 +279,7 @@ fn read_input(args: &Args) -> anyhow::Result<Input> {
     Ok(Input { genomes, present, asked })
 }
 
-/// Checks that what was asked for is here.
+/// Checks that the requested backends are available.
 fn targets(asked: &[Backend]) -> anyhow::Result<Vec<Target>> {
     let mut targets = Vec::new();
     if asked.is_empty() || asked.contains(&Backend::Cpu) {

@@ -62,7 +62,7 @@ unsafe fn queues<F: Fingerprint>(fingerprints: Global<F>, n: usize, parameters: 
     }
 }
 
-/// Works off the queues of a region.
+/// Processes the queues of a region.
 ///
 /// # Safety
 /// The contract of [`quotient_rank_select_insert_regions`].

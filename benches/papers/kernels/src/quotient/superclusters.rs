@@ -98,7 +98,7 @@ unsafe fn bid<F: Fingerprint>(
     }
 }
 
-/// Works off the winners of superclusters.
+/// Processes the winners of superclusters.
 ///
 /// # Safety
 /// The contract of [`quotient_update_insert_winners`].
