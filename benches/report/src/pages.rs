@@ -60,14 +60,33 @@ fn is_shown(row: &Record) -> bool {
         && !headline::is_only_in_papers(row)
 }
 
-/// Renders a page: the conditions, and a table per operation.
+/// Renders a page: the conditions, and a table per operation. Operations of one backend with the same lines share a
+/// table, as its columns.
 fn page(run: &Run, title: &str, rows: &[&Record]) -> String {
     let mut text = format!("# {title}: rates\n\n{}\n", conditions(run, rows));
-    for operation in groups(rows, |row| Some(row.operation.clone())) {
-        let rows: Vec<&Record> = rows.iter().copied().filter(|row| row.operation == operation).collect();
-        text += &format!("\n## {operation}\n\n{}", table(&largest(&rows)));
+    let of = |name: &String| largest(&rows.iter().copied().filter(|row| row.operation == *name).collect::<Vec<_>>());
+    let operations = groups(rows, |row| Some(row.operation.clone()));
+    let mut left: Vec<(String, Vec<&Record>)> = operations.into_iter().map(|name| (name.clone(), of(&name))).collect();
+    while !left.is_empty() {
+        let (columns, lines) = (groups(&left[0].1, |row| Some(column(row))), lines(&left[0].1));
+        let same: Vec<(String, Vec<&Record>)> = match columns.len() {
+            1 => left.extract_if(.., |(_, rows)| self::lines(rows) == lines).collect(),
+            _ => vec![left.remove(0)],
+        };
+        let names: Vec<&str> = same.iter().map(|(name, _)| name.as_str()).collect();
+        let rows: Vec<&Record> = same.iter().flat_map(|(_, rows)| rows).copied().collect();
+        text += &format!("\n## {}\n\n", names.join("; "));
+        text += &match same.len() {
+            1 => table(&rows, column, &[]),
+            _ => table(&rows, |row| row.operation.clone(), &columns),
+        };
     }
     text
+}
+
+/// Returns the labels of rows, with their columns.
+fn lines(rows: &[&Record]) -> Vec<(Label, String)> {
+    groups(rows, |row| Some((label(row), column(row))))
 }
 
 /// Returns the rows with the largest size in a column, among those that differ in size alone, and all other rows of
@@ -78,14 +97,13 @@ fn largest<'a>(rows: &[&'a Record]) -> Vec<&'a Record> {
     let size = |row: &Record| -> Vec<Option<f64>> {
         SIZES.iter().map(|name| row.number(name)).chain([Some(row.n as f64)]).collect()
     };
-    let is_largest =
-        |row: &Record| !rows.iter().any(|other| family(other) == family(row) && size(other) > size(row));
+    let is_largest = |row: &Record| !rows.iter().any(|other| family(other) == family(row) && size(other) > size(row));
     let lines = groups(rows, |row| is_largest(row).then(|| label(row)));
     rows.iter().copied().filter(|row| lines.contains(&label(row))).collect()
 }
 
-/// Renders the table of an operation.
-fn table(rows: &[&Record]) -> String {
+/// Renders a table; `column` names the column of a row, and `also` is true of all rows.
+fn table(rows: &[&Record], column: impl Fn(&Record) -> String, also: &[String]) -> String {
     let mut columns = groups(rows, |row| Some(column(row)));
     columns.sort_by_key(|name| match name.as_str() {
         "one thread" => 0,
@@ -94,12 +112,15 @@ fn table(rows: &[&Record]) -> String {
     });
     let mut labels = groups(rows, |row| Some(label(row)));
     let is_common = |word: &String| labels.iter().all(|label| label.own.contains(word) || label.shared.contains(word));
-    let all: Vec<String> = labels[0].own.iter().chain(&labels[0].shared).filter(|word| is_common(word)).cloned().collect();
+    let all: Vec<String> =
+        labels[0].own.iter().chain(&labels[0].shared).filter(|word| is_common(word)).cloned().collect();
     // The only line keeps its words; so does a line without others.
     let lifted = if labels.len() == 1 { Vec::new() } else { all };
-    let mut text = if lifted.is_empty() { String::new() } else { format!("All: {}.\n\n", lifted.join(", ")) };
+    let all = [also, &lifted].concat();
+    let mut text = if all.is_empty() { String::new() } else { format!("All: {}.\n\n", all.join(", ")) };
     text += &format!("| what | {} |\n| --- |{}\n", columns.join(" | "), " ---: |".repeat(columns.len()));
-    let rest = |words: &[String]| -> Vec<String> { words.iter().filter(|word| !lifted.contains(word)).cloned().collect() };
+    let rest =
+        |words: &[String]| -> Vec<String> { words.iter().filter(|word| !lifted.contains(word)).cloned().collect() };
     let mut lines: Vec<(Label, Vec<String>, Vec<String>)> =
         labels.drain(..).map(|label| (label.clone(), rest(&label.own), rest(&label.shared))).collect();
     while !lines.is_empty() {
@@ -255,6 +276,18 @@ mod tests {
         assert!(text.contains("| what | one thread | 16 threads | GPU |"), "{text}");
         let line = "| split block, 1 k items | 1.0 k (**0.50**) | 10.0 k | 1.00 G, 90 % |";
         assert!(text.contains(line), "{text}");
+        // Sizes below the largest are left out, and operations with equal lines share a table.
+        let on = |operation: &str, bytes: u64| {
+            Record::new("bloom", operation, 7)
+                .param("variant", "v")
+                .param("filter_bytes", bytes)
+                .param("key", "u64")
+                .time(7.0)
+        };
+        let rows = [on("a", 64), on("a", 1024), on("b", 1024)];
+        let all = page(&Run::default(), "Bloom filters", &rows.iter().collect::<Vec<_>>());
+        assert!(all.contains("## a; b") && all.contains("| v, u64, 1 KiB, 7 items | 1.0 | 1.0 |"), "{all}");
+        assert!(!all.contains("64 B"), "{all}");
         let text = losses(&[run]);
         assert!(text.contains("wins 1 of 1 rows") && text.contains("| another | 0.50 | 1 |"), "{text}");
     }
