@@ -191,19 +191,28 @@ fn label(row: &Record) -> Label {
     let mut own = words(row, is_own);
     own.extend(row.bits_per_item.map(|bits| format!("{bits:.2} bits")));
     let mut shared = words(row, |name| !is_own(name));
-    shared.push(format!("{} items", headline::count(row.n as f64)));
+    shared.push(headline::count(row.n as f64));
     Label { own, shared }
 }
 
 /// Renders the selected parameters as pages name them. Rows of `recsplit` measure the crate `mphf`.
 fn words(row: &Record, wanted: impl Fn(&str) -> bool) -> Vec<String> {
     let mut words = show::words(row, |name| !NOT_SHOWN.contains(&name) && wanted(name));
-    words.iter_mut().for_each(|word| *word = word.replace('_', " "));
+    words.iter_mut().for_each(|word| *word = in_words(word));
     if row.structure == "recsplit" && wanted("variant") && row.text("variant").is_some_and(|name| name != "Consensus") {
         let is_filter = row.operation.starts_with("filter") || row.operation.starts_with("contains");
         words[0] = format!("{}, {}", if is_filter { "`StaticFilter` over RecSplit" } else { "RecSplit" }, words[0]);
     }
     words
+}
+
+/// Renders a parameter without underscores, and a large number in few letters.
+fn in_words(parameter: &str) -> String {
+    let text = parameter.replace('_', " ");
+    match text.rsplit_once(' ').map(|(name, value)| (name, value.parse::<u64>())) {
+        Some((name, Ok(value))) if value >= 10_000 => format!("{name} {}", headline::count(value as f64)),
+        _ => text,
+    }
 }
 
 fn cell(row: &Record) -> String {
@@ -274,7 +283,7 @@ mod tests {
         let rows: Vec<&Record> = run.rows.iter().filter(|row| is_shown(row)).collect();
         let text = page(&run, "Bloom filters", &rows);
         assert!(text.contains("| what | one thread | 16 threads | GPU |"), "{text}");
-        let line = "| split block, 1 k items | 1.0 k (**0.50**) | 10.0 k | 1.00 G, 90 % |";
+        let line = "| split block, 1 k | 1.0 k (**0.50**) | 10.0 k | 1.00 G, 90 % |";
         assert!(text.contains(line), "{text}");
         // Sizes below the largest are left out, and operations with equal lines share a table.
         let on = |operation: &str, bytes: u64| {
@@ -286,7 +295,7 @@ mod tests {
         };
         let rows = [on("a", 64), on("a", 1024), on("b", 1024)];
         let all = page(&Run::default(), "Bloom filters", &rows.iter().collect::<Vec<_>>());
-        assert!(all.contains("## a; b") && all.contains("| v, u64, 1 KiB, 7 items | 1.0 | 1.0 |"), "{all}");
+        assert!(all.contains("## a; b") && all.contains("| v, u64, 1 KiB, 7 | 1.0 | 1.0 |"), "{all}");
         assert!(!all.contains("64 B"), "{all}");
         let text = losses(&[run]);
         assert!(text.contains("wins 1 of 1 rows") && text.contains("| another | 0.50 | 1 |"), "{text}");
