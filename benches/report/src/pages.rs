@@ -20,8 +20,7 @@ use crate::headline::{self, ratio};
 use crate::rows::groups;
 
 /// Studies with rows on a page. The HTML page shows the others, which explain a choice or redraw a paper's figure.
-const STUDIES: [&str; 5] =
-    ["build over fill", "lookup over fill", "equal rate", "building on a device", "lookups on a device"];
+const STUDIES: [&str; 4] = ["build over fill", "lookup over fill", "building on a device", "lookups on a device"];
 
 /// Parameters that tell columns apart, the study of a row, and results.
 const NOT_SHOWN: [&str; 4] = ["threads", "study", "hashes_per_key", "hashes_per_second"];
@@ -63,7 +62,7 @@ fn is_shown(row: &Record) -> bool {
 /// Renders a page: the conditions, and a table per operation. Operations of one backend with the same lines share a
 /// table, as its columns.
 fn page(run: &Run, title: &str, rows: &[&Record]) -> String {
-    let mut text = format!("# {title}: rates\n\n{}\n", conditions(run, rows));
+    let mut text = format!("# {title}: rates\n\n{}\n", conditions(run, &words_of(&run.about), rows));
     let of = |name: &String| largest(&rows.iter().copied().filter(|row| row.operation == *name).collect::<Vec<_>>());
     let operations = groups(rows, |row| Some(row.operation.clone()));
     let mut left: Vec<(String, Vec<&Record>)> = operations.into_iter().map(|name| (name.clone(), of(&name))).collect();
@@ -144,15 +143,14 @@ fn table(rows: &[&Record], column: impl Fn(&Record) -> String, also: &[String]) 
 }
 
 /// Writes machine, date, command, and the other libraries that the rows are compared with.
-fn conditions(run: &Run, rows: &[&Record]) -> String {
+fn conditions(run: &Run, arguments: &str, rows: &[&Record]) -> String {
     let about = &run.about;
     let devices = about.devices.values().cloned().collect::<Vec<_>>().join("; ");
     let peers = groups(rows, |row| row.peer.clone()).join(", ");
     let compared = if peers.is_empty() { String::new() } else { format!(" Compared with {peers}.") };
     format!(
-        "{devices}. {}, `cargo xtask-peers bench {}`. [How to read a cell](../performance.md#cells).{compared}",
+        "{devices}. {}, `cargo xtask-peers bench {arguments}`. [How to read a cell](../performance.md#cells).{compared}",
         about.day(),
-        words_of(about),
     )
 }
 
@@ -228,8 +226,8 @@ fn cell(row: &Record) -> String {
     text
 }
 
-/// Lists every row of the run that another library wins, the greatest loss first, one line per structure, operation,
-/// library and column.
+/// Lists every row of the run that another library wins, the greatest loss first, one line per structure, operation and
+/// library.
 fn losses(runs: &[Run]) -> String {
     let all: Vec<&Record> =
         runs.iter().flat_map(|run| &run.rows).filter(|row| !headline::is_only_in_papers(row)).collect();
@@ -238,25 +236,31 @@ fn losses(runs: &[Run]) -> String {
     let compared = all.iter().filter(|row| row.peer_ratio.is_some()).count();
     lost.sort_by(|a, b| a.0.total_cmp(&b.0));
     let rows: Vec<&Record> = lost.iter().map(|(_, row)| *row).collect();
+    // Each structure has a run of its own.
+    let arguments = |run: &Run| {
+        let words = words_of(&run.about);
+        words.split_once(' ').map_or(words.clone(), |(_, settings)| format!("STRUCTURE {settings}"))
+    };
     let mut text = format!(
         "# Where others are faster\n\n{}\n\nAnother library wins {} of {compared} rows. A line is the greatest loss of an \
          operation against a library: our rate over its rate. Keys are generated integers of 64 bits unless the line \
          names others.\n\n| crate | operation | on | library | ratio | rows |\n| --- | --- | --- | --- | ---: | ---: |\n",
-        runs.first().map(|run| conditions(run, &[])).unwrap_or_default(),
+        runs.first().map(|run| conditions(run, &arguments(run), &[])).unwrap_or_default(),
         lost.len(),
     );
-    let key = |row: &Record| (row.structure.clone(), row.operation.clone(), row.peer.clone(), column(row));
+    let key = |row: &Record| (row.structure.clone(), row.operation.clone(), row.peer.clone());
     for group in groups(&rows, |row| Some(key(row))) {
         let of_group: Vec<&(f64, &Record)> = lost.iter().filter(|(_, row)| key(row) == group).collect();
         let (least, row) = of_group[0];
-        let (structure, operation, peer, on) = group;
+        let (structure, operation, peer) = group;
         let Label { own, shared } = label(row);
         let mut words = [own, shared].concat();
         words.retain(|word| word != "generated" && word != "u64");
         text += &format!(
-            "| {} | {operation}: {} | {on} | {} | {} | {} |\n",
+            "| {} | {operation}: {} | {} | {} | {} | {} |\n",
             if structure == "recsplit" { "mphf" } else { &structure },
             words.join(", "),
+            column(row),
             peer.unwrap_or_default(),
             ratio(*least),
             of_group.len(),
