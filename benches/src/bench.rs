@@ -234,7 +234,8 @@ fn default_folder() -> anyhow::Result<PathBuf> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
     // Asked at run time, so that a packed executable follows the folder into which it was packed.
     let package = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
-    let folder = Path::new(&package).join("..").join(target).join("warpset");
+    let root = Path::new(&package).parent().context("the package has a folder above it")?;
+    let folder = root.join(target).join("warpset");
     let made = std::fs::create_dir_all(&folder);
     made.with_context(|| format!("cannot make {}; `--json FILE --html FILE` name other places", folder.display()))?;
     Ok(folder)
