@@ -7,8 +7,8 @@
 //! | `DeviceSlice`, `DeviceBuffer` | [`adopt_memory`] | `DeviceSlice`, `DeviceSliceMut` | [`lend_slice`], [`lend_slice_mut`] |
 //! | `Function` of a `Module` | [`launch`] | | |
 //!
-//! The program `examples/filter_on_cust.rs` asks a filter on a stream and in buffers of `cust`, and lets `cust` copy on a
-//! stream of ours. No exchange copies or waits. An [`Error`] says which side refused.
+//! The program `examples/filter_on_cust.rs` asks a filter on a stream and in buffers of `cust`, and lets `cust` copy on
+//! a stream of ours. An [`Error`] says which side refused.
 //!
 //! This crate is for programs that use `cust` already; no other part of Warpset needs it. Its build needs what `cust`
 //! needs: a C compiler, and the variable `CUDA_LIBRARY_PATH` or a CUDA toolkit, whose directory the build script of
