@@ -3,7 +3,7 @@
 use warpset::quotient::{Builder, Container, Duplicates, RankSelectBuilder, SlotKind, StandardBuilder};
 use warpset_base::filter::{Filter, Remove};
 
-/// Filters at loads up to 0.95: no false negative; the rate within four standard deviations of load times 2^-r.
+/// Checks filters at loads up to 0.95: no false negative; the rate within four standard deviations of load times 2^-r.
 #[test]
 fn rates_are_load_times_two_to_the_minus_r() {
     rates(|q, r| StandardBuilder::with_bits(q, r).container(Container::Packed));
