@@ -271,7 +271,7 @@ struct Ballast<'a> {
 }
 
 impl Ballast<'_> {
-    /// Takes what there is, in ever smaller blocks; less than the smallest is left.
+    /// Allocates all free memory in ever smaller blocks, until less than the smallest is left.
     fn fill(&mut self) {
         let mut bytes = self.device.memory_info().unwrap().free.next_power_of_two();
         while bytes >= self.least {
