@@ -94,3 +94,42 @@ impl Word {
         self.before + i64::from((self.gained & mask).count_ones()) - i64::from((self.lost & mask).count_ones())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::level::{Level, LevelIndex};
+    use crate::run::Elements;
+
+    #[test]
+    fn gains_add_up_to_the_keys_with_a_value() {
+        let level = |index, keys: &[u32], removed: fn(u32) -> bool| {
+            let mut elements = Elements::<u32, ()>::zeroed(keys.len(), true).unwrap();
+            elements.keys.as_mut_slice().copy_from_slice(keys);
+            let bits = elements.tombstones.as_mut().unwrap();
+            (0..keys.len()).for_each(|i| bits[i / 32] |= u32::from(removed(keys[i])) << (i % 32));
+            Level::new(LevelIndex(index), elements)
+        };
+        let keys: Vec<u32> = (0..200).collect();
+        let odd: Vec<u32> = keys.iter().flat_map(|&key| [2 * key + 1; 2]).collect();
+        let levels = [level(0, &odd, |key| key % 3 == 0), level(1, &keys, |_| false), level(2, &[], |_| false)];
+        let oldest = Gains::of(levels[1].elements.run(), &levels[2..]);
+        assert!(matches!(oldest, Gains::Ones) && oldest.memory_bytes() == 0);
+        assert_eq!((oldest.below(0), oldest.below(130), oldest.below(200)), (0, 130, 200));
+        // Keys below 200 had a value: multiples of three lose it. Others get one, unless they are multiples of three.
+        let newest = Gains::of(levels[0].elements.run(), &levels[1..]);
+        let mut sum = 0;
+        for (i, &key) in odd.iter().enumerate() {
+            assert_eq!(newest.below(i), sum, "{i}");
+            let is_newest = i % 2 == 0;
+            sum += match (is_newest, key < 200, key % 3 == 0) {
+                (true, true, true) => -1,
+                (true, false, false) => 1,
+                _ => 0,
+            };
+        }
+        assert_eq!(newest.below(400), sum);
+        let nothing = Gains::of(levels[2].elements.run(), &levels[..0]);
+        assert_eq!(nothing.below(0), 0);
+    }
+}
