@@ -74,6 +74,7 @@ impl<S: SlotKind> QuotientFilter<S> {
     }
 
     /// Returns the words, little-endian, block by block: the memory image that every backend shares.
+    #[inline]
     pub fn words(&self) -> &[u64] {
         self.words.as_slice()
     }

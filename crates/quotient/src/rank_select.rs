@@ -90,10 +90,10 @@ impl crate::slot_kind::Slots for RankSelect {
 
     fn walk<'a>(layout: &Layout, words: &'a [u64], quotient: u64) -> BlockWalk<'a> {
         if layout.is_counted() {
-            let runs = Runs::from_quotient(counted_blocks(layout, words), layout.split, quotient);
+            let runs = Runs::from_quotient(words, counted_blocks(layout, words), layout.split, quotient);
             return BlockWalk::Counted(runs, Copies::default());
         }
-        BlockWalk::Plain(Runs::from_quotient(blocks(layout, words), layout.split, quotient))
+        BlockWalk::Plain(Runs::from_quotient(words, blocks(layout, words), layout.split, quotient))
     }
 
     fn write<J: WriteJob>(layout: &Layout, words: &mut [u64], job: J) -> J::Output {

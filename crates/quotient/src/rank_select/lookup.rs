@@ -5,7 +5,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use warpset_base::processor::Pdep;
-use warpset_core::bits::{Portable, Select, lowest};
+use warpset_core::bits::{Portable, Select, lowest, window};
 use warpset_core::quotient::Split;
 use warpset_core::quotient::rank_select::counters::count_of;
 use warpset_core::quotient::rank_select::{Blocks, DIGITS, OCCUPIEDS, metadata_words};
@@ -24,8 +24,9 @@ pub(super) struct Lookup<'a, const COUNTED: bool> {
 }
 
 /// Run that begins and ends in the block of its quotient.
-struct Run<'a> {
-    block: &'a [u64],
+struct Run {
+    /// First word of the block.
+    first: usize,
     /// First slot of the run.
     slot: u32,
     /// Remainders of the run, digits included, and the bits after them.
@@ -68,7 +69,7 @@ impl<'a, const COUNTED: bool> Lookup<'a, COUNTED> {
 
     /// Returns the run of an occupied quotient, if the block tells its place and a word holds it.
     #[inline(always)]
-    fn run(&self, fingerprint: u64, select: impl Select) -> Option<Run<'a>> {
+    fn run(&self, fingerprint: u64, select: impl Select) -> Option<Run> {
         let width = self.split.remainder_bits;
         let quotient = self.split.quotient(fingerprint);
         let at = quotient as u32 % 64;
@@ -88,11 +89,9 @@ impl<'a, const COUNTED: bool> Lookup<'a, COUNTED> {
             return None;
         }
         let bit = slot * width;
-        let index = Self::REMAINDERS + (bit / 64) as usize;
-        // The next word has further bits, or none that matter.
-        let high = block.get(index + 1).map_or(0, |word| word << 1);
-        let stored = block.get(index)? >> (bit % 64) | high << (63 - bit % 64);
-        Some(Run { block, slot, stored, within: self.fields.first(len as u64) })
+        // The next word has further bits, or bits of the next block, which do not matter.
+        let stored = window(self.words, (64 * (first + Self::REMAINDERS)) as u64 + u64::from(bit));
+        Some(Run { first, slot, stored, within: self.fields.first(len as u64) })
     }
 
     /// Returns the number of copies of a fingerprint with an occupied quotient.
@@ -112,7 +111,7 @@ impl<'a, const COUNTED: bool> Lookup<'a, COUNTED> {
         if !COUNTED {
             return Some(equal.count_ones() as u64);
         }
-        let digits = run.block.get(DIGITS as usize)? >> run.slot;
+        let digits = self.words.get(run.first + DIGITS as usize)? >> run.slot;
         while equal != 0 {
             let index = self.fields.lowest_of(equal) as u32;
             if digits >> index & 1 == 0 {
@@ -125,7 +124,7 @@ impl<'a, const COUNTED: bool> Lookup<'a, COUNTED> {
 
     /// Returns the number of copies of item number `index` of a run with these digits.
     #[inline(always)]
-    fn count_at(&self, run: &Run<'_>, digits: u64, index: u32) -> u64 {
+    fn count_at(&self, run: &Run, digits: u64, index: u32) -> u64 {
         let width = self.split.remainder_bits;
         let after = (run.stored >> (index * width) >> 1) >> (width - 1);
         let len = (!(digits >> index >> 1)).trailing_zeros();

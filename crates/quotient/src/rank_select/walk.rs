@@ -1,9 +1,9 @@
 //! Iteration over all fingerprints of the blocks in ascending order, run by run.
 
 use warpset_base::processor::Pdep;
-use warpset_core::bits::{Portable, Select};
+use warpset_core::bits::{Portable, Select, window};
 use warpset_core::quotient::Split;
-use warpset_core::quotient::rank_select::Blocks;
+use warpset_core::quotient::rank_select::{Blocks, metadata_words};
 
 use crate::slot_kind::{Copies, Walk};
 
@@ -17,6 +17,7 @@ pub enum BlockWalk<'a> {
 
 /// Runs of a filter's quotients.
 pub struct Runs<'a, const COUNTED: bool> {
+    words: &'a [u64],
     blocks: Blocks<&'a [u64], COUNTED>,
     split: Split,
     /// Block of the next quotient, and its quotients that are to come.
@@ -29,8 +30,8 @@ pub struct Runs<'a, const COUNTED: bool> {
 
 impl<'a, const COUNTED: bool> Runs<'a, COUNTED> {
     /// Starts at the first fingerprint with a quotient of at least `from`.
-    pub(super) fn from_quotient(blocks: Blocks<&'a [u64], COUNTED>, split: Split, from: u64) -> Self {
-        let mut runs = Runs { blocks, split, home: from / 64, left: 0, slot: 0, quotient: None };
+    pub(super) fn from_quotient(words: &'a [u64], blocks: Blocks<&'a [u64], COUNTED>, split: Split, from: u64) -> Self {
+        let mut runs = Runs { words, blocks, split, home: from / 64, left: 0, slot: 0, quotient: None };
         if runs.home < blocks.blocks() {
             runs.left = runs.occupieds() & (!0 << (from % 64));
             if runs.left != 0 {
@@ -87,16 +88,37 @@ impl<'a, const COUNTED: bool> Runs<'a, COUNTED> {
 }
 
 impl Runs<'_, false> {
+    /// Returns 64 bits from the next slot's remainder on: as many remainders as they hold, if they are in the block.
+    #[inline(always)]
+    fn remainders(&self) -> u64 {
+        let (width, metadata) = (u64::from(self.split.remainder_bits), metadata_words(false));
+        let word = self.slot / 64 * (width + metadata) + metadata;
+        window(self.words, 64 * word + self.slot % 64 * width)
+    }
+
     #[inline(always)]
     fn fill(&mut self, into: &mut [u64; 64]) -> usize {
+        let width = self.split.remainder_bits;
+        // Runs up to this length are written as if they had four items; further ones are overwritten.
+        let short = u64::from(64 / width).min(4);
         let mut count = 0;
         while count < into.len() {
             let Some(quotient) = self.next_slot() else { break };
             // The run is read as far as it is in this block of slots and as there are places.
             let ends = self.blocks.runends(self.slot / 64) >> (self.slot % 64);
             let here = if ends == 0 { 64 - self.slot % 64 } else { ends.trailing_zeros() as u64 + 1 };
-            let taken = here.min((into.len() - count) as u64);
             let first = self.split.join(quotient, 0);
+            if let Some(places) = into.get_mut(count..count + 4).filter(|_| here <= short && ends != 0) {
+                let stored = self.remainders();
+                for (i, place) in (0..).zip(places) {
+                    *place = first | self.split.remainder(stored.wrapping_shr(i * width));
+                }
+                count += here as usize;
+                self.slot += here;
+                self.quotient = None;
+                continue;
+            }
+            let taken = here.min((into.len() - count) as u64);
             for place in &mut into[count..count + taken as usize] {
                 *place = first | self.blocks.remainder(self.slot);
                 self.slot += 1;

@@ -9,15 +9,14 @@ use warpset_base::parallel;
 use warpset_base::processor::has_bit_instructions;
 
 use warpset_core::bits::range;
-use warpset_core::quotient::slots::PackedSlots;
-use warpset_core::quotient::standard as core;
 
 use super::Packed;
+use super::update::next;
 use crate::Layout;
 use crate::cpu::prefetch::{BATCH, prefetch};
 
-/// Blocks per task of the pass.
-const TASK_BLOCKS: usize = 1 << 12;
+/// Nanoseconds per block of the pass.
+const BLOCK_NS: f64 = 2.0;
 
 /// Waiting runs per block: the number of quotients of earlier blocks with a run that begins in this block or after it.
 pub struct WaitingRuns(Vec<u32>);
@@ -41,8 +40,8 @@ impl Packed<'_> {
     /// Counts the waiting runs of all blocks, on all threads.
     pub(in super::super) fn count_waiting_runs(&self) -> WaitingRuns {
         let mut counts = vec![0; self.words.len() / self.block_words];
-        let parts = counts.chunks_mut(TASK_BLOCKS).enumerate();
-        parallel::for_each(parts, |(i, counts)| self.count_waiting(i * TASK_BLOCKS, counts));
+        let task = parallel::task_len(counts.len(), BLOCK_NS);
+        parallel::for_each(counts.chunks_mut(task).enumerate(), |(i, counts)| self.count_waiting(i * task, counts));
         WaitingRuns(counts)
     }
 
@@ -94,11 +93,21 @@ impl Packed<'_> {
 
     /// Whether a remainder is in the run that begins there.
     #[inline(always)]
-    fn is_in_run(&self, (block, at): (usize, u32), remainder: u64) -> bool {
+    fn is_in_run(&self, start: (usize, u32), remainder: u64) -> bool {
+        match self.equal_in_run(start, remainder) {
+            Some(equal) => equal != 0,
+            None => self.find_in_run(start, remainder).1,
+        }
+    }
+
+    /// Marks the remainders that are equal in the run that begins there, by one bit each; `None` if a word does not
+    /// hold the run or it may reach out of the block.
+    #[inline(always)]
+    fn equal_in_run(&self, (block, at): (usize, u32), remainder: u64) -> Option<u64> {
         let width = self.split.remainder_bits;
         let len = 1 + (!(self.metadata(block)[1] >> at >> 1)).trailing_zeros();
         if at + len >= 64 || len * width > 64 {
-            return self.find_in_run((block, at), remainder).1;
+            return None;
         }
         // All remainders are compared at once: a field is zero where they are equal, and then nothing carries into its
         // highest bit.
@@ -106,7 +115,7 @@ impl Packed<'_> {
         let highest = lowest << (width - 1);
         let differ = self.remainders_from(block, at) ^ lowest.wrapping_mul(remainder);
         let equal = !((differ & !highest).wrapping_add(!highest) | differ) & highest;
-        equal & range(0, len * width) != 0
+        Some(equal & range(0, len * width))
     }
 
     /// Whether an occupied quotient's fingerprint is stored.
@@ -141,6 +150,45 @@ impl Packed<'_> {
     #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
     fn is_stored_with_bit_instructions(&self, fingerprint: u64) -> bool {
         self.is_stored(fingerprint)
+    }
+
+    /// Returns the number of stored copies of a fingerprint.
+    #[inline]
+    pub(in super::super) fn count(&self, fingerprint: u64) -> u64 {
+        if !self.is_occupied(fingerprint) {
+            return 0;
+        }
+        #[cfg(target_arch = "x86_64")]
+        if has_bit_instructions() {
+            // SAFETY: the processor has these instructions.
+            return unsafe { self.count_with_bit_instructions(fingerprint) };
+        }
+        self.count_stored(fingerprint)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
+    fn count_with_bit_instructions(&self, fingerprint: u64) -> u64 {
+        self.count_stored(fingerprint)
+    }
+
+    /// Returns the number of stored copies of an occupied quotient's fingerprint.
+    #[inline(always)]
+    fn count_stored(&self, fingerprint: u64) -> u64 {
+        let (start, remainder) =
+            (self.run_start(self.split.quotient(fingerprint), false), self.split.remainder(fingerprint));
+        if let Some(equal) = self.equal_in_run(start, remainder) {
+            return u64::from(equal.count_ones());
+        }
+        let (mut place, mut found) = self.find_in_run(start, remainder);
+        let mut count = 0;
+        while found {
+            count += 1;
+            let (block, at) = next(place);
+            place = (block, at);
+            found = self.metadata(block)[1] >> at & 1 != 0 && self.remainder(block, at) == remainder;
+        }
+        count
     }
 
     /// Prefetches the cache lines with the metadata of a quotient and with its canonical remainder.
@@ -222,7 +270,7 @@ impl Packed<'_> {
     }
 }
 
-/// Reports the number of stored copies of each of `len` fingerprints, slot by slot.
+/// Reports the number of stored copies of each of `len` fingerprints.
 pub(in super::super) fn count_many(
     layout: &Layout,
     words: &[u64],
@@ -230,9 +278,7 @@ pub(in super::super) fn count_many(
     fingerprint: impl Fn(usize) -> u64,
     mut take: impl FnMut(usize, u64),
 ) {
-    let split = layout.split;
-    let packed = Packed::new(words, split);
-    let slots = PackedSlots::new(words, layout.slots(), split.remainder_bits);
+    let packed = Packed::new(words, layout.split);
     let mut fingerprints = [0; BATCH];
     let mut first = 0;
     while first < len {
@@ -242,7 +288,7 @@ pub(in super::super) fn count_many(
             packed.prefetch(*place);
         }
         for (i, &fingerprint) in fingerprints[..count].iter().enumerate() {
-            take(first + i, core::count(&slots, split.quotient(fingerprint), split.remainder(fingerprint)));
+            take(first + i, packed.count(fingerprint));
         }
         first += count;
     }
@@ -252,6 +298,8 @@ pub(in super::super) fn count_many(
 mod tests {
     use proptest::prelude::*;
     use warpset_core::quotient::Split;
+    use warpset_core::quotient::slots::PackedSlots;
+    use warpset_core::quotient::standard as core;
 
     use super::*;
     use crate::{Duplicates, StandardBuilder, StandardQuotientFilter};
@@ -284,6 +332,8 @@ mod tests {
             assert_eq!(counts, counted.0[first..]);
         }
         assert!(all.iter().zip(&wanted).all(|(&f, &yes)| packed.contains(f) == yes));
+        let count = |f: u64| core::count(&slots, split.quotient(f), split.remainder(f));
+        assert!(all.iter().all(|&f| packed.count(f) == count(f)));
     }
 
     proptest! {

@@ -351,8 +351,9 @@ impl<'a> PackedMut<'a> {
     }
 }
 
+/// Returns the slot after this one.
 #[inline(always)]
-fn next((block, at): Slot) -> Slot {
+pub(super) fn next((block, at): Slot) -> Slot {
     if at == 63 { (block + 1, 0) } else { (block, at + 1) }
 }
 
