@@ -15,6 +15,7 @@ pub(crate) mod fingerprint_source;
 pub(crate) mod fingerprints;
 mod from_fingerprints;
 mod in_place;
+pub(crate) mod one;
 pub(crate) mod prefetch;
 mod resize;
 pub(crate) mod rewrite;

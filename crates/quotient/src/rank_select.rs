@@ -120,7 +120,7 @@ impl crate::slot_kind::Slots for RankSelect {
     #[inline]
     fn contains(layout: &Layout, words: &[u64], fingerprint: u64) -> bool {
         if layout.is_counted() {
-            return lookup::count_counted(layout, words, fingerprint) > 0;
+            return lookup::count::<true>(layout, words, fingerprint) > 0;
         }
         lookup::contains(layout, words, fingerprint)
     }
@@ -128,9 +128,9 @@ impl crate::slot_kind::Slots for RankSelect {
     #[inline]
     fn count(layout: &Layout, words: &[u64], fingerprint: u64) -> u64 {
         if layout.is_counted() {
-            return lookup::count_counted(layout, words, fingerprint);
+            return lookup::count::<true>(layout, words, fingerprint);
         }
-        lookup::count(layout, words, fingerprint)
+        lookup::count::<false>(layout, words, fingerprint)
     }
 
     /// No prepass: blocks have their offsets.

@@ -223,6 +223,7 @@ impl BlockedLayout {
         self.shape.block_bits() >= 256 && self.shape.sector_bits() <= 64 && std::is_x86_feature_detected!("avx2")
     }
 
+    #[inline]
     fn contains_batch_portable(&self, words: &[u32], hashes: &[u64]) -> u64 {
         if self.shape.block_bits() == 64 {
             return with_constant_hashes!(self.shape.hashes(), contains_batch_64(self, words, hashes));
@@ -230,6 +231,7 @@ impl BlockedLayout {
         with_constant_hashes!(self.shape.hashes(), contains_batch(self, words, hashes))
     }
 
+    #[inline]
     fn insert_batch_portable(&self, words: &mut [u32], first_block: u64, hashes: &[u64]) -> u64 {
         if self.shape.block_bits() == 64 {
             return with_constant_hashes!(self.shape.hashes(), insert_batch_64(self, words, first_block, hashes));

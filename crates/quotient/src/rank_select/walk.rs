@@ -88,37 +88,48 @@ impl<'a, const COUNTED: bool> Runs<'a, COUNTED> {
 }
 
 impl Runs<'_, false> {
-    /// Returns 64 bits from the next slot's remainder on: as many remainders as they hold, if they are in the block.
+    /// Writes runs of the block of the next quotient from place `count` on, as far as they are short and in the block.
+    /// Returns the number of fingerprints written in all.
     #[inline(always)]
-    fn remainders(&self) -> u64 {
-        let (width, metadata) = (u64::from(self.split.remainder_bits), metadata_words(false));
-        let word = self.slot / 64 * (width + metadata) + metadata;
-        window(self.words, 64 * word + self.slot % 64 * width)
+    fn fill_short(&mut self, into: &mut [u64; 64], mut count: usize) -> usize {
+        let (width, block) = (self.split.remainder_bits, self.home);
+        // Runs up to this length are written as if they had four items; further ones are overwritten.
+        let short = (64 / width).min(4);
+        let Some(mut at) = self.slot.checked_sub(64 * block).filter(|at| *at < 64).map(|at| at as u32) else {
+            return count;
+        };
+        let (runends, mut left) = (self.blocks.runends(block), self.left);
+        let first_bit = 64 * (block * (u64::from(width) + metadata_words(false)) + metadata_words(false));
+        while left != 0 && at < 64 {
+            let quotient = left.trailing_zeros();
+            let start = at.max(quotient);
+            let len = 1 + (runends >> start).trailing_zeros();
+            let Some(places) = into.get_mut(count..count + 4).filter(|_| len <= short) else { break };
+            let first = self.split.join(64 * block + u64::from(quotient), 0);
+            let stored = window(self.words, first_bit + u64::from(start * width));
+            for (i, place) in (0..).zip(places) {
+                *place = first | self.split.remainder(stored.wrapping_shr(i * width));
+            }
+            count += len as usize;
+            (at, left) = (start + len, left & (left - 1));
+        }
+        (self.slot, self.left) = (64 * block + u64::from(at), left);
+        count
     }
 
     #[inline(always)]
     fn fill(&mut self, into: &mut [u64; 64]) -> usize {
-        let width = self.split.remainder_bits;
-        // Runs up to this length are written as if they had four items; further ones are overwritten.
-        let short = u64::from(64 / width).min(4);
         let mut count = 0;
         while count < into.len() {
+            if self.quotient.is_none() && self.left != 0 {
+                count = self.fill_short(into, count);
+            }
             let Some(quotient) = self.next_slot() else { break };
             // The run is read as far as it is in this block of slots and as there are places.
             let ends = self.blocks.runends(self.slot / 64) >> (self.slot % 64);
             let here = if ends == 0 { 64 - self.slot % 64 } else { ends.trailing_zeros() as u64 + 1 };
-            let first = self.split.join(quotient, 0);
-            if let Some(places) = into.get_mut(count..count + 4).filter(|_| here <= short && ends != 0) {
-                let stored = self.remainders();
-                for (i, place) in (0..).zip(places) {
-                    *place = first | self.split.remainder(stored.wrapping_shr(i * width));
-                }
-                count += here as usize;
-                self.slot += here;
-                self.quotient = None;
-                continue;
-            }
             let taken = here.min((into.len() - count) as u64);
+            let first = self.split.join(quotient, 0);
             for place in &mut into[count..count + taken as usize] {
                 *place = first | self.blocks.remainder(self.slot);
                 self.slot += 1;

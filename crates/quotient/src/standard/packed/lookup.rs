@@ -6,13 +6,14 @@
 
 use warpset_base::parallel;
 #[cfg(target_arch = "x86_64")]
-use warpset_base::processor::has_bit_instructions;
-
-use warpset_core::bits::range;
+use warpset_base::processor::{Pdep, has_bit_instructions};
+use warpset_core::bits::{Portable, Select, range};
+use warpset_core::quotient::Split;
 
 use super::Packed;
 use super::update::next;
 use crate::Layout;
+use crate::cpu::one::{self, Ask};
 use crate::cpu::prefetch::{BATCH, prefetch};
 
 /// Nanoseconds per block of the pass.
@@ -81,14 +82,14 @@ impl Packed<'_> {
 
     /// Returns the run start of an occupied quotient, if `waiting` runs wait at its block's first slot.
     #[inline(always)]
-    fn run_start_after(&self, quotient: u64, waiting: u32) -> (usize, u32) {
+    fn run_start_after(&self, quotient: u64, waiting: u32, select: impl Select) -> (usize, u32) {
         let (block, at) = ((quotient / 64) as usize, (quotient % 64) as u32);
         let [occupieds, continuations, shifteds] = self.metadata(block);
         let heads = !continuations & (occupieds | shifteds);
         let before = range(0, at);
         let begun = (heads & before).count_ones();
         let rank = waiting.wrapping_add((occupieds & before).count_ones()).wrapping_sub(begun);
-        self.nth_head(block, heads & !before, rank)
+        self.nth_head(block, heads & !before, rank, select)
     }
 
     /// Whether a remainder is in the run that begins there.
@@ -120,63 +121,36 @@ impl Packed<'_> {
 
     /// Whether an occupied quotient's fingerprint is stored.
     #[inline(always)]
-    fn is_stored(&self, fingerprint: u64) -> bool {
-        self.is_in_run(self.run_start(self.split.quotient(fingerprint), false), self.split.remainder(fingerprint))
+    fn is_stored(&self, fingerprint: u64, select: impl Select) -> bool {
+        let start = self.run_start(self.split.quotient(fingerprint), false, select);
+        self.is_in_run(start, self.split.remainder(fingerprint))
     }
 
     /// Whether an occupied quotient's fingerprint is stored, by the waiting runs.
     #[inline(always)]
-    fn is_stored_after(&self, fingerprint: u64, waiting: &WaitingRuns) -> bool {
+    fn is_stored_after(&self, fingerprint: u64, waiting: &WaitingRuns, select: impl Select) -> bool {
         let quotient = self.split.quotient(fingerprint);
         let waiting = waiting.0.get((quotient / 64) as usize).map_or(0, |waiting| *waiting);
-        self.is_in_run(self.run_start_after(quotient, waiting), self.split.remainder(fingerprint))
+        self.is_in_run(self.run_start_after(quotient, waiting, select), self.split.remainder(fingerprint))
     }
 
     /// Whether a fingerprint is stored.
     #[inline]
     pub(in super::super) fn contains(&self, fingerprint: u64) -> bool {
-        if !self.is_occupied(fingerprint) {
-            return false;
-        }
-        #[cfg(target_arch = "x86_64")]
-        if has_bit_instructions() {
-            // SAFETY: the processor has these instructions.
-            return unsafe { self.is_stored_with_bit_instructions(fingerprint) };
-        }
-        self.is_stored(fingerprint)
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
-    fn is_stored_with_bit_instructions(&self, fingerprint: u64) -> bool {
-        self.is_stored(fingerprint)
+        self.is_occupied(fingerprint) && one::ask::<Contains>(self.words, self.split, fingerprint)
     }
 
     /// Returns the number of stored copies of a fingerprint.
     #[inline]
     pub(in super::super) fn count(&self, fingerprint: u64) -> u64 {
-        if !self.is_occupied(fingerprint) {
-            return 0;
-        }
-        #[cfg(target_arch = "x86_64")]
-        if has_bit_instructions() {
-            // SAFETY: the processor has these instructions.
-            return unsafe { self.count_with_bit_instructions(fingerprint) };
-        }
-        self.count_stored(fingerprint)
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
-    fn count_with_bit_instructions(&self, fingerprint: u64) -> u64 {
-        self.count_stored(fingerprint)
+        if self.is_occupied(fingerprint) { one::ask::<Count>(self.words, self.split, fingerprint) } else { 0 }
     }
 
     /// Returns the number of stored copies of an occupied quotient's fingerprint.
     #[inline(always)]
-    fn count_stored(&self, fingerprint: u64) -> u64 {
-        let (start, remainder) =
-            (self.run_start(self.split.quotient(fingerprint), false), self.split.remainder(fingerprint));
+    fn count_stored(&self, fingerprint: u64, select: impl Select) -> u64 {
+        let remainder = self.split.remainder(fingerprint);
+        let start = self.run_start(self.split.quotient(fingerprint), false, select);
         if let Some(equal) = self.equal_in_run(start, remainder) {
             return u64::from(equal.count_ones());
         }
@@ -211,6 +185,7 @@ impl Packed<'_> {
         len: usize,
         fingerprint: impl Fn(usize) -> u64,
         mut take: impl FnMut(usize, bool),
+        select: impl Select,
     ) {
         let mut fingerprints = [0; BATCH];
         let mut first = 0;
@@ -230,8 +205,8 @@ impl Packed<'_> {
             for &i in &left[..stay] {
                 let i = i as usize % BATCH;
                 answers[i] = match waiting {
-                    Some(waiting) => self.is_stored_after(fingerprints[i], waiting),
-                    None => self.is_stored(fingerprints[i]),
+                    Some(waiting) => self.is_stored_after(fingerprints[i], waiting, select),
+                    None => self.is_stored(fingerprints[i], select),
                 };
             }
             for (i, answer) in answers[..count].iter().enumerate() {
@@ -258,15 +233,44 @@ impl Packed<'_> {
                 len: usize,
                 fingerprint: impl Fn(usize) -> u64,
                 take: impl FnMut(usize, bool),
+                select: impl Select,
             ) {
-                slots.answer(waiting, len, fingerprint, take);
+                slots.answer(waiting, len, fingerprint, take, select);
+            }
+            if let Some(pdep) = Pdep::detect() {
+                // SAFETY: a `Pdep` exists only where the processor has these instructions.
+                return unsafe { fast(self, waiting, len, fingerprint, take, pdep) };
             }
             if has_bit_instructions() {
                 // SAFETY: the processor has these instructions.
-                return unsafe { fast(self, waiting, len, fingerprint, take) };
+                return unsafe { fast(self, waiting, len, fingerprint, take, Portable) };
             }
         }
-        self.answer(waiting, len, fingerprint, take);
+        self.answer(waiting, len, fingerprint, take, Portable);
+    }
+}
+
+/// Whether an occupied quotient's fingerprint is stored.
+struct Contains;
+
+impl Ask for Contains {
+    type Answer = bool;
+
+    #[inline(always)]
+    fn ask(words: &[u64], split: Split, fingerprint: u64, select: impl Select) -> bool {
+        Packed::new(words, split).is_stored(fingerprint, select)
+    }
+}
+
+/// Number of stored copies of an occupied quotient's fingerprint.
+struct Count;
+
+impl Ask for Count {
+    type Answer = u64;
+
+    #[inline(always)]
+    fn ask(words: &[u64], split: Split, fingerprint: u64, select: impl Select) -> u64 {
+        Packed::new(words, split).count_stored(fingerprint, select)
     }
 }
 
@@ -297,7 +301,6 @@ pub(in super::super) fn count_many(
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use warpset_core::quotient::Split;
     use warpset_core::quotient::slots::PackedSlots;
     use warpset_core::quotient::standard as core;
 
@@ -319,7 +322,7 @@ mod tests {
         let counted = packed.count_waiting_runs();
         for waiting in [None, Some(&counted)] {
             let mut plain = vec![false; all.len()];
-            packed.answer(waiting, all.len(), |i| all[i], |i, yes| plain[i] = yes);
+            packed.answer(waiting, all.len(), |i| all[i], |i, yes| plain[i] = yes, Portable);
             assert_eq!(plain, wanted);
             let mut fast = vec![false; all.len()];
             packed.answer_many(waiting, all.len(), |i| all[i], |i, yes| fast[i] = yes);
