@@ -66,7 +66,7 @@ pub fn for_each<T: Send>(parts: impl IntoIterator<Item = T>, task: impl Fn(T) + 
 
 /// Nanoseconds of work that are done sooner by the calling thread than with help: waking a thread takes some ten
 /// microseconds until it works. None under Miri, so that its small inputs are divided too.
-const ALONE_NS: f64 = if cfg!(miri) { 0.0 } else { 40_000.0 };
+const ALONE_NS: f64 = if cfg!(miri) { 0.0 } else { 60_000.0 };
 /// Nanoseconds that each further task costs the call: to wake a thread for it, and to hand it out.
 const TASK_NS: f64 = 1_000.0;
 /// Nanoseconds of the longest task, so that threads finish at the same time.
