@@ -17,6 +17,8 @@ use crate::{OrderedKey, Value};
 
 /// Fewest elements of a level with a filter; smaller levels fit in the caches.
 const LEAST_FILTERED: usize = 1 << 10;
+/// Fewest searches that pay for a search tree, however short the level: single updates replace the shortest levels.
+const FEWEST_ASKED: u64 = 8;
 /// Fewest words of a filter that all threads build.
 const FEW_WORDS: usize = 1 << 14;
 /// Keys per task.
@@ -116,7 +118,7 @@ impl<K: OrderedKey> SearchIndex<K> {
     ) -> (Option<&SearchTree<K>>, Option<&Filter>) {
         let asked = self.asked.fetch_add(asked as u64, Ordering::Relaxed) + asked as u64;
         let len = keys.len() as u64;
-        if asked >= len / 64 {
+        if asked >= (len / 64).max(FEWEST_ASKED) {
             self.tree.get_or_build(|| SearchTree::new(keys));
         }
         if with_filter && asked >= len / 4 && keys.len() >= LEAST_FILTERED {

@@ -1,5 +1,7 @@
 //! Merge of pieces of runs by one thread: always the two neighbours that are shortest together.
 
+use std::ops::Range;
+
 use super::resize;
 use crate::run::Run;
 use crate::{OrderedKey, Value};
@@ -307,22 +309,25 @@ fn merge_two<K: OrderedKey, V: Value, const FLAGS: bool>(
             }
         }
     }
-    while i < i_end && j < j_end {
-        let from_a = a.keys[i] <= b.keys[j];
-        let to = i + j;
-        (keys[to], values[to]) = if from_a { (a.keys[i], a_values[i]) } else { (b.keys[j], b_values[j]) };
+    let mut copy = |from: &Side<'_, K, V>, places: Range<usize>, to: usize| {
+        let to = to..to + places.len();
+        keys[to.clone()].copy_from_slice(&from.keys[places.clone()]);
+        values[to.clone()].copy_from_slice(&from.values[places.clone()]);
         if FLAGS {
-            flags[to] = if from_a { a.flags[i] } else { b.flags[j] };
+            flags[to].copy_from_slice(&from.flags[places]);
         }
-        i += usize::from(from_a);
-        j += usize::from(!from_a);
+    };
+    // One side has at most one element left, whose place a search finds.
+    if i_end - i == 1 {
+        let place = j + b.keys[j..j_end].partition_point(|&key| key < a.keys[i]);
+        copy(&b, j..place, i + j);
+        j = place;
+    } else if j_end - j == 1 {
+        let place = i + a.keys[i..i_end].partition_point(|&key| key <= b.keys[j]);
+        copy(&a, i..place, i + j);
+        copy(&b, j..j_end, place + j);
+        (i, j) = (place, j_end);
     }
-    let (rest, from, end) = if i < i_end { (a, i, i_end) } else { (b, j, j_end) };
-    let to = i + j;
-    let to = to..to + end - from;
-    keys[to.clone()].copy_from_slice(&rest.keys[from..end]);
-    values[to.clone()].copy_from_slice(&rest.values[from..end]);
-    if FLAGS {
-        flags[to].copy_from_slice(&rest.flags[from..end]);
-    }
+    copy(&a, i..i_end, i + j);
+    copy(&b, j..j_end, i_end + j);
 }
