@@ -53,6 +53,7 @@ mod function;
 pub mod gpu;
 mod kind;
 mod number;
+mod placement;
 mod processor;
 mod progress;
 mod recsplit;
@@ -71,6 +72,9 @@ pub use estimate::Estimate;
 pub use function::{Function, PerfectHash, Space};
 pub use kind::{HashKind, Kind};
 pub use number::Number;
+#[cfg(feature = "mmap")]
+pub use placement::MappedPlacement;
+pub use placement::{Placement, PlacementKind, PlacementView};
 pub use progress::{Progress, ProgressAction, Stage};
 #[cfg(feature = "mmap")]
 pub use recsplit::MappedRecSplit;

@@ -6,5 +6,6 @@ mod equivalence;
 mod external;
 mod format;
 mod model;
+mod placement;
 mod rates;
 mod variants;
