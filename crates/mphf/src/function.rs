@@ -112,7 +112,7 @@ impl<M: HashKind, W: AsRef<[u64]>> PerfectHash<M, W> {
     /// Returns the number of `key`, below [`values`](Self::values). A key that the function was not built from gets an
     /// arbitrary number. A function of no keys has no numbers and returns 0: read a table that may be empty by
     /// `table.get(number as usize)`.
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, key: impl Key) -> u64 {
         let lookup = self.lookup();
         M::get(lookup, key.hash128(lookup.parameters.header.seed))

@@ -6,6 +6,5 @@ mod equivalence;
 mod external;
 mod format;
 mod model;
-mod placement;
 mod rates;
 mod variants;
