@@ -15,8 +15,8 @@ use crate::{OrderedKey, Value};
 
 /// Keys that pass through the levels together; one word of a bitmap.
 const GROUP: usize = 64;
-/// Keys per task.
-const TASK: usize = 1 << 12;
+/// Nanoseconds per key of a batch.
+const LOOKUP_NS: f64 = 40.0;
 /// Numbers of the keys of a group.
 const EACH: [u8; GROUP] = {
     let mut numbers = [0; GROUP];
@@ -181,11 +181,8 @@ fn look_up<K: OrderedKey, V: Value, S: Sorted<K, V>, T: Send>(
             answer(&look_up_group(&levels, keys), targets);
         }
     };
-    if keys.len() <= TASK {
-        task((keys, targets));
-    } else {
-        parallel::for_each(keys.chunks(TASK).zip(targets.chunks_mut(TASK)), task);
-    }
+    let len = parallel::task_len(keys.len(), LOOKUP_NS);
+    parallel::for_each(keys.chunks(len).zip(targets.chunks_mut(len)), task);
 }
 
 /// Looks up as [`look_up`] does, with one word per group for the bits of keys with a value.
@@ -204,12 +201,8 @@ fn look_up_bits<K: OrderedKey, V: Value, S: Sorted<K, V>, T: Send>(
             *word = answers.found;
         }
     };
-    if keys.len() <= TASK {
-        task(((keys, targets), words));
-    } else {
-        let parts = keys.chunks(TASK).zip(targets.chunks_mut(TASK)).zip(words.chunks_mut(TASK / GROUP));
-        parallel::for_each(parts, task);
-    }
+    let len = parallel::task_len(keys.len(), LOOKUP_NS);
+    parallel::for_each(keys.chunks(len).zip(targets.chunks_mut(len)).zip(words.chunks_mut(len.div_ceil(GROUP))), task);
 }
 
 /// Returns the values of keys.
