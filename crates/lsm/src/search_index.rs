@@ -15,8 +15,8 @@ use crate::run::Run;
 use crate::search_tree::SearchTree;
 use crate::{OrderedKey, Value};
 
-/// Fewest elements of a level with a filter; smaller levels fit in the caches.
-const LEAST_FILTERED: usize = 1 << 10;
+/// Fewest elements of a level with a filter.
+const LEAST_FILTERED: usize = 1 << 6;
 /// Fewest searches that pay for a search tree, however short the level: single updates replace the shortest levels.
 const FEWEST_ASKED: u64 = 8;
 /// Fewest words of a filter that all threads build.
