@@ -54,6 +54,7 @@ impl<F: Width> BinaryFuse<F> {
 
     /// Returns the words, little-endian: fingerprints, then the seeds of shards, the memory image that every backend
     /// shares.
+    #[inline]
     pub fn words(&self) -> &[u64] {
         self.words.as_slice()
     }

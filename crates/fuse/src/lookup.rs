@@ -1,5 +1,10 @@
 //! Lookups: the slots of a key, and whether their exclusive or is its fingerprint.
+//!
+//! A batch of 64 keys goes through loops over arrays: hashes and slots first, in vectors where the processor has them,
+//! then the reads of all slots. These reads depend on no other work, so a core keeps as many in progress as it can.
 
+use warpset_base::with_vectors;
+use warpset_core::fuse::Graph;
 use warpset_core::fuse::hash::{fingerprint, mix, shard_of, within_shard};
 
 use crate::Arity;
@@ -7,10 +12,8 @@ use crate::build::word_of;
 use crate::width::Width;
 use crate::{Key, Layout};
 
-/// Keys per batch: the slots of all are prefetched before those of the first are read.
+/// Keys per batch.
 const BATCH: usize = 64;
-/// Bytes of fingerprints up to which they are near: to ask for them first would cost more than it brings.
-const NEAR: usize = 1 << 18;
 
 /// A filter to look keys up in.
 #[derive(Clone, Copy)]
@@ -37,10 +40,14 @@ impl<'a, F: Width> Lookup<'a, F> {
             return (hash, 0);
         }
         let shard = shard_of(hash, shards) as usize;
-        let slots = graph.slots(ARITY as u32) as usize;
-        // The seeds follow the fingerprints, which are whole words.
-        let seeds = (slots * shards as usize * size_of::<F>()).next_multiple_of(8);
-        (within_shard(hash, self.bytes[seeds + shard]), shard * slots)
+        (within_shard(hash, self.seeds::<ARITY>()[shard]), shard * graph.slots(ARITY as u32) as usize)
+    }
+
+    /// Returns the seeds of the shards, which follow the fingerprints, which are whole words.
+    #[inline(always)]
+    fn seeds<const ARITY: usize>(self) -> &'a [u8] {
+        let slots = self.layout.graph.slots(ARITY as u32) * self.layout.shards;
+        &self.bytes[(slots as usize * size_of::<F>()).next_multiple_of(8)..]
     }
 
     /// Calls `visit` with the slots of a key. (One after the other: an array of them would go through memory.)
@@ -77,39 +84,77 @@ impl<'a, F: Width> Lookup<'a, F> {
     /// Hands out whether each key may be in the filter, 64 of them at a time, lowest bit first.
     #[inline]
     pub(crate) fn each_64<K: Key>(self, keys: &[K], mut take: impl FnMut(usize, u64)) {
-        if self.layout.graph.starts == 0 {
-            return (0..keys.len().div_ceil(64)).for_each(|i| take(i, 0));
-        }
-        match (self.layout.arity, self.layout.shards) {
-            (Arity::Three, 0) => self.each_of::<3, false, K>(keys, &mut take),
-            (Arity::Three, _) => self.each_of::<3, true, K>(keys, &mut take),
-            (Arity::Four, 0) => self.each_of::<4, false, K>(keys, &mut take),
-            (Arity::Four, _) => self.each_of::<4, true, K>(keys, &mut take),
+        let mut words = [0; BATCH];
+        for (i, keys) in keys.chunks(BATCH).enumerate() {
+            words.iter_mut().zip(keys).for_each(|(word, key)| *word = word_of(key));
+            take(i, answers(self, &words) & u64::MAX >> (BATCH - keys.len()));
         }
     }
 
-    #[inline]
-    fn each_of<const ARITY: usize, const SHARDED: bool, K: Key>(self, keys: &[K], take: &mut impl FnMut(usize, u64)) {
-        let is_near = self.bytes.len() <= NEAR;
-        let mut places = [(0, 0); BATCH];
-        for (i, keys) in keys.chunks(BATCH).enumerate() {
-            let mut bits = 0;
-            if is_near {
-                for (j, key) in keys.iter().enumerate() {
-                    bits |= u64::from(self.is_at::<ARITY>(self.locate::<ARITY, SHARDED>(word_of(key)))) << j;
-                }
-            } else {
-                for (place, key) in places.iter_mut().zip(keys) {
-                    *place = self.locate::<ARITY, SHARDED>(word_of(key));
-                    self.visit::<ARITY>(*place, |at| prefetch(self.slots, at));
-                }
-                for (j, &place) in places[..keys.len()].iter().enumerate() {
-                    bits |= u64::from(self.is_at::<ARITY>(place)) << j;
-                }
-            }
-            take(i, bits);
+    #[inline(always)]
+    fn batch<const ARITY: usize, const SHARDED: bool>(self, words: &[u64; BATCH]) -> u64 {
+        let &Layout { graph, seed, shards, .. } = self.layout;
+        let (mut hashes, mut begins) = ([0; BATCH], [0; BATCH]);
+        for (hash, &word) in hashes.iter_mut().zip(words) {
+            *hash = mix(word, seed);
         }
+        if SHARDED {
+            let (seeds, mut shard_seeds) = (self.seeds::<ARITY>(), [0; BATCH]);
+            for (begin, &hash) in begins.iter_mut().zip(&hashes) {
+                *begin = shard_of(hash, shards);
+            }
+            for (seed, &shard) in shard_seeds.iter_mut().zip(&begins) {
+                *seed = seeds[shard as usize];
+            }
+            for ((hash, begin), &seed) in hashes.iter_mut().zip(&mut begins).zip(&shard_seeds) {
+                *hash = within_shard(*hash, seed);
+                *begin *= graph.slots(ARITY as u32);
+            }
+        }
+        let (mut slots, mut sums, mut last) = ([[0; BATCH]; ARITY], [F::of(0); BATCH], 0);
+        for i in 0..BATCH {
+            let (hash, begin) = (hashes[i], begins[i]);
+            let first = first_by_halves(graph, hash);
+            for (j, slots) in slots.iter_mut().enumerate() {
+                slots[i] = begin + u64::from(graph.position::<ARITY>(first, hash, j));
+                last = u64::max(last, slots[i]);
+            }
+            sums[i] = F::of(fingerprint(hash));
+        }
+        assert!(last < self.slots.len() as u64, "every slot is one of the filter's");
+        for i in 0..BATCH {
+            for slots in &slots {
+                // SAFETY: no slot is greater than `last`, which is less than the number of slots.
+                sums[i] = sums[i] ^ unsafe { *self.slots.get_unchecked(slots[i] as usize) };
+            }
+        }
+        sums.iter().enumerate().fold(0, |bits, (i, &sum)| bits | u64::from(sum == F::of(0)) << i)
     }
+}
+
+/// Returns whether the keys of these words may be in the filter, one bit per key.
+fn answers<F: Width>(lookup: Lookup<'_, F>, words: &[u64; BATCH]) -> u64 {
+    with_vectors!(of_form[F: Width][F](lookup: Lookup<'_, F>, words: &[u64; BATCH]) -> u64)
+}
+
+#[inline(always)]
+fn of_form<F: Width>(lookup: Lookup<'_, F>, words: &[u64; BATCH]) -> u64 {
+    if lookup.layout.graph.starts == 0 {
+        return 0;
+    }
+    match (lookup.layout.arity, lookup.layout.shards) {
+        (Arity::Three, 0) => lookup.batch::<3, false>(words),
+        (Arity::Three, _) => lookup.batch::<3, true>(words),
+        (Arity::Four, 0) => lookup.batch::<4, false>(words),
+        (Arity::Four, _) => lookup.batch::<4, true>(words),
+    }
+}
+
+/// Computes [`Graph::first`] from products of 64 bits, which processors have in vectors.
+#[inline(always)]
+pub(crate) fn first_by_halves(graph: Graph, hash: u64) -> u32 {
+    let starts = u64::from(graph.starts);
+    (((hash >> 32) * starts + ((hash & u64::from(u32::MAX)) * starts >> 32)) >> 32) as u32
 }
 
 /// Prefetches the cache line of a slot.

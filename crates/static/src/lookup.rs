@@ -39,46 +39,6 @@ impl<K: StaticKey, V: Value> Clone for Lookup<'_, K, V> {
 }
 impl<K: StaticKey, V: Value> Copy for Lookup<'_, K, V> {}
 
-/// Comparison of a line's keys.
-trait Compare: Copy {
-    fn find<K: StaticKey>(self, line: &Line, key: K) -> u32;
-}
-
-#[derive(Clone, Copy)]
-struct Portable;
-impl Compare for Portable {
-    #[inline(always)]
-    fn find<K: StaticKey>(self, line: &Line, key: K) -> u32 {
-        K::find(line, key)
-    }
-}
-
-/// Proof of AVX2: values exist only in functions compiled for it.
-#[cfg(target_arch = "x86_64")]
-#[derive(Clone, Copy)]
-struct Avx2(());
-#[cfg(target_arch = "x86_64")]
-impl Compare for Avx2 {
-    #[inline(always)]
-    fn find<K: StaticKey>(self, line: &Line, key: K) -> u32 {
-        // SAFETY: a value of this type exists, so the processor has AVX2.
-        unsafe { <K as crate::key::sealed::StaticKey>::find_avx2(line, key) }
-    }
-}
-
-/// Proof of AVX-512: values exist only in functions compiled for it.
-#[cfg(target_arch = "x86_64")]
-#[derive(Clone, Copy)]
-struct Avx512(());
-#[cfg(target_arch = "x86_64")]
-impl Compare for Avx512 {
-    #[inline(always)]
-    fn find<K: StaticKey>(self, line: &Line, key: K) -> u32 {
-        // SAFETY: a value of this type exists, so the processor has AVX-512F.
-        unsafe { <K as crate::key::sealed::StaticKey>::find_avx512(line, key) }
-    }
-}
-
 /// A batch between stages.
 #[derive(Clone, Copy)]
 struct Batch<K> {
@@ -122,55 +82,13 @@ impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
             }
             return;
         }
-        #[cfg(target_arch = "x86_64")]
-        {
-            if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("bmi2") {
-                // SAFETY: the processor has these instructions.
-                return unsafe { self.with_avx512::<Q, VALUES>(items, key_of, take) };
-            }
-            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
-                // SAFETY: the processor has these instructions.
-                return unsafe { self.with_avx2::<Q, VALUES>(items, key_of, take) };
-            }
-        }
-        self.staged::<Q, VALUES>(Portable, items, key_of, take);
-    }
-
-    /// Runs [`slots`](Self::slots) with AVX-512.
-    ///
-    /// # Safety
-    /// The processor has AVX-512F and BMI2.
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,avx2,bmi2")]
-    unsafe fn with_avx512<Q, const VALUES: bool>(
-        self,
-        items: &[Q],
-        key_of: impl Fn(&Q) -> Option<K>,
-        take: impl FnMut(usize, &[usize]),
-    ) {
-        self.staged::<Q, VALUES>(Avx512(()), items, key_of, take);
-    }
-
-    /// Runs [`slots`](Self::slots) with AVX2.
-    ///
-    /// # Safety
-    /// The processor has AVX2 and BMI2.
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,bmi2")]
-    unsafe fn with_avx2<Q, const VALUES: bool>(
-        self,
-        items: &[Q],
-        key_of: impl Fn(&Q) -> Option<K>,
-        take: impl FnMut(usize, &[usize]),
-    ) {
-        self.staged::<Q, VALUES>(Avx2(()), items, key_of, take);
+        self.staged::<Q, VALUES>(items, key_of, take);
     }
 
     /// Runs [`slots`](Self::slots) for a set that is not empty.
     #[inline(always)]
     fn staged<Q, const VALUES: bool>(
         self,
-        compare: impl Compare,
         items: &[Q],
         key_of: impl Fn(&Q) -> Option<K>,
         mut take: impl FnMut(usize, &[usize]),
@@ -187,7 +105,7 @@ impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
                 self.to_buckets(&mut ring[(i - 1) % 4], ahead);
             }
             if (2..=batches + 1).contains(&i) {
-                self.to_slots::<VALUES>(&mut ring[(i - 2) % 4], compare, ahead);
+                self.to_slots::<VALUES>(&mut ring[(i - 2) % 4], ahead);
             }
             if i >= 3 {
                 let first = (i - 3) * BATCH;
@@ -227,11 +145,11 @@ impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
     }
 
     #[inline(always)]
-    fn to_slots<const VALUES: bool>(self, batch: &mut Batch<K>, compare: impl Compare, ahead: bool) {
+    fn to_slots<const VALUES: bool>(self, batch: &mut Batch<K>, ahead: bool) {
         for (i, (at, &key)) in batch.at.iter_mut().zip(&batch.keys).enumerate() {
             let line: &Line = self.keys[*at * BUCKET_WORDS..].first_chunk().expect("buckets are whole lines");
-            let found = compare.find(line, key);
-            let slot = *at * K::SLOTS + found.trailing_zeros() as usize;
+            let found = K::find(line, key);
+            let slot = *at * K::SLOTS + K::first_slot(found);
             *at = if found != 0 && batch.valid >> i & 1 != 0 { slot } else { ABSENT };
             if VALUES && ahead && found != 0 {
                 prefetch(self.values, slot * V::BYTES / 8);

@@ -130,8 +130,8 @@ impl Peeler {
         self.overflown = true;
     }
 
-    /// Peels the graph; whether all of its `keys` keys took slots, in at most `most_rounds` rounds.
-    pub(crate) fn peel<const ARITY: usize>(&mut self, graph: Graph, keys: u64, most_rounds: u32) -> bool {
+    /// Peels the graph; whether all of its `keys` keys took slots.
+    pub(crate) fn peel<const ARITY: usize>(&mut self, graph: Graph, keys: u64) -> bool {
         let is_far = self.is_far();
         if self.overflown || keys >= self.order.len() as u64 {
             return false;
@@ -142,12 +142,8 @@ impl Peeler {
             free[count] = slot as u32;
             count += usize::from(keys == 1);
         }
-        let (mut taken, mut rounds) = (0, 0);
+        let mut taken = 0;
         while count > 0 {
-            if rounds == most_rounds {
-                return false;
-            }
-            rounds += 1;
             let first = taken;
             // Without branches, which would go either way: what does not count is overwritten.
             for (i, &slot) in free[..count].iter().enumerate() {
@@ -228,7 +224,7 @@ mod tests {
         let mut peeler = Peeler::default();
         peeler.clear(slots, keys).unwrap();
         peeler.add::<ARITY>(graph, hashes.clone());
-        if !peeler.peel::<ARITY>(graph, keys, u32::MAX) {
+        if !peeler.peel::<ARITY>(graph, keys) {
             return None;
         }
         let mut values = vec![0u16; slots as usize];
@@ -258,7 +254,7 @@ mod tests {
             let mut peeler = Peeler::default();
             peeler.clear(graph.slots(3), 250).unwrap();
             peeler.add::<3>(graph, hashes);
-            assert!(peeler.peel::<3>(graph, 250, u32::MAX));
+            assert!(peeler.peel::<3>(graph, 250));
             let mut slots = vec![0u32; graph.slots(3) as usize];
             peeler.assign::<3, u32>(graph, &mut slots);
             slots
@@ -274,7 +270,7 @@ mod tests {
             let mut peeler = Peeler::default();
             peeler.clear(graph.slots(3), copies).unwrap();
             peeler.add::<3>(graph, std::iter::repeat_n(mix(7, 3), copies as usize));
-            assert!(!peeler.peel::<3>(graph, copies, u32::MAX), "{copies}");
+            assert!(!peeler.peel::<3>(graph, copies), "{copies}");
         }
     }
 }
