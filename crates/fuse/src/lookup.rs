@@ -3,6 +3,8 @@
 //! A batch of 64 keys goes through loops over arrays: hashes and slots first, in vectors where the processor has them,
 //! then the reads of all slots. These reads depend on no other work, so a core keeps as many in progress as it can.
 
+use std::marker::PhantomData;
+
 use warpset_base::with_vectors;
 use warpset_core::fuse::Graph;
 use warpset_core::fuse::hash::{fingerprint, mix, shard_of, within_shard};
@@ -19,16 +21,21 @@ const BATCH: usize = 64;
 #[derive(Clone, Copy)]
 pub(crate) struct Lookup<'a, F> {
     layout: &'a Layout,
-    /// The slots, and what follows them in the words.
-    slots: &'a [F],
-    bytes: &'a [u8],
+    words: &'a [u64],
+    width: PhantomData<F>,
 }
 
 impl<'a, F: Width> Lookup<'a, F> {
     /// Returns the filter in the words of a layout.
     #[inline(always)]
     pub(crate) fn new(layout: &'a Layout, words: &'a [u64]) -> Lookup<'a, F> {
-        Lookup { layout, slots: bytemuck::cast_slice(words), bytes: bytemuck::cast_slice(words) }
+        Lookup { layout, words, width: PhantomData }
+    }
+
+    /// Returns the slots, and what follows them in the words.
+    #[inline(always)]
+    fn slots(self) -> &'a [F] {
+        bytemuck::cast_slice(self.words)
     }
 
     /// Returns the hash of a key in its graph, and where that graph begins.
@@ -47,7 +54,7 @@ impl<'a, F: Width> Lookup<'a, F> {
     #[inline(always)]
     fn seeds<const ARITY: usize>(self) -> &'a [u8] {
         let slots = self.layout.graph.slots(ARITY as u32) * self.layout.shards;
-        &self.bytes[(slots as usize * size_of::<F>()).next_multiple_of(8)..]
+        &bytemuck::cast_slice(self.words)[(slots as usize * size_of::<F>()).next_multiple_of(8)..]
     }
 
     /// Calls `visit` with the slots of a key. (One after the other: an array of them would go through memory.)
@@ -63,21 +70,18 @@ impl<'a, F: Width> Lookup<'a, F> {
     #[inline(always)]
     fn is_at<const ARITY: usize>(self, place: (u64, usize)) -> bool {
         let mut sum = F::of(fingerprint(place.0));
-        self.visit::<ARITY>(place, |at| sum = sum ^ self.slots[at]);
+        self.visit::<ARITY>(place, |at| sum = sum ^ self.slots()[at]);
         sum == F::of(0)
     }
 
     /// Whether the key of this word may be in the filter.
     #[inline(always)]
     pub(crate) fn contains(self, word: u64) -> bool {
-        if self.layout.graph.starts == 0 {
-            return false;
-        }
-        match (self.layout.arity, self.layout.shards) {
-            (Arity::Three, 0) => self.is_at::<3>(self.locate::<3, false>(word)),
-            (Arity::Three, _) => self.is_at::<3>(self.locate::<3, true>(word)),
-            (Arity::Four, 0) => self.is_at::<4>(self.locate::<4, false>(word)),
-            (Arity::Four, _) => self.is_at::<4>(self.locate::<4, true>(word)),
+        // The published form is part of the caller's code; the others would make it too large.
+        match (self.layout.arity, self.layout.shards, self.layout.graph.starts) {
+            (_, _, 0) => false,
+            (Arity::Three, 0, _) => self.is_at::<3>(self.locate::<3, false>(word)),
+            _ => contains_in_other::<F>(self.layout, self.words, word),
         }
     }
 
@@ -121,14 +125,25 @@ impl<'a, F: Width> Lookup<'a, F> {
             }
             sums[i] = F::of(fingerprint(hash));
         }
-        assert!(last < self.slots.len() as u64, "every slot is one of the filter's");
+        assert!(last < self.slots().len() as u64, "every slot is one of the filter's");
         for i in 0..BATCH {
             for slots in &slots {
                 // SAFETY: no slot is greater than `last`, which is less than the number of slots.
-                sums[i] = sums[i] ^ unsafe { *self.slots.get_unchecked(slots[i] as usize) };
+                sums[i] = sums[i] ^ unsafe { *self.slots().get_unchecked(slots[i] as usize) };
             }
         }
         sums.iter().enumerate().fold(0, |bits, (i, &sum)| bits | u64::from(sum == F::of(0)) << i)
+    }
+}
+
+/// Whether the key of this word may be in a filter of another form than the published one.
+#[inline(never)]
+fn contains_in_other<F: Width>(layout: &Layout, words: &[u64], word: u64) -> bool {
+    let lookup = Lookup::<F>::new(layout, words);
+    match (layout.arity, layout.shards) {
+        (Arity::Three, _) => lookup.is_at::<3>(lookup.locate::<3, true>(word)),
+        (Arity::Four, 0) => lookup.is_at::<4>(lookup.locate::<4, false>(word)),
+        (Arity::Four, _) => lookup.is_at::<4>(lookup.locate::<4, true>(word)),
     }
 }
 

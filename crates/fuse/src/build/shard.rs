@@ -16,6 +16,10 @@ use crate::width::Width;
 /// Slots of a shard, and so its keys, at most.
 const MOST: usize = SHARD_SLOTS as usize;
 
+/// Keys that leave the graph before slots that they freed are listed. (One loop would do both, but where the list goes
+/// on depends on every cell read before, and a core that takes a write to an unknown place for one to a cell waits.)
+const REMOVED: usize = 64;
+
 /// State of the slots of a shard, and the order in which they took their keys.
 pub(super) struct ShardPeeler<F> {
     /// Number of remaining keys of each slot, and the sum of their indices. (As many as there are values of a position,
@@ -73,6 +77,22 @@ fn locate_each<const ARITY: usize, F: Width>(
     }
 }
 
+/// Whether a slot has exactly one remaining key.
+#[inline(always)]
+fn is_single(cell: u32) -> bool {
+    split_in_shard(cell).0 == 1
+}
+
+/// Returns which of at most 64 slots have exactly one remaining key, one bit per slot.
+fn singles_of(cells: &[u32]) -> u64 {
+    with_vectors!(each_single(cells: &[u32]) -> u64)
+}
+
+#[inline(always)]
+fn each_single(cells: &[u32]) -> u64 {
+    cells.iter().enumerate().fold(0, |bits, (i, &cell)| bits | u64::from(is_single(cell)) << i)
+}
+
 impl<F: Width> ShardPeeler<F> {
     pub(super) fn new() -> Result<ShardPeeler<F>, OutOfMemory> {
         Ok(ShardPeeler {
@@ -89,7 +109,7 @@ impl<F: Width> ShardPeeler<F> {
     /// Peels the graph of keys with these hashes in the filter, no more than there are slots, under a shard's seed;
     /// whether all keys took slots.
     pub(super) fn peel<const ARITY: usize>(&mut self, graph: Graph, hashes: &[u64], seed: u8) -> bool {
-        let ShardPeeler { cells, slots, fingerprints, order, taken, free, next } = self;
+        let ShardPeeler { cells, slots, fingerprints, order, free, next, .. } = self;
         locate::<ARITY, F>(graph, hashes, seed, slots.as_mut_slice(), fingerprints.as_mut_slice());
         let cells_used = graph.slots(ARITY as u32) as usize;
         cells[..cells_used].fill(0);
@@ -105,20 +125,22 @@ impl<F: Width> ShardPeeler<F> {
         if seen & in_shard(0) * (MOST_IN_SHARD + 1) != 0 {
             return false;
         }
-        let is_single = |cell: u32| split_in_shard(cell).0 == 1;
-        let mut count = 0;
-        for (slot, &cell) in cells[..cells_used].iter().enumerate() {
-            free[count] = slot as u16;
-            count += usize::from(is_single(cell));
+        let (mut count, mut changed) = (0, [[(0, 0); ARITY]; REMOVED]);
+        for (first, cells) in (0..).step_by(64).zip(cells[..cells_used].chunks(64)) {
+            let mut singles = singles_of(cells);
+            while singles != 0 {
+                free[count] = first + singles.trailing_zeros() as u16;
+                singles &= singles - 1;
+                count += 1;
+            }
         }
-        let mut rounds = 0;
-        *taken = 0;
+        let (mut taken, mut rounds) = (0, 0);
         while count > 0 {
             if rounds == SHARD_ROUNDS {
                 return false;
             }
             rounds += 1;
-            let first = *taken;
+            let first = taken;
             // Without branches, which would go either way: what does not count is overwritten.
             for &slot in &free[..count] {
                 let cell = cells[usize::from(slot)];
@@ -131,24 +153,30 @@ impl<F: Width> ShardPeeler<F> {
                     (other < slot) & is_single(cells[usize::from(other)])
                 };
                 let leaves_it = (0..ARITY - 1).fold(!is_single(cell), |any, j| any | is_free_before(j));
-                order[*taken] = u32::from(slot) << 16 | key;
-                *taken += usize::from(!leaves_it);
+                order[taken] = u32::from(slot) << 16 | key;
+                taken += usize::from(!leaves_it);
             }
             count = 0;
-            for &took in &order[first..*taken] {
-                let key = took % SHARD_SLOTS;
-                let slots = slots[key as usize];
-                for j in 0..ARITY {
-                    let other = slot_of(slots, j);
-                    let cell = &mut cells[usize::from(other)];
-                    *cell = cell.wrapping_sub(in_shard(key));
+            for order in order[first..taken].chunks(REMOVED) {
+                for (&took, changed) in order.iter().zip(&mut changed) {
+                    let key = took % SHARD_SLOTS;
+                    let slots = slots[key as usize];
+                    for (j, changed) in changed.iter_mut().enumerate() {
+                        let other = slot_of(slots, j);
+                        let cell = &mut cells[usize::from(other)];
+                        *cell = cell.wrapping_sub(in_shard(key));
+                        *changed = (other, u16::from(is_single(*cell)));
+                    }
+                }
+                for &(other, is_free) in changed[..order.len()].as_flattened() {
                     next[count] = other;
-                    count += usize::from(is_single(*cell));
+                    count += usize::from(is_free);
                 }
             }
             std::mem::swap(free, next);
         }
-        *taken == hashes.len()
+        self.taken = taken;
+        taken == hashes.len()
     }
 
     /// Writes the fingerprints of the peeled graph to its slots, which are zero.
