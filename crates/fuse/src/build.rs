@@ -156,7 +156,7 @@ fn build_cheap<F: Width, K: Key>(settings: &Settings, keys: &[K]) -> Result<Bina
 
 /// Returns the words of a filter under this layout.
 fn attempt<F: Width, K: Key>(layout: &Layout, keys: &[K], are_distinct: bool) -> Result<AlignedWords<u64>, Failure> {
-    let mut words = AlignedWords::zeroed(layout.words())?;
+    let mut words = AlignedWords::zeroed(layout.words())?.in_huge_pages();
     let hash: Hashes<'_> = &|first, to| hashes(&keys[first..], layout.seed, to);
     let build = match (layout.form(), layout.arity) {
         _ if keys.is_empty() => return Ok(words),

@@ -2,6 +2,7 @@
 //!
 //! A batch of 64 keys goes through loops over arrays: hashes and slots first, in vectors where the processor has them,
 //! then the reads of all slots. These reads depend on no other work, so a core keeps as many in progress as it can.
+//! Filters beyond the cache prefetch the slots of a batch while those of the batch before are read.
 
 use std::marker::PhantomData;
 
@@ -16,6 +17,8 @@ use crate::{Key, Layout};
 
 /// Keys per batch.
 const BATCH: usize = 64;
+/// Bytes of words from which on slots are prefetched: those of a typical second-level cache.
+const FAR: usize = 1 << 21;
 
 /// A filter to look keys up in.
 #[derive(Clone, Copy)]
@@ -88,15 +91,31 @@ impl<'a, F: Width> Lookup<'a, F> {
     /// Hands out whether each key may be in the filter, 64 of them at a time, lowest bit first.
     #[inline]
     pub(crate) fn each_64<K: Key>(self, keys: &[K], mut take: impl FnMut(usize, u64)) {
+        if self.layout.graph.starts == 0 {
+            return (0..keys.len().div_ceil(BATCH)).for_each(|i| take(i, 0));
+        }
+        let is_far = 8 * self.words.len() > FAR;
         let mut words = [0; BATCH];
-        for (i, keys) in keys.chunks(BATCH).enumerate() {
-            words.iter_mut().zip(keys).for_each(|(word, key)| *word = word_of(key));
-            take(i, answers(self, &words) & u64::MAX >> (BATCH - keys.len()));
+        let mut two = [Places { slots: [[0; BATCH]; 4], fingerprints: [F::of(0); BATCH] }; 2];
+        for i in 0..keys.len().div_ceil(BATCH) + 1 {
+            if let Some(keys) = keys.chunks(BATCH).nth(i) {
+                words.iter_mut().zip(keys).for_each(|(word, key)| *word = word_of(key));
+                let places = &mut two[i % 2];
+                locate(self, &words, places);
+                if is_far {
+                    let slots = places.slots[..self.layout.arity as usize].as_flattened();
+                    slots.iter().for_each(|&slot| prefetch(self.slots(), slot as usize));
+                }
+            }
+            let before = i.wrapping_sub(1);
+            if let Some(keys) = keys.chunks(BATCH).nth(before) {
+                take(before, answers(self, &two[before % 2]) & u64::MAX >> (BATCH - keys.len()));
+            }
         }
     }
 
     #[inline(always)]
-    fn batch<const ARITY: usize, const SHARDED: bool>(self, words: &[u64; BATCH]) -> u64 {
+    fn locate_in<const ARITY: usize, const SHARDED: bool>(self, words: &[u64; BATCH], places: &mut Places<F>) {
         let &Layout { graph, seed, shards, .. } = self.layout;
         let (mut hashes, mut begins) = ([0; BATCH], [0; BATCH]);
         for (hash, &word) in hashes.iter_mut().zip(words) {
@@ -115,24 +134,62 @@ impl<'a, F: Width> Lookup<'a, F> {
                 *begin *= graph.slots(ARITY as u32);
             }
         }
-        let (mut slots, mut sums, mut last) = ([[0; BATCH]; ARITY], [F::of(0); BATCH], 0);
-        for i in 0..BATCH {
-            let (hash, begin) = (hashes[i], begins[i]);
+        for (i, (&hash, &begin)) in hashes.iter().zip(&begins).enumerate() {
             let first = first_by_halves(graph, hash);
-            for (j, slots) in slots.iter_mut().enumerate() {
+            for (j, slots) in places.slots[..ARITY].iter_mut().enumerate() {
                 slots[i] = begin + u64::from(graph.position::<ARITY>(first, hash, j));
-                last = u64::max(last, slots[i]);
             }
-            sums[i] = F::of(fingerprint(hash));
+            places.fingerprints[i] = F::of(fingerprint(hash));
         }
+    }
+
+    #[inline(always)]
+    fn answers_at<const ARITY: usize>(self, places: &Places<F>) -> u64 {
+        let (slots, mut sums) = (&places.slots[..ARITY], places.fingerprints);
+        let last = slots.as_flattened().iter().fold(0, |last, &slot| u64::max(last, slot));
         assert!(last < self.slots().len() as u64, "every slot is one of the filter's");
-        for i in 0..BATCH {
-            for slots in &slots {
+        for (i, sum) in sums.iter_mut().enumerate() {
+            for slots in slots {
                 // SAFETY: no slot is greater than `last`, which is less than the number of slots.
-                sums[i] = sums[i] ^ unsafe { *self.slots().get_unchecked(slots[i] as usize) };
+                *sum = *sum ^ unsafe { *self.slots().get_unchecked(slots[i] as usize) };
             }
         }
         sums.iter().enumerate().fold(0, |bits, (i, &sum)| bits | u64::from(sum == F::of(0)) << i)
+    }
+}
+
+/// Slots of a batch of keys, three or four of each, and their fingerprints.
+#[derive(Clone, Copy)]
+struct Places<F> {
+    slots: [[u64; BATCH]; 4],
+    fingerprints: [F; BATCH],
+}
+
+/// Computes the slots and fingerprints of the keys of these words.
+fn locate<F: Width>(lookup: Lookup<'_, F>, words: &[u64; BATCH], places: &mut Places<F>) {
+    with_vectors!(locate_each[F: Width][F](lookup: Lookup<'_, F>, words: &[u64; BATCH], places: &mut Places<F>))
+}
+
+#[inline(always)]
+fn locate_each<F: Width>(lookup: Lookup<'_, F>, words: &[u64; BATCH], places: &mut Places<F>) {
+    match (lookup.layout.arity, lookup.layout.shards) {
+        (Arity::Three, 0) => lookup.locate_in::<3, false>(words, places),
+        (Arity::Three, _) => lookup.locate_in::<3, true>(words, places),
+        (Arity::Four, 0) => lookup.locate_in::<4, false>(words, places),
+        (Arity::Four, _) => lookup.locate_in::<4, true>(words, places),
+    }
+}
+
+/// Returns whether keys with these slots and fingerprints may be in the filter, one bit per key.
+fn answers<F: Width>(lookup: Lookup<'_, F>, places: &Places<F>) -> u64 {
+    with_vectors!(answer_each[F: Width][F](lookup: Lookup<'_, F>, places: &Places<F>) -> u64)
+}
+
+#[inline(always)]
+fn answer_each<F: Width>(lookup: Lookup<'_, F>, places: &Places<F>) -> u64 {
+    match lookup.layout.arity {
+        Arity::Three => lookup.answers_at::<3>(places),
+        Arity::Four => lookup.answers_at::<4>(places),
     }
 }
 
@@ -144,24 +201,6 @@ fn contains_in_other<F: Width>(layout: &Layout, words: &[u64], word: u64) -> boo
         (Arity::Three, _) => lookup.is_at::<3>(lookup.locate::<3, true>(word)),
         (Arity::Four, 0) => lookup.is_at::<4>(lookup.locate::<4, false>(word)),
         (Arity::Four, _) => lookup.is_at::<4>(lookup.locate::<4, true>(word)),
-    }
-}
-
-/// Returns whether the keys of these words may be in the filter, one bit per key.
-fn answers<F: Width>(lookup: Lookup<'_, F>, words: &[u64; BATCH]) -> u64 {
-    with_vectors!(of_form[F: Width][F](lookup: Lookup<'_, F>, words: &[u64; BATCH]) -> u64)
-}
-
-#[inline(always)]
-fn of_form<F: Width>(lookup: Lookup<'_, F>, words: &[u64; BATCH]) -> u64 {
-    if lookup.layout.graph.starts == 0 {
-        return 0;
-    }
-    match (lookup.layout.arity, lookup.layout.shards) {
-        (Arity::Three, 0) => lookup.batch::<3, false>(words),
-        (Arity::Three, _) => lookup.batch::<3, true>(words),
-        (Arity::Four, 0) => lookup.batch::<4, false>(words),
-        (Arity::Four, _) => lookup.batch::<4, true>(words),
     }
 }
 

@@ -10,6 +10,10 @@ use warpset_core::fuse::hash::fingerprint;
 
 use crate::width::Width;
 
+/// Keys that leave the graph before slots that they freed are listed. (One loop would do both, but where the list goes
+/// on depends on every slot read before, and a core that takes a write to an unknown place for one to a slot waits.)
+pub(super) const REMOVED: usize = 64;
+
 /// State of the slots of a graph, and the order in which they took their keys.
 #[derive(Default)]
 pub(crate) struct Peeler {
@@ -142,7 +146,7 @@ impl Peeler {
             free[count] = slot as u32;
             count += usize::from(keys == 1);
         }
-        let mut taken = 0;
+        let (mut taken, mut changed) = (0, [[(0, 0); ARITY]; REMOVED]);
         while count > 0 {
             let first = taken;
             // Without branches, which would go either way: what does not count is overwritten.
@@ -163,24 +167,32 @@ impl Peeler {
                 taken += usize::from(!leaves_it);
             }
             count = 0;
-            for (i, &slot) in order[first..taken].iter().enumerate() {
-                if is_far {
-                    ahead::<ARITY, u64>(graph, &order[first..taken], i, hashes, hashes);
-                    prefetch(counts, order[(i + FIRST_AHEAD).min(taken - 1)]);
+            let leaving = &order[first..taken];
+            for from in (0..leaving.len()).step_by(REMOVED) {
+                let to = leaving.len().min(from + REMOVED);
+                for (i, changed) in (from..to).zip(&mut changed) {
+                    if is_far {
+                        ahead::<ARITY, u64>(graph, leaving, i, hashes, hashes);
+                        prefetch(counts, leaving[(i + FIRST_AHEAD).min(leaving.len() - 1)]);
+                    }
+                    let slot = leaving[i] as usize;
+                    let hash = hashes[slot];
+                    let start = graph.first(hash);
+                    for (j, changed) in changed.iter_mut().enumerate() {
+                        let other = graph.position::<ARITY>(start, hash, j);
+                        let left = counts[other as usize].wrapping_sub(1);
+                        counts[other as usize] = left;
+                        hashes[other as usize] ^= hash;
+                        *changed = (other, u32::from(left == 1));
+                    }
+                    // It keeps the key that it took.
+                    counts[slot] = 1;
+                    hashes[slot] = hash;
                 }
-                let hash = hashes[slot as usize];
-                let start = graph.first(hash);
-                for j in 0..ARITY {
-                    let other = graph.position::<ARITY>(start, hash, j) as usize;
-                    let left = counts[other].wrapping_sub(1);
-                    counts[other] = left;
-                    hashes[other] ^= hash;
-                    next[count] = other as u32;
-                    count += usize::from(left == 1);
+                for &(other, is_free) in changed[..to - from].as_flattened() {
+                    next[count] = other;
+                    count += is_free as usize;
                 }
-                // It keeps the key that it took.
-                counts[slot as usize] = 1;
-                hashes[slot as usize] = hash;
             }
             std::mem::swap(free, next);
         }

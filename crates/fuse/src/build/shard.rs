@@ -10,15 +10,12 @@ use warpset_core::fuse::cell::{MOST_IN_SHARD, in_shard, split_in_shard};
 use warpset_core::fuse::hash::{fingerprint, within_shard};
 use warpset_core::fuse::{Graph, SHARD_ROUNDS, SHARD_SLOTS};
 
+use super::peel::REMOVED;
 use crate::lookup::first_by_halves;
 use crate::width::Width;
 
 /// Slots of a shard, and so its keys, at most.
 const MOST: usize = SHARD_SLOTS as usize;
-
-/// Keys that leave the graph before slots that they freed are listed. (One loop would do both, but where the list goes
-/// on depends on every cell read before, and a core that takes a write to an unknown place for one to a cell waits.)
-const REMOVED: usize = 64;
 
 /// State of the slots of a shard, and the order in which they took their keys.
 pub(super) struct ShardPeeler<F> {
