@@ -109,7 +109,12 @@ impl<'a, F: Width> Lookup<'a, F> {
             }
             let before = i.wrapping_sub(1);
             if let Some(keys) = keys.chunks(BATCH).nth(before) {
-                take(before, answers(self, &two[before % 2]) & u64::MAX >> (BATCH - keys.len()));
+                let places = &two[before % 2];
+                let answers = match self.layout.arity {
+                    Arity::Three => self.answers::<3>(places),
+                    Arity::Four => self.answers::<4>(places),
+                };
+                take(before, answers & u64::MAX >> (BATCH - keys.len()));
             }
         }
     }
@@ -143,18 +148,19 @@ impl<'a, F: Width> Lookup<'a, F> {
         }
     }
 
-    #[inline(always)]
-    fn answers_at<const ARITY: usize>(self, places: &Places<F>) -> u64 {
-        let (slots, mut sums) = (&places.slots[..ARITY], places.fingerprints);
-        let last = slots.as_flattened().iter().fold(0, |last, &slot| u64::max(last, slot));
-        assert!(last < self.slots().len() as u64, "every slot is one of the filter's");
+    /// Returns whether keys with these slots and fingerprints may be in the filter, one bit per key. (Compiled without
+    /// vectors: to gather bytes in them takes longer.)
+    fn answers<const ARITY: usize>(self, places: &Places<F>) -> u64 {
+        let (slots_of, all) = (&places.slots[..ARITY], self.slots());
+        assert!(greatest(slots_of.as_flattened()) < all.len() as u64, "every slot is one of the filter's");
+        let mut sums = places.fingerprints;
         for (i, sum) in sums.iter_mut().enumerate() {
-            for slots in slots {
-                // SAFETY: no slot is greater than `last`, which is less than the number of slots.
-                *sum = *sum ^ unsafe { *self.slots().get_unchecked(slots[i] as usize) };
+            for slots in slots_of {
+                // SAFETY: no slot is greater than the greatest, which is less than the number of slots.
+                *sum = *sum ^ unsafe { *all.get_unchecked(slots[i] as usize) };
             }
         }
-        sums.iter().enumerate().fold(0, |bits, (i, &sum)| bits | u64::from(sum == F::of(0)) << i)
+        zeros(&sums)
     }
 }
 
@@ -180,17 +186,24 @@ fn locate_each<F: Width>(lookup: Lookup<'_, F>, words: &[u64; BATCH], places: &m
     }
 }
 
-/// Returns whether keys with these slots and fingerprints may be in the filter, one bit per key.
-fn answers<F: Width>(lookup: Lookup<'_, F>, places: &Places<F>) -> u64 {
-    with_vectors!(answer_each[F: Width][F](lookup: Lookup<'_, F>, places: &Places<F>) -> u64)
+/// Returns the greatest of some numbers.
+fn greatest(of: &[u64]) -> u64 {
+    with_vectors!(greatest_each(of: &[u64]) -> u64)
 }
 
 #[inline(always)]
-fn answer_each<F: Width>(lookup: Lookup<'_, F>, places: &Places<F>) -> u64 {
-    match lookup.layout.arity {
-        Arity::Three => lookup.answers_at::<3>(places),
-        Arity::Four => lookup.answers_at::<4>(places),
-    }
+fn greatest_each(of: &[u64]) -> u64 {
+    of.iter().fold(0, |last, &this| u64::max(last, this))
+}
+
+/// Returns which fingerprints are zero, one bit per key.
+fn zeros<F: Width>(of: &[F; BATCH]) -> u64 {
+    with_vectors!(zero_each[F: Width][F](of: &[F; BATCH]) -> u64)
+}
+
+#[inline(always)]
+fn zero_each<F: Width>(of: &[F; BATCH]) -> u64 {
+    of.iter().enumerate().fold(0, |bits, (i, &sum)| bits | u64::from(sum == F::of(0)) << i)
 }
 
 /// Whether the key of this word may be in a filter of another form than the published one.

@@ -102,12 +102,7 @@ impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
     /// key that tells whether it is in the set; slots of absent keys mean nothing. `key_of` returns the key of the set
     /// that an item may be.
     #[inline]
-    fn slots<Q>(
-        self,
-        items: &[Q],
-        key_of: &impl Fn(&Q) -> Option<K>,
-        mut take: impl FnMut(usize, &[usize], u64),
-    ) {
+    fn slots<Q>(self, items: &[Q], key_of: &impl Fn(&Q) -> Option<K>, mut take: impl FnMut(usize, &[usize], u64)) {
         if self.layout.is_empty() {
             for (i, items) in items.chunks(BATCH).enumerate() {
                 take(i * BATCH, &[0; BATCH][..items.len()], 0);
@@ -170,15 +165,11 @@ impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
     /// Passes the number of each key to `put`; the slices have equal lengths.
     pub(crate) fn numbers<A: Send>(self, keys: &[K], numbers: &mut [A], put: impl Fn(&mut A, Option<u64>) + Sync) {
         parallel::answer(keys, numbers, (TASK, 1), |keys, numbers| {
-            self.slots(
-                keys,
-                &|&key| Some(key),
-                |first, slots, found| {
-                    for (i, (number, &slot)) in numbers[first..].iter_mut().zip(slots).enumerate() {
-                        put(number, (found >> i & 1 == 1).then_some(slot as u64));
-                    }
-                },
-            );
+            self.slots(keys, &|&key| Some(key), |first, slots, found| {
+                for (i, (number, &slot)) in numbers[first..].iter_mut().zip(slots).enumerate() {
+                    put(number, (found >> i & 1 == 1).then_some(slot as u64));
+                }
+            });
         });
     }
 
@@ -188,25 +179,16 @@ impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
     }
 
     /// Returns which keys are in the set, and writes the result of `of` for their slots; the slices have equal lengths.
-    fn with_bits<A: Pod + Send>(
-        self,
-        keys: &[K],
-        out: &mut [A],
-        of: impl Fn(usize) -> A + Sync,
-    ) -> Bitmap {
+    fn with_bits<A: Pod + Send>(self, keys: &[K], out: &mut [A], of: impl Fn(usize) -> A + Sync) -> Bitmap {
         let mut words = vec![0; keys.len().div_ceil(64)];
         let tasks = keys.chunks(TASK).zip(out.chunks_mut(TASK)).zip(words.chunks_mut(TASK / 64));
         parallel::for_each(tasks, |((keys, out), words)| {
-            self.slots(
-                keys,
-                &|&key| Some(key),
-                |first, slots, found| {
-                    words[first / BATCH] = found;
-                    for (i, (out, &slot)) in out[first..].iter_mut().zip(slots).enumerate() {
-                        *out = if found >> i & 1 == 1 { of(slot) } else { A::zeroed() };
-                    }
-                },
-            );
+            self.slots(keys, &|&key| Some(key), |first, slots, found| {
+                words[first / BATCH] = found;
+                for (i, (out, &slot)) in out[first..].iter_mut().zip(slots).enumerate() {
+                    *out = if found >> i & 1 == 1 { of(slot) } else { A::zeroed() };
+                }
+            });
         });
         Bitmap::from_words(words, keys.len())
     }
@@ -216,15 +198,11 @@ impl<K: StaticKey, V: MapValue> Lookup<'_, K, V> {
     /// Passes the value of each key to `put`; the slices have equal lengths.
     pub(crate) fn get<A: Send>(self, keys: &[K], values: &mut [A], put: impl Fn(&mut A, Option<V>) + Sync) {
         parallel::answer(keys, values, (TASK, 1), |keys, values| {
-            self.slots(
-                keys,
-                &|&key| Some(key),
-                |first, slots, found| {
-                    for (i, (value, &slot)) in values[first..].iter_mut().zip(slots).enumerate() {
-                        put(value, (found >> i & 1 == 1).then(|| V::at(self.values, slot)));
-                    }
-                },
-            );
+            self.slots(keys, &|&key| Some(key), |first, slots, found| {
+                for (i, (value, &slot)) in values[first..].iter_mut().zip(slots).enumerate() {
+                    put(value, (found >> i & 1 == 1).then(|| V::at(self.values, slot)));
+                }
+            });
         });
     }
 

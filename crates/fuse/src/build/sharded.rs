@@ -25,8 +25,8 @@ use std::ops::Range;
 
 use warpset_base::parallel;
 use warpset_base::words::{OutOfMemory, zeroed_vec};
-use warpset_core::fuse::hash::shard_of;
 use warpset_core::fuse::SHARD_SEEDS;
+use warpset_core::fuse::hash::shard_of;
 
 use super::Failure;
 use super::partition::{Hashes, MOST_PARTS, Partitioned};
