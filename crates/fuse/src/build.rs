@@ -38,7 +38,7 @@ pub(crate) struct Settings {
 impl Settings {
     /// Returns the parameters for the `attempt`-th attempt with `keys` different keys.
     pub(crate) fn layout<F: Width>(&self, keys: u64, attempt: u32) -> Result<Layout, Error> {
-        // Under the seed 0 the key 0 has the fingerprint of slots that no key has, and would seem to be there.
+        // Under the seed 0, the key 0 has the fingerprint of unused slots and would always be found.
         let seed = match hash::mix(attempt.into(), self.seed) {
             0 => INSTEAD_OF_0,
             seed => seed,
@@ -121,10 +121,10 @@ pub(crate) fn build<F: Width, K: Key>(settings: &Settings, keys: &[K]) -> Result
 
 /// Returns the words of many keys, on all threads.
 fn words_of<K: Key>(keys: &[K]) -> Result<Vec<u64>, OutOfMemory> {
-    /// Keys that a thread takes at a time.
-    const TASK: usize = 1 << 13;
+    /// Nanoseconds to hash a string.
+    const HASH_NS: f64 = 15.0;
     let mut words: Vec<u64> = zeroed_vec(keys.len() as u64)?;
-    parallel::for_each(words.chunks_mut(TASK).zip(keys.chunks(TASK)), |(words, keys)| {
+    parallel::answer(keys, &mut words, (HASH_NS, 1), |keys, words| {
         words.iter_mut().zip(keys).for_each(|(word, key)| *word = word_of(key));
     });
     Ok(words)

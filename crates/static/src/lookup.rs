@@ -18,8 +18,9 @@ use crate::{Layout, MapValue, StaticKey, Value};
 
 /// Keys of a batch: the bits of a word of answers.
 const BATCH: usize = 64;
-/// Keys per task, a multiple of 64; fewer than two of these stay on the calling thread.
-const TASK: usize = if cfg!(miri) { 128 } else { 1 << 13 };
+/// Nanoseconds per key of a batch.
+const LOOKUP_NS: f64 = 10.0;
+
 /// Parts of a set that lookups of many keys read.
 pub(crate) struct Lookup<'a, K, V> {
     pub(crate) layout: Layout<K, V>,
@@ -151,7 +152,7 @@ impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
     /// Returns one bit per item, on all threads.
     pub(crate) fn bits<Q: Sync>(self, items: &[Q], key_of: impl Fn(&Q) -> Option<K> + Sync) -> Bitmap {
         let mut words = vec![0; items.len().div_ceil(64)];
-        parallel::answer(items, &mut words, (TASK, 64), |items, words| {
+        parallel::answer(items, &mut words, (LOOKUP_NS, 64), |items, words| {
             self.slots(items, &key_of, |first, _, found| words[first / BATCH] = found);
         });
         Bitmap::from_words(words, items.len())
@@ -164,7 +165,7 @@ impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
 
     /// Passes the number of each key to `put`; the slices have equal lengths.
     pub(crate) fn numbers<A: Send>(self, keys: &[K], numbers: &mut [A], put: impl Fn(&mut A, Option<u64>) + Sync) {
-        parallel::answer(keys, numbers, (TASK, 1), |keys, numbers| {
+        parallel::answer(keys, numbers, (LOOKUP_NS, 1), |keys, numbers| {
             self.slots(keys, &|&key| Some(key), |first, slots, found| {
                 for (i, (number, &slot)) in numbers[first..].iter_mut().zip(slots).enumerate() {
                     put(number, (found >> i & 1 == 1).then_some(slot as u64));
@@ -181,7 +182,8 @@ impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
     /// Returns which keys are in the set, and writes the result of `of` for their slots; the slices have equal lengths.
     fn with_bits<A: Pod + Send>(self, keys: &[K], out: &mut [A], of: impl Fn(usize) -> A + Sync) -> Bitmap {
         let mut words = vec![0; keys.len().div_ceil(64)];
-        let tasks = keys.chunks(TASK).zip(out.chunks_mut(TASK)).zip(words.chunks_mut(TASK / 64));
+        let task = parallel::task_len(keys.len(), LOOKUP_NS);
+        let tasks = keys.chunks(task).zip(out.chunks_mut(task)).zip(words.chunks_mut(task.div_ceil(64)));
         parallel::for_each(tasks, |((keys, out), words)| {
             self.slots(keys, &|&key| Some(key), |first, slots, found| {
                 words[first / BATCH] = found;
@@ -197,7 +199,7 @@ impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
 impl<K: StaticKey, V: MapValue> Lookup<'_, K, V> {
     /// Passes the value of each key to `put`; the slices have equal lengths.
     pub(crate) fn get<A: Send>(self, keys: &[K], values: &mut [A], put: impl Fn(&mut A, Option<V>) + Sync) {
-        parallel::answer(keys, values, (TASK, 1), |keys, values| {
+        parallel::answer(keys, values, (LOOKUP_NS, 1), |keys, values| {
             self.slots(keys, &|&key| Some(key), |first, slots, found| {
                 for (i, (value, &slot)) in values[first..].iter_mut().zip(slots).enumerate() {
                     put(value, (found >> i & 1 == 1).then(|| V::at(self.values, slot)));

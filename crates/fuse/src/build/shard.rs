@@ -141,7 +141,7 @@ impl<F: Width> ShardPeeler<F> {
             // Without branches, which would go either way: what does not count is overwritten.
             for &slot in &free[..count] {
                 let cell = cells[usize::from(slot)];
-                // Of no key in particular if the slot has none left.
+                // An arbitrary key if the slot has none left.
                 let key = split_in_shard(cell).1 % SHARD_SLOTS;
                 let slots = slots[key as usize];
                 let is_free_before = |j| {

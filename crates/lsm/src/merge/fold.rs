@@ -270,26 +270,59 @@ fn merge_two<K: OrderedKey, V: Value, const FLAGS: bool>(
     values: &mut [V],
     flags: &mut [u8],
 ) {
-    let (mut i, mut j) = (0, 0);
     let (a_values, b_values) = (&a.values[..a.keys.len()], &b.values[..b.keys.len()]);
-    while i < a.keys.len() && j < b.keys.len() {
-        let (key_a, key_b) = (a.keys[i], b.keys[j]);
-        let from_a = key_a <= key_b;
+    assert!(keys.len() == a.keys.len() + b.keys.len() && values.len() == keys.len());
+    assert!(!FLAGS || a.flags.len() == a.keys.len() && b.flags.len() == b.keys.len() && flags.len() == keys.len());
+    // Elements that are still to be merged, from both ends: two independent chains of comparisons.
+    let (mut i, mut j) = (0, 0);
+    let (mut i_end, mut j_end) = (a.keys.len(), b.keys.len());
+    loop {
+        let steps = (i_end - i).min(j_end - j) / 2;
+        if steps == 0 {
+            break;
+        }
+        for _ in 0..steps {
+            // SAFETY: each step takes at most two elements from each side, which has at least `2 * steps` left, so all
+            // four places are inside their sides. Every side has a value and, if `FLAGS`, a flag per key, and the
+            // outputs have a place per element, by the assertions.
+            unsafe {
+                let mut take = |from_a: bool, i: usize, j: usize, to: usize| {
+                    let (key_a, key_b) = (*a.keys.get_unchecked(i), *b.keys.get_unchecked(j));
+                    *keys.get_unchecked_mut(to) = if from_a { key_a } else { key_b };
+                    let (value_a, value_b) = (*a_values.get_unchecked(i), *b_values.get_unchecked(j));
+                    *values.get_unchecked_mut(to) = if from_a { value_a } else { value_b };
+                    if FLAGS {
+                        let (flag_a, flag_b) = (*a.flags.get_unchecked(i), *b.flags.get_unchecked(j));
+                        *flags.get_unchecked_mut(to) = if from_a { flag_a } else { flag_b };
+                    }
+                };
+                let from_a = a.keys.get_unchecked(i) <= b.keys.get_unchecked(j);
+                take(from_a, i, j, i + j);
+                i += usize::from(from_a);
+                j += usize::from(!from_a);
+                let from_a = a.keys.get_unchecked(i_end - 1) > b.keys.get_unchecked(j_end - 1);
+                take(from_a, i_end - 1, j_end - 1, i_end + j_end - 1);
+                i_end -= usize::from(from_a);
+                j_end -= usize::from(!from_a);
+            }
+        }
+    }
+    while i < i_end && j < j_end {
+        let from_a = a.keys[i] <= b.keys[j];
         let to = i + j;
-        keys[to] = if from_a { key_a } else { key_b };
-        let (value_a, value_b) = (a_values[i], b_values[j]);
-        values[to] = if from_a { value_a } else { value_b };
+        (keys[to], values[to]) = if from_a { (a.keys[i], a_values[i]) } else { (b.keys[j], b_values[j]) };
         if FLAGS {
             flags[to] = if from_a { a.flags[i] } else { b.flags[j] };
         }
         i += usize::from(from_a);
         j += usize::from(!from_a);
     }
-    let (rest, from) = if i < a.keys.len() { (a, i) } else { (b, j) };
-    let to = keys.len() - (rest.keys.len() - from);
-    keys[to..].copy_from_slice(&rest.keys[from..]);
-    values[to..].copy_from_slice(&rest.values[from..]);
+    let (rest, from, end) = if i < i_end { (a, i, i_end) } else { (b, j, j_end) };
+    let to = i + j;
+    let to = to..to + end - from;
+    keys[to.clone()].copy_from_slice(&rest.keys[from..end]);
+    values[to.clone()].copy_from_slice(&rest.values[from..end]);
     if FLAGS {
-        flags[to..].copy_from_slice(&rest.flags[from..]);
+        flags[to].copy_from_slice(&rest.flags[from..end]);
     }
 }
