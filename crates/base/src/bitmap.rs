@@ -84,8 +84,8 @@ impl Bitmap {
 #[inline(always)]
 fn bytes_of(bits: u8) -> [u8; 8] {
     // Each byte keeps its own bit, and the addition carries it to the highest one.
-    let own = u64::from(bits) * 0x0101_0101_0101_0101 & 0x8040_2010_0804_0201;
-    ((own + 0x7f7f_7f7f_7f7f_7f7f) >> 7 & 0x0101_0101_0101_0101).to_le_bytes()
+    let own = (u64::from(bits) * 0x0101_0101_0101_0101) & 0x8040_2010_0804_0201;
+    (((own + 0x7f7f_7f7f_7f7f_7f7f) >> 7) & 0x0101_0101_0101_0101).to_le_bytes()
 }
 
 /// Converts bits to booleans, or to bytes 0 and 1.

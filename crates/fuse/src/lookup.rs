@@ -221,7 +221,7 @@ fn contains_in_other<F: Width>(layout: &Layout, words: &[u64], word: u64) -> boo
 #[inline(always)]
 pub(crate) fn first_by_halves(graph: Graph, hash: u64) -> u32 {
     let starts = u64::from(graph.starts);
-    (((hash >> 32) * starts + ((hash & u64::from(u32::MAX)) * starts >> 32)) >> 32) as u32
+    (((hash >> 32) * starts + (((hash & u64::from(u32::MAX)) * starts) >> 32)) >> 32) as u32
 }
 
 /// Prefetches the cache line of a slot.

@@ -119,7 +119,7 @@ impl<F: Width> ShardPeeler<F> {
             }
         }
         // A count that passes the limit sets this bit on the way.
-        if seen & in_shard(0) * (MOST_IN_SHARD + 1) != 0 {
+        if seen & (in_shard(0) * (MOST_IN_SHARD + 1)) != 0 {
             return false;
         }
         let (mut count, mut changed) = (0, [[(0, 0); ARITY]; REMOVED]);
