@@ -80,13 +80,21 @@ impl Bitmap {
     }
 }
 
+/// Returns eight bits as bytes 0 and 1, the lowest bit first.
+#[inline(always)]
+fn bytes_of(bits: u8) -> [u8; 8] {
+    // Each byte keeps its own bit, and the addition carries it to the highest one.
+    let own = (u64::from(bits) * 0x0101_0101_0101_0101) & 0x8040_2010_0804_0201;
+    (((own + 0x7f7f_7f7f_7f7f_7f7f) >> 7) & 0x0101_0101_0101_0101).to_le_bytes()
+}
+
 /// Converts bits to booleans, or to bytes 0 and 1.
 pub fn bits_to<T: Send + From<bool>>(answers: &mut [T], words: &[u64]) {
     let task = parallel::task_len(words.len(), WORD_NS);
     parallel::for_each(answers.chunks_mut(64 * task).zip(words.chunks(task)), |(answers, words)| {
         for (answers, word) in answers.chunks_mut(64).zip(words) {
-            for (i, answer) in answers.iter_mut().enumerate() {
-                *answer = T::from(word >> i & 1 == 1);
+            for (answers, bits) in answers.chunks_mut(8).zip(word.to_le_bytes()) {
+                answers.iter_mut().zip(bytes_of(bits)).for_each(|(answer, byte)| *answer = T::from(byte != 0));
             }
         }
     });

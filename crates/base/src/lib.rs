@@ -32,6 +32,7 @@ pub mod sort;
 pub mod stencil;
 #[doc(hidden)]
 pub mod testing;
+mod vectors;
 pub mod words;
 
 #[cfg(target_endian = "big")]

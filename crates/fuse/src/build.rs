@@ -8,16 +8,18 @@ pub(crate) mod external;
 mod one_graph;
 pub(crate) mod partition;
 pub(crate) mod peel;
+mod shard;
 pub(crate) mod sharded;
 
 use warpset_base::key::Key;
 use warpset_base::words::{AlignedWords, OutOfMemory, zeroed_vec};
-use warpset_base::{parallel, sort};
+use warpset_base::{parallel, sort, with_vectors};
 use warpset_core::fuse::hash::mix;
 use warpset_core::hash;
 
 use crate::width::Width;
 use crate::{Arity, BinaryFuse, Error, Form, Layout};
+use partition::Hashes;
 
 /// Seeds of a filter that are tried: about every second one works.
 pub(crate) const SEEDS: u32 = 64;
@@ -114,11 +116,7 @@ pub(crate) fn attempts<F: Width, T>(
 
 /// Returns the filter of these keys.
 pub(crate) fn build<F: Width, K: Key>(settings: &Settings, keys: &[K]) -> Result<BinaryFuse<F>, Error> {
-    if K::CHEAP {
-        return build_words(settings, keys.len(), |i| word_of(&keys[i]));
-    }
-    let words = words_of(keys)?;
-    build_words(settings, words.len(), |i| words[i])
+    if K::CHEAP { build_cheap(settings, keys) } else { build_cheap(settings, &words_of(keys)?) }
 }
 
 /// Returns the words of many keys, on all threads.
@@ -132,26 +130,21 @@ fn words_of<K: Key>(keys: &[K]) -> Result<Vec<u64>, OutOfMemory> {
     Ok(words)
 }
 
-/// Returns the filter of keys by their words.
-fn build_words<F: Width>(
-    settings: &Settings,
-    keys: usize,
-    word: impl Fn(usize) -> u64 + Sync,
-) -> Result<BinaryFuse<F>, Error> {
+/// Returns the filter of keys that are hashed several times.
+fn build_cheap<F: Width, K: Key>(settings: &Settings, keys: &[K]) -> Result<BinaryFuse<F>, Error> {
     let distinct: std::cell::RefCell<Option<Vec<u64>>> = std::cell::RefCell::new(None);
     attempts::<F, _>(
         settings,
-        keys as u64,
+        keys.len() as u64,
         |layout, are_distinct| {
             let words = match &*distinct.borrow() {
-                Some(words) => attempt::<F>(layout, words.len(), |i| words[i], are_distinct)?,
-                None => attempt::<F>(layout, keys, &word, are_distinct)?,
+                Some(words) => attempt::<F, u64>(layout, words, are_distinct)?,
+                None => attempt::<F, K>(layout, keys, are_distinct)?,
             };
             Ok(BinaryFuse::from_parts(*layout, words))
         },
         || {
-            let mut words: Vec<u64> = zeroed_vec(keys as u64)?;
-            words.iter_mut().enumerate().for_each(|(i, to)| *to = word(i));
+            let mut words = words_of(keys)?;
             sort::sort_by_rank(&mut words, 64, |word| word);
             words.dedup();
             let left = words.len() as u64;
@@ -162,30 +155,28 @@ fn build_words<F: Width>(
 }
 
 /// Returns the words of a filter under this layout.
-fn attempt<F: Width>(
-    layout: &Layout,
-    keys: usize,
-    word: impl Fn(usize) -> u64 + Sync,
-    are_distinct: bool,
-) -> Result<AlignedWords<u64>, Failure> {
-    let mut words = AlignedWords::zeroed(layout.words())?;
-    let hash = |i: usize| mix(word(i), layout.seed);
-    match (layout.form(), layout.arity) {
-        _ if keys == 0 => {}
-        (Form::OneGraph, Arity::Three) => {
-            one_graph::build::<3, F>(layout, keys, hash, words.as_mut_slice(), are_distinct)?;
-        }
-        (Form::OneGraph, Arity::Four) => {
-            one_graph::build::<4, F>(layout, keys, hash, words.as_mut_slice(), are_distinct)?;
-        }
-        (Form::Sharded, Arity::Three) => {
-            sharded::build::<3, F>(layout, keys, hash, words.as_mut_slice(), are_distinct)?;
-        }
-        (Form::Sharded, Arity::Four) => {
-            sharded::build::<4, F>(layout, keys, hash, words.as_mut_slice(), are_distinct)?;
-        }
-    }
+fn attempt<F: Width, K: Key>(layout: &Layout, keys: &[K], are_distinct: bool) -> Result<AlignedWords<u64>, Failure> {
+    let mut words = AlignedWords::zeroed(layout.words())?.in_huge_pages();
+    let hash: Hashes<'_> = &|first, to| hashes(&keys[first..], layout.seed, to);
+    let build = match (layout.form(), layout.arity) {
+        _ if keys.is_empty() => return Ok(words),
+        (Form::OneGraph, Arity::Three) => one_graph::build::<3, F>,
+        (Form::OneGraph, Arity::Four) => one_graph::build::<4, F>,
+        (Form::Sharded, Arity::Three) => sharded::build::<3, F>,
+        (Form::Sharded, Arity::Four) => sharded::build::<4, F>,
+    };
+    build(layout, keys.len(), hash, words.as_mut_slice(), are_distinct)?;
     Ok(words)
+}
+
+/// Computes the hashes of the first keys.
+fn hashes<K: Key>(keys: &[K], seed: u64, to: &mut [u64]) {
+    with_vectors!(hash_each[K: Key][K](keys: &[K], seed: u64, to: &mut [u64]))
+}
+
+#[inline(always)]
+fn hash_each<K: Key>(keys: &[K], seed: u64, to: &mut [u64]) {
+    to.iter_mut().zip(keys).for_each(|(to, key)| *to = mix(word_of(key), seed));
 }
 
 /// Whether some of these are equal; sorts them.

@@ -97,8 +97,8 @@ impl<F: Width> Builder<F> {
     /// Returns the filter of these keys, on all threads of the current rayon pool; equal keys count once. The bytes
     /// follow from the settings and the set of keys, whatever their order and the number of threads.
     ///
-    /// Memory for a time: some 23 bytes per key for one graph, 8 sharded; 8 more for keys that are no integers of up to
-    /// 64 bits, or if keys are equal.
+    /// Memory for a time: some 23 bytes per key for one graph, at most 12 sharded; 8 more for keys that are no integers
+    /// of up to 64 bits, or if keys are equal.
     ///
     /// # Errors
     /// The errors of [`Builder::layout`]; [`Error::OutOfMemory`]; [`Error::NoSeed`] for [`Hashed`](crate::Hashed) keys

@@ -6,6 +6,8 @@ use std::marker::PhantomData;
 use warpset_base::filter::{Filter, Take};
 use warpset_base::words::AlignedWords;
 
+use crate::build::word_of;
+use crate::lookup::Lookup;
 use crate::width::Width;
 use crate::{Builder, Error, Key, Layout, View};
 
@@ -54,6 +56,7 @@ impl<F: Width> BinaryFuse<F> {
 
     /// Returns the words, little-endian: fingerprints, then the seeds of shards, the memory image that every backend
     /// shares.
+    #[inline]
     pub fn words(&self) -> &[u64] {
         self.words.as_slice()
     }
@@ -62,6 +65,12 @@ impl<F: Width> BinaryFuse<F> {
     pub fn fingerprints(&self) -> &[F] {
         let words = &self.words()[..self.layout.fingerprint_words() as usize];
         &bytemuck::cast_slice(words)[..self.layout.slots() as usize]
+    }
+
+    /// Whether the key may be in the filter. Never false for a key that it was built from.
+    #[inline(always)]
+    pub fn contains(&self, key: impl Key) -> bool {
+        Lookup::<F>::new(&self.layout, self.words()).contains(word_of(&key))
     }
 
     /// Returns a borrow that answers queries.
@@ -87,14 +96,21 @@ warpset_base::queries_of_view! {
         fn memory_bytes(&self) -> u64;
         /// Returns the bits of memory per key.
         fn bits_per_key(&self) -> f64;
-        /// Whether the key may be in the filter. Never false for a key that it was built from.
-        fn contains(&self, key: impl Key) -> bool;
         /// Returns the rate of false positives: `2^-bits`, and 0 for an empty filter.
         fn fpr(&self) -> f64;
         /// Returns the rate of false positives to expect with `keys` keys: `2^-bits`, for any number of keys.
         fn expected_fpr(&self, keys: u64) -> f64;
         /// Returns the fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain.
         fn measured_fpr(&self, samples: u64, seed: u64) -> f64;
+    }
+}
+
+#[cfg(feature = "mmap")]
+warpset_base::queries_of_view! {
+    [F: Width] crate::Mapped<F>;
+    => {
+        /// Whether the key may be in the filter. Never false for a key that it was built from.
+        fn contains(&self, key: impl Key) -> bool;
     }
 }
 

@@ -47,20 +47,39 @@ pub(crate) mod sealed {
         fn to_word(self) -> u64;
         /// Returns the key of that value, if there is one.
         fn of_word(word: u64) -> Option<Self>;
-        /// Returns the slots of a bucket that hold the key, as bits.
+        /// Returns the slots of a bucket that hold the key, one bit per slot, at a multiple of `16 / SLOTS`.
         fn find(line: &Line, key: Self) -> u32;
-        /// Finds like [`find`](StaticKey::find), with AVX2.
-        ///
-        /// # Safety
-        /// The processor has AVX2.
+        /// Returns the first of the slots that [`find`](StaticKey::find) returned.
+        #[inline(always)]
+        fn first_slot(found: u32) -> usize {
+            found.trailing_zeros() as usize / (16 / Self::SLOTS)
+        }
+    }
+
+    /// Returns which halves of a line's words equal the half of `pattern` at their place, one bit per half.
+    #[inline(always)]
+    fn equal_halves(line: &Line, pattern: u64) -> u32 {
         #[cfg(target_arch = "x86_64")]
-        unsafe fn find_avx2(line: &Line, key: Self) -> u32;
-        /// Finds like [`find`](StaticKey::find), with AVX-512.
-        ///
-        /// # Safety
-        /// The processor has AVX-512F.
-        #[cfg(target_arch = "x86_64")]
-        unsafe fn find_avx512(line: &Line, key: Self) -> u32;
+        {
+            use std::arch::x86_64::*;
+            // SAFETY: SSE2 is part of x86-64.
+            unsafe {
+                let pattern = _mm_set1_epi64x(pattern as i64);
+                let equal = |i: usize| {
+                    let two = _mm_set_epi64x(line[2 * i + 1] as i64, line[2 * i] as i64);
+                    _mm_cmpeq_epi32(two, pattern)
+                };
+                let (low, high) = (_mm_packs_epi32(equal(0), equal(1)), _mm_packs_epi32(equal(2), equal(3)));
+                _mm_movemask_epi8(_mm_packs_epi16(low, high)) as u32
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            let halves: &[[u32; 2]] = bytemuck::cast_slice(line);
+            let [low, high] = bytemuck::cast(pattern);
+            let equal = |of: &[u32; 2]| u32::from(of[0] == low) | u32::from(of[1] == high) << 1;
+            halves.iter().rev().fold(0, |mask, two| mask << 2 | equal(two))
+        }
     }
 
     impl StaticKey for u64 {
@@ -75,31 +94,8 @@ pub(crate) mod sealed {
         }
         #[inline(always)]
         fn find(line: &Line, key: u64) -> u32 {
-            line.iter().rev().fold(0, |mask, &held| mask << 1 | u32::from(held == key))
-        }
-        #[cfg(target_arch = "x86_64")]
-        #[inline(always)]
-        unsafe fn find_avx2(line: &Line, key: u64) -> u32 {
-            use std::arch::x86_64::*;
-            // SAFETY: the processor has AVX2, by this function's contract; both halves of the line are read unaligned.
-            unsafe {
-                let key = _mm256_set1_epi64x(key as i64);
-                let half = |i: usize| {
-                    let held = _mm256_loadu_si256(line[4 * i..][..4].as_ptr().cast());
-                    _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(held, key))) as u32
-                };
-                half(0) | half(1) << 4
-            }
-        }
-        #[cfg(target_arch = "x86_64")]
-        #[inline(always)]
-        unsafe fn find_avx512(line: &Line, key: u64) -> u32 {
-            use std::arch::x86_64::*;
-            // SAFETY: the processor has AVX-512F, by this function's contract; the line has 64 bytes.
-            unsafe {
-                let held = _mm512_loadu_si512(line.as_ptr().cast());
-                _mm512_cmpeq_epi64_mask(held, _mm512_set1_epi64(key as i64)).into()
-            }
+            let equal = equal_halves(line, key);
+            equal & equal >> 1 & 0x5555
         }
     }
 
@@ -115,32 +111,7 @@ pub(crate) mod sealed {
         }
         #[inline(always)]
         fn find(line: &Line, key: u32) -> u32 {
-            let held: &[u32] = bytemuck::cast_slice(line);
-            held.iter().rev().fold(0, |mask, &held| mask << 1 | u32::from(held == key))
-        }
-        #[cfg(target_arch = "x86_64")]
-        #[inline(always)]
-        unsafe fn find_avx2(line: &Line, key: u32) -> u32 {
-            use std::arch::x86_64::*;
-            // SAFETY: the processor has AVX2, by this function's contract; both halves of the line are read unaligned.
-            unsafe {
-                let key = _mm256_set1_epi32(key as i32);
-                let half = |i: usize| {
-                    let held = _mm256_loadu_si256(line[4 * i..][..4].as_ptr().cast());
-                    _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(held, key))) as u32
-                };
-                half(0) | half(1) << 8
-            }
-        }
-        #[cfg(target_arch = "x86_64")]
-        #[inline(always)]
-        unsafe fn find_avx512(line: &Line, key: u32) -> u32 {
-            use std::arch::x86_64::*;
-            // SAFETY: the processor has AVX-512F, by this function's contract; the line has 64 bytes.
-            unsafe {
-                let held = _mm512_loadu_si512(line.as_ptr().cast());
-                _mm512_cmpeq_epi32_mask(held, _mm512_set1_epi32(key as i32)).into()
-            }
+            equal_halves(line, u64::from(key) << 32 | u64::from(key))
         }
     }
 
@@ -184,35 +155,27 @@ mod tests {
     use super::sealed::StaticKey;
     use super::*;
 
-    fn all_forms_agree<K: super::StaticKey>(held: &[K], asked: K) {
+    fn is_found<K: super::StaticKey>(held: &[K], asked: K) {
         let line: Line = bytemuck::cast_slice(held).try_into().unwrap();
-        let wanted = held.iter().enumerate().fold(0, |mask, (i, &key)| mask | u32::from(key == asked) << i);
-        assert_eq!(K::find(&line, asked), wanted);
-        #[cfg(target_arch = "x86_64")]
-        {
-            if is_x86_feature_detected!("avx2") {
-                // SAFETY: there is AVX2.
-                assert_eq!(unsafe { K::find_avx2(&line, asked) }, wanted);
-            }
-            if is_x86_feature_detected!("avx512f") {
-                // SAFETY: there is AVX-512F.
-                assert_eq!(unsafe { K::find_avx512(&line, asked) }, wanted);
-            }
-        }
+        let found = K::find(&line, asked);
+        let slots: Vec<usize> = (0..16).filter(|i| found >> i & 1 == 1).map(|i| i / (16 / K::SLOTS)).collect();
+        let wanted: Vec<usize> = (0..held.len()).filter(|&i| held[i] == asked).collect();
+        assert_eq!(slots, wanted);
+        assert!(wanted.first().is_none_or(|&first| K::first_slot(found) == first));
     }
 
     #[test]
-    fn every_slot_is_found_in_every_form() {
+    fn every_slot_is_found() {
         for place in 0..16 {
             let mut narrow = [7u32; 16];
             narrow[place] = u32::MAX;
             for asked in [7, u32::MAX, 0, 8] {
-                all_forms_agree(&narrow, asked);
+                is_found(&narrow, asked);
             }
             let mut wide = [7u64 << 32; 8];
             wide[place / 2] = u64::MAX;
             for asked in [7 << 32, u64::MAX, 7, u64::from(u32::MAX)] {
-                all_forms_agree(&wide, asked);
+                is_found(&wide, asked);
             }
         }
         assert_eq!((u32::of_word(1 << 32), u64::of_word(1 << 32)), (None, Some(1 << 32)));

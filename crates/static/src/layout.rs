@@ -21,6 +21,8 @@ pub struct Layout<K, V> {
     seed: u64,
     spread: u64,
     shape: Shape,
+    /// Words of the pilots.
+    pilot_words: u64,
     elements: PhantomData<fn() -> (K, V)>,
 }
 
@@ -28,15 +30,22 @@ impl<K: StaticKey, V: Value> Layout<K, V> {
     /// Makes the layout for this number of different keys.
     pub(crate) fn new(keys: u64, seed: u64) -> Result<Layout<K, V>, Error> {
         let shape = Shape::for_keys(keys, K::SLOTS as u32).ok_or(Error::TooManyKeys { keys, most: MOST_KEYS })?;
-        Ok(Layout { len: keys, seed, spread: spread(seed), shape, elements: PhantomData })
+        Ok(Layout::of_shape(keys, seed, shape))
+    }
+
+    fn of_shape(len: u64, seed: u64, shape: Shape) -> Layout<K, V> {
+        let pilot_words = shape.all_groups().div_ceil(8).next_multiple_of(BUCKET_WORDS as u64);
+        Layout { len, seed, spread: spread(seed), shape, pilot_words, elements: PhantomData }
     }
 
     /// Returns the number of keys.
+    #[inline]
     pub fn len(&self) -> u64 {
         self.len
     }
 
     /// Whether there are no keys.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -47,6 +56,7 @@ impl<K: StaticKey, V: Value> Layout<K, V> {
     }
 
     /// Returns the numbers of shards, groups and buckets.
+    #[inline]
     pub fn shape(&self) -> Shape {
         self.shape
     }
@@ -68,11 +78,13 @@ impl<K: StaticKey, V: Value> Layout<K, V> {
     }
 
     /// Returns the words of the pilots.
+    #[inline(always)]
     pub(crate) fn pilot_words(&self) -> u64 {
-        self.shape.all_groups().div_ceil(8).next_multiple_of(BUCKET_WORDS as u64)
+        self.pilot_words
     }
 
     /// Returns the words of the buckets.
+    #[inline(always)]
     pub(crate) fn key_words(&self) -> u64 {
         self.shape.all_buckets() * BUCKET_WORDS as u64
     }
@@ -127,7 +139,7 @@ impl<K: StaticKey, V: Value> Layout<K, V> {
             return invalid("buckets of a shard", buckets);
         };
         let shape = Shape { shard_bits: shard_bits as u32, groups, buckets };
-        let layout = Layout { len, seed, spread: spread(seed), shape, elements: PhantomData };
+        let layout = Layout::of_shape(len, seed, shape);
         if len > layout.slots() || (len == 0) != (buckets == 0) {
             return invalid("number of keys", len);
         }

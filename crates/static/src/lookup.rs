@@ -1,28 +1,25 @@
-//! Lookups of many keys: batches go through three stages, and while one waits for memory, others proceed.
+//! Lookups of many keys, in batches. Each stage is a loop over a batch; hashes and buckets are computed in vectors,
+//! where the processor has them. While the lines of a batch are on their way, the keys of the one before are compared.
 //!
-//! | stage | work | prefetches |
-//! | --- | --- | --- |
-//! | group | hashes a batch's keys | the pilots' lines |
-//! | bucket | reads the pilots of the batch before | the buckets' lines |
-//! | slot | compares the keys of the batch before that | the values' lines, if values are read |
+//! | stage | work | reads | prefetches |
+//! | --- | --- | --- | --- |
+//! | group | hashes the keys | | |
+//! | bucket | places the keys | pilots | the buckets' lines |
+//! | slot | compares the keys of the batch before | buckets | |
 
 use bytemuck::Pod;
 use warpset_base::bitmap::Bitmap;
 use warpset_base::key::Key;
-use warpset_base::parallel;
-use warpset_core::static_set::{self, BUCKET_WORDS};
+use warpset_base::{parallel, with_vectors};
+use warpset_core::static_set::{self, BUCKET_WORDS, Shape};
 
 use crate::key::Line;
 use crate::{Layout, MapValue, StaticKey, Value};
 
-/// Keys of a batch.
-const BATCH: usize = 32;
+/// Keys of a batch: the bits of a word of answers.
+const BATCH: usize = 64;
 /// Nanoseconds per key of a batch.
 const LOOKUP_NS: f64 = 10.0;
-/// Slot of absent keys.
-const ABSENT: usize = usize::MAX;
-/// Least bytes of pilots and keys with prefetches: half of a typical second-level cache.
-const AHEAD_BYTES: u64 = 1 << 20;
 
 /// Parts of a set that lookups of many keys read.
 pub(crate) struct Lookup<'a, K, V> {
@@ -39,58 +36,13 @@ impl<K: StaticKey, V: Value> Clone for Lookup<'_, K, V> {
 }
 impl<K: StaticKey, V: Value> Copy for Lookup<'_, K, V> {}
 
-/// Comparison of a line's keys.
-trait Compare: Copy {
-    fn find<K: StaticKey>(self, line: &Line, key: K) -> u32;
-}
-
-#[derive(Clone, Copy)]
-struct Portable;
-impl Compare for Portable {
-    #[inline(always)]
-    fn find<K: StaticKey>(self, line: &Line, key: K) -> u32 {
-        K::find(line, key)
-    }
-}
-
-/// Proof of AVX2: values exist only in functions compiled for it.
-#[cfg(target_arch = "x86_64")]
-#[derive(Clone, Copy)]
-struct Avx2(());
-#[cfg(target_arch = "x86_64")]
-impl Compare for Avx2 {
-    #[inline(always)]
-    fn find<K: StaticKey>(self, line: &Line, key: K) -> u32 {
-        // SAFETY: a value of this type exists, so the processor has AVX2.
-        unsafe { <K as crate::key::sealed::StaticKey>::find_avx2(line, key) }
-    }
-}
-
-/// Proof of AVX-512: values exist only in functions compiled for it.
-#[cfg(target_arch = "x86_64")]
-#[derive(Clone, Copy)]
-struct Avx512(());
-#[cfg(target_arch = "x86_64")]
-impl Compare for Avx512 {
-    #[inline(always)]
-    fn find<K: StaticKey>(self, line: &Line, key: K) -> u32 {
-        // SAFETY: a value of this type exists, so the processor has AVX-512F.
-        unsafe { <K as crate::key::sealed::StaticKey>::find_avx512(line, key) }
-    }
-}
-
 /// A batch between stages.
 #[derive(Clone, Copy)]
 struct Batch<K> {
     keys: [K; BATCH],
-    hashes: [u64; BATCH],
     /// Groups, then buckets, then slots.
     at: [usize; BATCH],
-    /// Keys that can be in the set.
-    valid: u32,
 }
-
-const _: () = assert!(BATCH == u32::BITS as usize);
 
 /// Prefetches a cache line.
 #[inline(always)]
@@ -105,145 +57,103 @@ fn prefetch<T>(items: &[T], index: usize) {
     let _ = (items, index);
 }
 
+/// Computes the hashes and groups of keys.
+fn find_groups<K: StaticKey>(
+    shape: Shape,
+    spread: u64,
+    keys: &[K; BATCH],
+    hashes: &mut [u64; BATCH],
+    groups: &mut [usize; BATCH],
+) {
+    with_vectors!(each_group[K: StaticKey][K](
+        shape: Shape, spread: u64, keys: &[K; BATCH], hashes: &mut [u64; BATCH], groups: &mut [usize; BATCH]
+    ))
+}
+
+#[inline(always)]
+fn each_group<K: StaticKey>(
+    shape: Shape,
+    spread: u64,
+    keys: &[K; BATCH],
+    hashes: &mut [u64; BATCH],
+    groups: &mut [usize; BATCH],
+) {
+    for ((key, hash), group) in keys.iter().zip(hashes).zip(groups) {
+        *hash = static_set::hash(key.to_word(), spread);
+        *group = shape.group(*hash) as usize;
+    }
+}
+
+/// Computes the buckets of keys by their hashes and the pilots of their groups.
+fn find_buckets(shape: Shape, hashes: &[u64; BATCH], pilots: &[u8; BATCH], buckets: &mut [usize; BATCH]) {
+    with_vectors!(each_bucket(
+        shape: Shape, hashes: &[u64; BATCH], pilots: &[u8; BATCH], buckets: &mut [usize; BATCH]
+    ))
+}
+
+#[inline(always)]
+fn each_bucket(shape: Shape, hashes: &[u64; BATCH], pilots: &[u8; BATCH], buckets: &mut [usize; BATCH]) {
+    for ((&hash, &pilot), bucket) in hashes.iter().zip(pilots).zip(buckets) {
+        *bucket = shape.bucket(hash, pilot.into()) as usize;
+    }
+}
+
 impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
-    /// Passes the slots of all keys to `take`, [`BATCH`] at a time, with the position of the first one; [`ABSENT`] for
-    /// absent keys. `key_of` returns the key of the set that an item may be. With `VALUES`, values will be read.
+    /// Passes the slots of all keys to `take`, [`BATCH`] at a time, with the position of the first one, and one bit per
+    /// key that tells whether it is in the set; slots of absent keys mean nothing. `key_of` returns the key of the set
+    /// that an item may be.
     #[inline]
-    fn slots<Q, const VALUES: bool>(
-        self,
-        items: &[Q],
-        key_of: impl Fn(&Q) -> Option<K>,
-        take: impl FnMut(usize, &[usize]),
-    ) {
+    fn slots<Q>(self, items: &[Q], key_of: &impl Fn(&Q) -> Option<K>, mut take: impl FnMut(usize, &[usize], u64)) {
         if self.layout.is_empty() {
-            let mut take = take;
             for (i, items) in items.chunks(BATCH).enumerate() {
-                take(i * BATCH, &[ABSENT; BATCH][..items.len()]);
+                take(i * BATCH, &[0; BATCH][..items.len()], 0);
             }
             return;
         }
-        #[cfg(target_arch = "x86_64")]
-        {
-            if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("bmi2") {
-                // SAFETY: the processor has these instructions.
-                return unsafe { self.with_avx512::<Q, VALUES>(items, key_of, take) };
-            }
-            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
-                // SAFETY: the processor has these instructions.
-                return unsafe { self.with_avx2::<Q, VALUES>(items, key_of, take) };
-            }
-        }
-        self.staged::<Q, VALUES>(Portable, items, key_of, take);
-    }
-
-    /// Runs [`slots`](Self::slots) with AVX-512.
-    ///
-    /// # Safety
-    /// The processor has AVX-512F and BMI2.
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,avx2,bmi2")]
-    unsafe fn with_avx512<Q, const VALUES: bool>(
-        self,
-        items: &[Q],
-        key_of: impl Fn(&Q) -> Option<K>,
-        take: impl FnMut(usize, &[usize]),
-    ) {
-        self.staged::<Q, VALUES>(Avx512(()), items, key_of, take);
-    }
-
-    /// Runs [`slots`](Self::slots) with AVX2.
-    ///
-    /// # Safety
-    /// The processor has AVX2 and BMI2.
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,bmi2")]
-    unsafe fn with_avx2<Q, const VALUES: bool>(
-        self,
-        items: &[Q],
-        key_of: impl Fn(&Q) -> Option<K>,
-        take: impl FnMut(usize, &[usize]),
-    ) {
-        self.staged::<Q, VALUES>(Avx2(()), items, key_of, take);
-    }
-
-    /// Runs [`slots`](Self::slots) for a set that is not empty.
-    #[inline(always)]
-    fn staged<Q, const VALUES: bool>(
-        self,
-        compare: impl Compare,
-        items: &[Q],
-        key_of: impl Fn(&Q) -> Option<K>,
-        mut take: impl FnMut(usize, &[usize]),
-    ) {
-        // Four batches are in progress: one in each of the three stages, and one in `take`.
-        let mut ring = [Batch { keys: [K::zeroed(); BATCH], hashes: [0; BATCH], at: [0; BATCH], valid: 0 }; 4];
-        let ahead = 8 * self.layout.words() > AHEAD_BYTES;
-        let batches = items.len().div_ceil(BATCH);
-        for i in 0..batches + 3 {
+        let mut two = [Batch { keys: [K::zeroed(); BATCH], at: [0; BATCH] }; 2];
+        for i in 0..items.len().div_ceil(BATCH) + 1 {
             if let Some(items) = items.chunks(BATCH).nth(i) {
-                self.to_groups(&mut ring[i % 4], items, &key_of, ahead);
+                self.to_buckets(&mut two[i % 2], items, key_of);
             }
-            if (1..=batches).contains(&i) {
-                self.to_buckets(&mut ring[(i - 1) % 4], ahead);
-            }
-            if (2..=batches + 1).contains(&i) {
-                self.to_slots::<VALUES>(&mut ring[(i - 2) % 4], compare, ahead);
-            }
-            if i >= 3 {
-                let first = (i - 3) * BATCH;
-                take(first, &ring[(i - 3) % 4].at[..BATCH.min(items.len() - first)]);
+            let before = i.wrapping_sub(1);
+            if let Some(items) = items.chunks(BATCH).nth(before) {
+                let batch = &mut two[before % 2];
+                let found = self.to_slots(batch);
+                let is_key = |item| u64::from(key_of(item).is_some());
+                let keys = items.iter().rev().fold(0, |bits, item| bits << 1 | is_key(item));
+                take(before * BATCH, &batch.at[..items.len()], found & keys);
             }
         }
     }
 
     #[inline(always)]
-    fn to_groups<Q>(self, batch: &mut Batch<K>, items: &[Q], key_of: impl Fn(&Q) -> Option<K>, ahead: bool) {
-        let (shape, spread) = (self.layout.shape(), self.layout.spread());
-        batch.valid = 0;
-        for (i, item) in items.iter().enumerate() {
-            let key = key_of(item);
-            batch.valid |= u32::from(key.is_some()) << i;
-            // Without a key any key: its answer is dropped.
-            batch.keys[i] = key.unwrap_or(K::zeroed());
-        }
-        for i in 0..BATCH {
-            batch.hashes[i] = static_set::hash(batch.keys[i].to_word(), spread);
-            batch.at[i] = shape.group(batch.hashes[i]) as usize;
-        }
-        if ahead {
-            batch.at.iter().for_each(|&group| prefetch(self.pilots, group));
-        }
-    }
-
-    #[inline(always)]
-    fn to_buckets(self, batch: &mut Batch<K>, ahead: bool) {
+    fn to_buckets<Q>(self, batch: &mut Batch<K>, items: &[Q], key_of: &impl Fn(&Q) -> Option<K>) {
         let shape = self.layout.shape();
-        for (at, &hash) in batch.at.iter_mut().zip(&batch.hashes) {
-            *at = shape.bucket(hash, self.pilots[*at].into()) as usize;
-            if ahead {
-                prefetch(self.keys, *at * BUCKET_WORDS);
-            }
-        }
+        // Without a key any key: its answer is dropped.
+        batch.keys.iter_mut().zip(items).for_each(|(to, item)| *to = key_of(item).unwrap_or(K::zeroed()));
+        let (mut hashes, mut pilots) = ([0; BATCH], [0; BATCH]);
+        find_groups(shape, self.layout.spread(), &batch.keys, &mut hashes, &mut batch.at);
+        pilots.iter_mut().zip(&batch.at).for_each(|(pilot, &group)| *pilot = self.pilots[group]);
+        find_buckets(shape, &hashes, &pilots, &mut batch.at);
+        batch.at.iter().for_each(|&bucket| prefetch(self.keys, bucket * BUCKET_WORDS));
     }
 
+    /// Replaces buckets by slots, and returns one bit per key that is in the set.
     #[inline(always)]
-    fn to_slots<const VALUES: bool>(self, batch: &mut Batch<K>, compare: impl Compare, ahead: bool) {
-        for (i, (at, &key)) in batch.at.iter_mut().zip(&batch.keys).enumerate() {
+    fn to_slots(self, batch: &mut Batch<K>) -> u64 {
+        batch.at.iter_mut().zip(&batch.keys).rev().fold(0, |bits, (at, &key)| {
             let line: &Line = self.keys[*at * BUCKET_WORDS..].first_chunk().expect("buckets are whole lines");
-            let found = compare.find(line, key);
-            let slot = *at * K::SLOTS + found.trailing_zeros() as usize;
-            *at = if found != 0 && batch.valid >> i & 1 != 0 { slot } else { ABSENT };
-            if VALUES && ahead && found != 0 {
-                prefetch(self.values, slot * V::BYTES / 8);
-            }
-        }
+            let found = K::find(line, key);
+            *at = *at * K::SLOTS + K::first_slot(found);
+            bits << 1 | u64::from(found != 0)
+        })
     }
 
     /// Returns one bit per item, on all threads.
     pub(crate) fn bits<Q: Sync>(self, items: &[Q], key_of: impl Fn(&Q) -> Option<K> + Sync) -> Bitmap {
         let mut words = vec![0; items.len().div_ceil(64)];
         parallel::answer(items, &mut words, (LOOKUP_NS, 64), |items, words| {
-            self.slots::<_, false>(items, &key_of, |first, slots| put_bits(words, first, slots));
+            self.slots(items, &key_of, |first, _, found| words[first / BATCH] = found);
         });
         Bitmap::from_words(words, items.len())
     }
@@ -256,44 +166,31 @@ impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
     /// Passes the number of each key to `put`; the slices have equal lengths.
     pub(crate) fn numbers<A: Send>(self, keys: &[K], numbers: &mut [A], put: impl Fn(&mut A, Option<u64>) + Sync) {
         parallel::answer(keys, numbers, (LOOKUP_NS, 1), |keys, numbers| {
-            self.slots::<_, false>(
-                keys,
-                |&key| Some(key),
-                |first, slots| {
-                    for (number, &slot) in numbers[first..].iter_mut().zip(slots) {
-                        put(number, (slot != ABSENT).then_some(slot as u64));
-                    }
-                },
-            );
+            self.slots(keys, &|&key| Some(key), |first, slots, found| {
+                for (i, (number, &slot)) in numbers[first..].iter_mut().zip(slots).enumerate() {
+                    put(number, (found >> i & 1 == 1).then_some(slot as u64));
+                }
+            });
         });
     }
 
     /// Returns which keys have a number, and writes the numbers; the slices have equal lengths.
     pub(crate) fn numbers_and_bits(self, keys: &[K], numbers: &mut [u64]) -> Bitmap {
-        self.with_bits::<_, false>(keys, numbers, |slot| slot as u64)
+        self.with_bits(keys, numbers, |slot| slot as u64)
     }
 
     /// Returns which keys are in the set, and writes the result of `of` for their slots; the slices have equal lengths.
-    fn with_bits<A: Pod + Send, const VALUES: bool>(
-        self,
-        keys: &[K],
-        out: &mut [A],
-        of: impl Fn(usize) -> A + Sync,
-    ) -> Bitmap {
+    fn with_bits<A: Pod + Send>(self, keys: &[K], out: &mut [A], of: impl Fn(usize) -> A + Sync) -> Bitmap {
         let mut words = vec![0; keys.len().div_ceil(64)];
         let task = parallel::task_len(keys.len(), LOOKUP_NS);
         let tasks = keys.chunks(task).zip(out.chunks_mut(task)).zip(words.chunks_mut(task.div_ceil(64)));
         parallel::for_each(tasks, |((keys, out), words)| {
-            self.slots::<_, VALUES>(
-                keys,
-                |&key| Some(key),
-                |first, slots| {
-                    put_bits(words, first, slots);
-                    for (out, &slot) in out[first..].iter_mut().zip(slots) {
-                        *out = if slot == ABSENT { A::zeroed() } else { of(slot) };
-                    }
-                },
-            );
+            self.slots(keys, &|&key| Some(key), |first, slots, found| {
+                words[first / BATCH] = found;
+                for (i, (out, &slot)) in out[first..].iter_mut().zip(slots).enumerate() {
+                    *out = if found >> i & 1 == 1 { of(slot) } else { A::zeroed() };
+                }
+            });
         });
         Bitmap::from_words(words, keys.len())
     }
@@ -303,27 +200,16 @@ impl<K: StaticKey, V: MapValue> Lookup<'_, K, V> {
     /// Passes the value of each key to `put`; the slices have equal lengths.
     pub(crate) fn get<A: Send>(self, keys: &[K], values: &mut [A], put: impl Fn(&mut A, Option<V>) + Sync) {
         parallel::answer(keys, values, (LOOKUP_NS, 1), |keys, values| {
-            self.slots::<_, true>(
-                keys,
-                |&key| Some(key),
-                |first, slots| {
-                    for (value, &slot) in values[first..].iter_mut().zip(slots) {
-                        put(value, (slot != ABSENT).then(|| V::at(self.values, slot)));
-                    }
-                },
-            );
+            self.slots(keys, &|&key| Some(key), |first, slots, found| {
+                for (i, (value, &slot)) in values[first..].iter_mut().zip(slots).enumerate() {
+                    put(value, (found >> i & 1 == 1).then(|| V::at(self.values, slot)));
+                }
+            });
         });
     }
 
     /// Returns which keys have a value, and writes the values; the slices have equal lengths.
     pub(crate) fn values_and_bits(self, keys: &[K], values: &mut [V]) -> Bitmap {
-        self.with_bits::<_, true>(keys, values, |slot| V::at(self.values, slot))
+        self.with_bits(keys, values, |slot| V::at(self.values, slot))
     }
-}
-
-/// Sets the bits of keys from `first` on, a multiple of [`BATCH`], in words that were zero.
-#[inline(always)]
-fn put_bits(words: &mut [u64], first: usize, slots: &[usize]) {
-    let bits = slots.iter().rev().fold(0, |bits: u64, &slot| bits << 1 | u64::from(slot != ABSENT));
-    words[first / 64] |= bits << (first % 64);
 }

@@ -42,9 +42,9 @@ impl<'a, K: StaticKey, V: Value> StaticMapView<'a, K, V> {
     #[inline]
     pub(crate) fn new(layout: Layout<K, V>, words: &'a [u64]) -> Self {
         debug_assert_eq!(words.len() as u64, layout.words());
-        let range = layout.keys_at();
-        let pilots = &bytemuck::cast_slice(&words[..range.start])[..layout.shape().all_groups() as usize];
-        StaticMapView { layout, pilots, keys: &words[range.clone()], values: &words[range.end..] }
+        let (pilots, words) = words.split_at(layout.pilot_words() as usize);
+        let (keys, values) = words.split_at(layout.key_words() as usize);
+        StaticMapView { layout, pilots: bytemuck::cast_slice(pilots), keys, values }
     }
 
     /// Returns the parameters.
@@ -59,6 +59,7 @@ impl<'a, K: StaticKey, V: Value> StaticMapView<'a, K, V> {
     }
 
     /// Whether there are no keys.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.layout.is_empty()
     }
@@ -108,7 +109,7 @@ impl<'a, K: StaticKey, V: Value> StaticMapView<'a, K, V> {
         }
         let bucket = self.bucket_of(key);
         let found = K::find(self.line(bucket), key);
-        (found != 0).then(|| bucket * K::SLOTS + found.trailing_zeros() as usize)
+        (found != 0).then(|| bucket * K::SLOTS + K::first_slot(found))
     }
 
     /// Returns the parts for lookups of many keys.

@@ -20,8 +20,8 @@ const PEER: &str = "std HashMap (hashbrown), foldhash";
 pub fn sizes(effort: Effort) -> &'static [usize] {
     match effort {
         Effort::Quick => &[1_000_000],
-        Effort::Standard => &[1_000_000, 10_000_000],
-        Effort::Full => &[1_000_000, 10_000_000, 100_000_000],
+        Effort::Standard => &[100_000, 1_000_000, 10_000_000],
+        Effort::Full => &[100_000, 1_000_000, 10_000_000, 100_000_000],
     }
 }
 
@@ -89,6 +89,14 @@ fn measure<K: StaticKey>(
             session.time(threads, &mut found, |found| Ok(map.get_bulk_into(present, found).map(|_| ())?))?;
         let right = present.iter().zip(&found).all(|(&key, &value)| keys[value as usize] == key);
         session.add(&Target::Cpu, threads, of_map("get hit", present.len(), seconds), right);
+        if threads == Threads::One {
+            let seconds = session.time(threads, &mut found, |found| {
+                found.iter_mut().zip(present).for_each(|(value, &key)| *value = map.get(key).unwrap_or(u64::MAX));
+                Ok(())
+            })?;
+            let right = present.iter().zip(&found).all(|(&key, &value)| keys[value as usize] == key);
+            session.add(&Target::Cpu, threads, of_map("get hit, one by one", present.len(), seconds), right);
+        }
     }
     peers(session, kind, keys, present, absent)
 }
@@ -143,7 +151,10 @@ fn peers<K: StaticKey>(
         Ok(())
     })?;
     let right = present.iter().zip(&found).all(|(&key, &value)| keys[value as usize] == key);
-    session.add(&Target::Cpu, one, theirs("get hit", present.len(), seconds, bytes).param("value", "u64"), right);
+    for operation in ["get hit", "get hit, one by one"] {
+        let row = theirs(operation, present.len(), seconds, bytes).param("value", "u64");
+        session.add(&Target::Cpu, one, row, right);
+    }
     Ok(())
 }
 
@@ -157,7 +168,7 @@ mod tests {
         assert!(rows.iter().filter(|row| row.structure == "static").all(|row| row.checked));
         let one = |row: &&Record| row.number("threads") == Some(1.0) && row.implementation().is_none();
         let ours: Vec<&Record> = rows.iter().filter(|row| row.structure == "static").filter(one).collect();
-        assert_eq!(ours.len(), 2 * 7);
+        assert_eq!(ours.len(), 2 * 8);
         assert!(ours.iter().all(|row| row.peer_ratio.is_some() && row.bits_per_item.is_some()));
     }
 }

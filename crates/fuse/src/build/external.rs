@@ -192,10 +192,11 @@ impl Work<'_> {
             let (these, others) = fingerprints.split_at_mut((end - first) as usize * slots);
             let (those, rest) = seeds.split_at_mut((end - first) as usize);
             (fingerprints, seeds) = (others, rest);
+            let copy = |first: usize, to: &mut [u64]| to.copy_from_slice(&hashes[first..][..to.len()]);
             let shards = Shards { numbers: first..end, fingerprints: these, seeds: those };
             match layout.arity {
-                Arity::Three => build_range::<3, F>(layout, hashes.len(), |i| hashes[i], shards, are_distinct)?,
-                Arity::Four => build_range::<4, F>(layout, hashes.len(), |i| hashes[i], shards, are_distinct)?,
+                Arity::Three => build_range::<3, F>(layout, hashes.len(), &copy, shards, are_distinct)?,
+                Arity::Four => build_range::<4, F>(layout, hashes.len(), &copy, shards, are_distinct)?,
             }
         }
         Ok(words)

@@ -5,7 +5,7 @@ use warpset_base::parallel;
 use warpset_core::fuse::Graph;
 
 use super::Failure;
-use super::partition::{MOST_PARTS, Partitioned};
+use super::partition::{Hashes, MOST_PARTS, Partitioned};
 use super::peel::Peeler;
 use crate::Layout;
 use crate::width::Width;
@@ -24,7 +24,7 @@ fn part_bits(graph: Graph, slots: u64, is_shared: bool) -> u32 {
 pub(super) fn build<const ARITY: usize, F: Width>(
     layout: &Layout,
     keys: usize,
-    hash: impl Fn(usize) -> u64 + Sync,
+    hash: Hashes<'_>,
     words: &mut [u64],
     are_distinct: bool,
 ) -> Result<(), Failure> {
@@ -49,7 +49,7 @@ pub(super) fn build<const ARITY: usize, F: Width>(
             }
         }
     }
-    if !peeler.peel::<ARITY>(graph, keys as u64, u32::MAX) {
+    if !peeler.peel::<ARITY>(graph, keys as u64) {
         let mut parts = (0..parts).map(|part| hashes.part(part).to_vec());
         let is_repeated = !are_distinct && parts.any(|mut hashes| super::has_equal(&mut hashes));
         return Err(if is_repeated { Failure::Duplicates } else { Failure::Unlucky });

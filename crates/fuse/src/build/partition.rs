@@ -12,6 +12,9 @@ const SERIAL: usize = 1 << 14;
 /// Chunks of keys per thread: enough that no thread waits long for the others.
 const CHUNKS: usize = 4;
 
+/// Computes hashes of keys: of as many as the slice has places, from a number of a key on.
+pub(crate) type Hashes<'a> = &'a (dyn Fn(usize, &mut [u64]) + Sync);
+
 /// Hashes, part by part.
 pub(crate) struct Partitioned {
     hashes: Vec<u64>,
@@ -23,7 +26,7 @@ impl Partitioned {
     /// Hashes `n` keys, and sorts the hashes by `part_of`, which is below `parts`.
     pub(crate) fn new(
         n: usize,
-        hash: impl Fn(usize) -> u64 + Sync,
+        hash: Hashes<'_>,
         parts: usize,
         part_of: impl Fn(u64) -> usize + Sync,
     ) -> Result<Partitioned, OutOfMemory> {
@@ -34,7 +37,7 @@ impl Partitioned {
         let chunks = n.div_ceil(chunk);
         let counts: Vec<Vec<usize>> = parallel::map(0..chunks, |i| {
             let mut counts = vec![0; parts];
-            in_blocks(range(i), &hash, &mut |hashes| hashes.iter().for_each(|&hash| counts[part_of(hash)] += 1));
+            in_blocks(range(i), hash, |hashes| hashes.iter().for_each(|&hash| counts[part_of(hash)] += 1));
             counts
         });
         // The places of a part: those of the first chunk, of the second, and so on.
@@ -52,7 +55,7 @@ impl Partitioned {
             ends.push(end);
         }
         parallel::for_each(places.into_iter().enumerate(), |(i, mut places)| {
-            in_blocks(range(i), &hash, &mut |hashes| {
+            in_blocks(range(i), hash, |hashes| {
                 for &hash in hashes {
                     // A key has the same hash each time, so its place was counted.
                     if let Some(place) = places[part_of(hash)].next() {
@@ -80,14 +83,12 @@ impl Partitioned {
     }
 }
 
-/// Hashes keys, and gives `take` some hashes at a time. (Compiled once for all that take them, so that the hash
-/// function is part of the loop.)
-#[inline(never)]
-fn in_blocks(keys: Range<usize>, hash: &impl Fn(usize) -> u64, take: &mut dyn FnMut(&[u64])) {
+/// Hashes keys, and gives `take` some hashes at a time.
+fn in_blocks(keys: Range<usize>, hash: Hashes<'_>, mut take: impl FnMut(&[u64])) {
     let mut hashes = [0; 256];
     for first in keys.clone().step_by(hashes.len()) {
         let hashes = &mut hashes[..(keys.end - first).min(256)];
-        hashes.iter_mut().enumerate().for_each(|(i, to)| *to = hash(first + i));
+        hash(first, hashes);
         take(hashes);
     }
 }
@@ -101,7 +102,10 @@ mod tests {
     fn every_hash_is_in_its_part() {
         for (n, parts) in [(0, 1), (1, 5), (1000, 1), (SERIAL - 1, 7), (SERIAL + 1, 3), (100_000, MOST_PARTS)] {
             let part_of = |hash: u64| ((u128::from(hash) * parts as u128) >> 64) as usize;
-            let spread = Partitioned::new(n, |key| finalise(key as u64), parts, part_of).unwrap();
+            let hash = |first: usize, to: &mut [u64]| {
+                to.iter_mut().zip(first as u64..).for_each(|(to, key)| *to = finalise(key));
+            };
+            let spread = Partitioned::new(n, &hash, parts, part_of).unwrap();
             assert_eq!((spread.ends.len(), spread.all().len()), (parts, n));
             for part in 0..parts {
                 assert!(spread.part(part).iter().all(|&hash| part_of(hash) == part));

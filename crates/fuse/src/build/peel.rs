@@ -10,6 +10,10 @@ use warpset_core::fuse::hash::fingerprint;
 
 use crate::width::Width;
 
+/// Keys that leave the graph before slots that they freed are listed. (One loop would do both, but where the list goes
+/// on depends on every slot read before, and a core that takes a write to an unknown place for one to a slot waits.)
+pub(super) const REMOVED: usize = 64;
+
 /// State of the slots of a graph, and the order in which they took their keys.
 #[derive(Default)]
 pub(crate) struct Peeler {
@@ -131,8 +135,8 @@ impl Peeler {
         self.overflown = true;
     }
 
-    /// Peels the graph; returns whether all of its `keys` keys took slots, in at most `most_rounds` rounds.
-    pub(crate) fn peel<const ARITY: usize>(&mut self, graph: Graph, keys: u64, most_rounds: u32) -> bool {
+    /// Peels the graph; returns whether all of its `keys` keys took slots.
+    pub(crate) fn peel<const ARITY: usize>(&mut self, graph: Graph, keys: u64) -> bool {
         let is_far = self.is_far();
         if self.overflown || keys >= self.order.len() as u64 {
             return false;
@@ -143,12 +147,8 @@ impl Peeler {
             free[count] = slot as u32;
             count += usize::from(keys == 1);
         }
-        let (mut taken, mut rounds) = (0, 0);
+        let (mut taken, mut changed) = (0, [[(0, 0); ARITY]; REMOVED]);
         while count > 0 {
-            if rounds == most_rounds {
-                return false;
-            }
-            rounds += 1;
             let first = taken;
             // Without branches, which would be mispredicted: what does not count is overwritten.
             for (i, &slot) in free[..count].iter().enumerate() {
@@ -168,24 +168,32 @@ impl Peeler {
                 taken += usize::from(!leaves_it);
             }
             count = 0;
-            for (i, &slot) in order[first..taken].iter().enumerate() {
-                if is_far {
-                    ahead::<ARITY, u64>(graph, &order[first..taken], i, hashes, hashes);
-                    prefetch(counts, order[(i + FIRST_AHEAD).min(taken - 1)]);
+            let leaving = &order[first..taken];
+            for from in (0..leaving.len()).step_by(REMOVED) {
+                let to = leaving.len().min(from + REMOVED);
+                for (i, changed) in (from..to).zip(&mut changed) {
+                    if is_far {
+                        ahead::<ARITY, u64>(graph, leaving, i, hashes, hashes);
+                        prefetch(counts, leaving[(i + FIRST_AHEAD).min(leaving.len() - 1)]);
+                    }
+                    let slot = leaving[i] as usize;
+                    let hash = hashes[slot];
+                    let start = graph.first(hash);
+                    for (j, changed) in changed.iter_mut().enumerate() {
+                        let other = graph.position::<ARITY>(start, hash, j);
+                        let left = counts[other as usize].wrapping_sub(1);
+                        counts[other as usize] = left;
+                        hashes[other as usize] ^= hash;
+                        *changed = (other, u32::from(left == 1));
+                    }
+                    // It keeps the key that it took.
+                    counts[slot] = 1;
+                    hashes[slot] = hash;
                 }
-                let hash = hashes[slot as usize];
-                let start = graph.first(hash);
-                for j in 0..ARITY {
-                    let other = graph.position::<ARITY>(start, hash, j) as usize;
-                    let left = counts[other].wrapping_sub(1);
-                    counts[other] = left;
-                    hashes[other] ^= hash;
-                    next[count] = other as u32;
-                    count += usize::from(left == 1);
+                for &(other, is_free) in changed[..to - from].as_flattened() {
+                    next[count] = other;
+                    count += is_free as usize;
                 }
-                // It keeps the key that it took.
-                counts[slot as usize] = 1;
-                hashes[slot as usize] = hash;
             }
             std::mem::swap(free, next);
         }
@@ -229,7 +237,7 @@ mod tests {
         let mut peeler = Peeler::default();
         peeler.clear(slots, keys).unwrap();
         peeler.add::<ARITY>(graph, hashes.clone());
-        if !peeler.peel::<ARITY>(graph, keys, u32::MAX) {
+        if !peeler.peel::<ARITY>(graph, keys) {
             return None;
         }
         let mut values = vec![0u16; slots as usize];
@@ -259,7 +267,7 @@ mod tests {
             let mut peeler = Peeler::default();
             peeler.clear(graph.slots(3), 250).unwrap();
             peeler.add::<3>(graph, hashes);
-            assert!(peeler.peel::<3>(graph, 250, u32::MAX));
+            assert!(peeler.peel::<3>(graph, 250));
             let mut slots = vec![0u32; graph.slots(3) as usize];
             peeler.assign::<3, u32>(graph, &mut slots);
             slots
@@ -275,7 +283,7 @@ mod tests {
             let mut peeler = Peeler::default();
             peeler.clear(graph.slots(3), copies).unwrap();
             peeler.add::<3>(graph, std::iter::repeat_n(mix(7, 3), copies as usize));
-            assert!(!peeler.peel::<3>(graph, copies, u32::MAX), "{copies}");
+            assert!(!peeler.peel::<3>(graph, copies), "{copies}");
         }
     }
 }

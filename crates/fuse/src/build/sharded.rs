@@ -25,25 +25,30 @@ use std::ops::Range;
 
 use warpset_base::parallel;
 use warpset_base::words::{OutOfMemory, zeroed_vec};
-use warpset_core::fuse::hash::{shard_of, within_shard};
-use warpset_core::fuse::{SHARD_ROUNDS, SHARD_SEEDS};
+use warpset_core::fuse::SHARD_SEEDS;
+use warpset_core::fuse::hash::shard_of;
 
 use super::Failure;
-use super::partition::{MOST_PARTS, Partitioned};
-use super::peel::Peeler;
+use super::partition::{Hashes, MOST_PARTS, Partitioned};
+use super::shard::ShardPeeler;
 use crate::Layout;
 use crate::width::Width;
 
 /// Scratch of a thread for one shard after the other.
-#[derive(Default)]
-struct Scratch {
-    peeler: Peeler,
+struct Scratch<F> {
+    peeler: Option<ShardPeeler<F>>,
     /// Hashes of several shards, shard by shard.
     sorted: Vec<u64>,
     /// The end of each shard.
     ends: Vec<usize>,
     /// Hashes of one shard, to find equal ones.
     spare: Vec<u64>,
+}
+
+impl<F> Default for Scratch<F> {
+    fn default() -> Scratch<F> {
+        Scratch { peeler: None, sorted: Vec::new(), ends: Vec::new(), spare: Vec::new() }
+    }
 }
 
 /// The fingerprints and the seeds of some shards.
@@ -68,7 +73,7 @@ pub(crate) fn split_words<'a, F: Width>(layout: &Layout, words: &'a mut [u64]) -
 pub(super) fn build<const ARITY: usize, F: Width>(
     layout: &Layout,
     keys: usize,
-    hash: impl Fn(usize) -> u64 + Sync,
+    hash: Hashes<'_>,
     words: &mut [u64],
     are_distinct: bool,
 ) -> Result<(), Failure> {
@@ -79,15 +84,15 @@ pub(super) fn build<const ARITY: usize, F: Width>(
 pub(crate) fn build_range<const ARITY: usize, F: Width>(
     layout: &Layout,
     keys: usize,
-    hash: impl Fn(usize) -> u64 + Sync,
+    hash: Hashes<'_>,
     shards: Shards<'_, F>,
     are_distinct: bool,
 ) -> Result<(), Failure> {
     let Shards { numbers, fingerprints, seeds } = shards;
     let count = numbers.end - numbers.start;
-    let together = count.div_ceil(MOST_PARTS as u64);
+    let together = count.div_ceil(MOST_PARTS as u64).next_power_of_two();
     let parts = count.div_ceil(together) as usize;
-    let part_of = |hash: u64| ((shard_of(hash, layout.shards) - numbers.start) / together) as usize;
+    let part_of = |hash: u64| ((shard_of(hash, layout.shards) - numbers.start) >> together.ilog2()) as usize;
     let hashes = Partitioned::new(keys, hash, parts, part_of)?;
     let parts = (numbers.step_by(together as usize))
         .zip(fingerprints.chunks_mut(together as usize * layout.graph_slots() as usize))
@@ -123,11 +128,21 @@ fn build_some<const ARITY: usize, F: Width>(
     hashes: &[u64],
     shards: Shards<'_, F>,
     are_distinct: bool,
-    scratch: &mut Scratch,
+    scratch: &mut Scratch<F>,
 ) -> Result<(), Failure> {
     let Shards { numbers, fingerprints, seeds } = shards;
     let Scratch { peeler, sorted, ends, spare } = scratch;
-    sort_by_shard(layout, hashes, &numbers, sorted, ends)?;
+    let peeler = match peeler {
+        Some(peeler) => peeler,
+        None => peeler.insert(ShardPeeler::new()?),
+    };
+    let sorted = match seeds.len() {
+        1 => {
+            *ends = vec![hashes.len()];
+            hashes
+        }
+        _ => sort_by_shard(layout, hashes, &numbers, sorted, ends)?,
+    };
     let mut first = 0;
     let places = fingerprints.chunks_mut(layout.graph_slots() as usize).zip(seeds);
     for ((slots, seed), &end) in places.zip(&*ends) {
@@ -138,24 +153,19 @@ fn build_some<const ARITY: usize, F: Width>(
     Ok(())
 }
 
-/// Copies hashes to `sorted`, shard by shard, and the end of each shard to `ends`.
-fn sort_by_shard(
+/// Copies hashes to `sorted`, shard by shard, and returns them; writes the end of each shard to `ends`.
+fn sort_by_shard<'a>(
     layout: &Layout,
     hashes: &[u64],
     numbers: &Range<u64>,
-    sorted: &mut Vec<u64>,
+    sorted: &'a mut Vec<u64>,
     ends: &mut Vec<usize>,
-) -> Result<(), OutOfMemory> {
+) -> Result<&'a [u64], OutOfMemory> {
     if sorted.len() < hashes.len() {
         *sorted = zeroed_vec(hashes.len() as u64)?;
     }
     let count = (numbers.end - numbers.start) as usize;
     ends.clear();
-    if count == 1 {
-        sorted[..hashes.len()].copy_from_slice(hashes);
-        ends.push(hashes.len());
-        return Ok(());
-    }
     let shard = |hash: u64| (shard_of(hash, layout.shards) - numbers.start) as usize;
     ends.resize(count, 0);
     hashes.iter().for_each(|&hash| ends[shard(hash)] += 1);
@@ -169,7 +179,7 @@ fn sort_by_shard(
         sorted[*place] = hash;
         *place += 1;
     }
-    Ok(())
+    Ok(&sorted[..hashes.len()])
 }
 
 /// Builds one shard, under the first seed that will do.
@@ -179,7 +189,7 @@ fn build_one<const ARITY: usize, F: Width>(
     slots: &mut [F],
     seed: &mut u8,
     are_distinct: bool,
-    peeler: &mut Peeler,
+    peeler: &mut ShardPeeler<F>,
     spare: &mut Vec<u64>,
 ) -> Result<(), Failure> {
     let (graph, keys) = (layout.graph, hashes.len() as u64);
@@ -187,11 +197,9 @@ fn build_one<const ARITY: usize, F: Width>(
     if keys <= slots.len() as u64 {
         for candidate in 0..SHARD_SEEDS {
             let shard_seed = candidate as u8;
-            peeler.clear(slots.len() as u64, slots.len() as u64)?;
-            peeler.add::<ARITY>(graph, hashes.iter().map(|&hash| within_shard(hash, shard_seed)));
-            if peeler.peel::<ARITY>(graph, keys, SHARD_ROUNDS) {
+            if peeler.peel::<ARITY>(graph, hashes, shard_seed) {
                 *seed = shard_seed;
-                peeler.assign::<ARITY, F>(graph, slots);
+                peeler.assign::<ARITY>(slots);
                 return Ok(());
             }
             if may_repeat && repeat(hashes, spare) {

@@ -3,6 +3,7 @@
 //! All loops here run over arrays without branches. The compiler turns them into vector instructions: each function is
 //! also compiled for AVX-512 and AVX2, and the processor's best version is called.
 
+use warpset_base::with_vectors;
 use warpset_core::sequence_filter::{Both, Shape, Span, all_of, block_of, reverse_complement, smers_of};
 
 /// Words of 32 positions per round, so that the arrays stay in the first-level cache.
@@ -13,35 +14,6 @@ pub(super) const POSITIONS: usize = 32 * WORDS;
 const MMERS: usize = POSITIONS + 32;
 /// Positions with known 16-base words: the second half of a k-mer of 32 bases begins 16 positions later.
 const BASES: usize = MMERS + 32;
-
-/// Calls an `#[inline(always)]` function, compiled for the best vector instructions of this processor.
-macro_rules! with_vectors {
-    ($work:ident($($argument:ident: $ty:ty),*)) => {{
-        #[cfg(target_arch = "x86_64")]
-        {
-            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-            fn avx512($($argument: $ty),*) {
-                $work($($argument),*);
-            }
-            #[target_feature(enable = "avx2")]
-            fn avx2($($argument: $ty),*) {
-                $work($($argument),*);
-            }
-            if std::is_x86_feature_detected!("avx512bw")
-                && std::is_x86_feature_detected!("avx512dq")
-                && std::is_x86_feature_detected!("avx512vl")
-            {
-                // SAFETY: the processor has these features, detected above; each of them implies AVX-512F.
-                return unsafe { avx512($($argument),*) };
-            }
-            if std::is_x86_feature_detected!("avx2") {
-                // SAFETY: the processor has AVX2, detected above.
-                return unsafe { avx2($($argument),*) };
-            }
-        }
-        $work($($argument),*)
-    }};
-}
 
 /// S-mers of a round of positions.
 pub(super) struct Probes {
