@@ -140,7 +140,7 @@ impl Bumped {
     /// Returns the group of a key with this hash.
     #[inline(always)]
     pub const fn group_of(&self, hash: u64) -> u32 {
-        ((hash >> 32) * self.groups as u64 >> 32) as u32
+        (((hash >> 32) * self.groups as u64) >> 32) as u32
     }
 
     /// Returns the number of a bumped key with this hash under a seed, below `keys`.
@@ -148,7 +148,7 @@ impl Bumped {
     pub const fn number_of(&self, hash: u64, seed: u32) -> u32 {
         let mixed = hash ^ (seed as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mixed = (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        ((mixed >> 32) * self.keys as u64 >> 32) as u32
+        (((mixed >> 32) * self.keys as u64) >> 32) as u32
     }
 }
 
