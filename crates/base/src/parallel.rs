@@ -66,7 +66,7 @@ pub fn for_each<T: Send>(parts: impl IntoIterator<Item = T>, task: impl Fn(T) + 
 
 /// Nanoseconds of work that are done sooner by the calling thread than with help: waking a thread takes some ten
 /// microseconds until it works. None under Miri, so that its small inputs are divided too.
-const ALONE_NS: f64 = if cfg!(miri) { 0.0 } else { 40_000.0 };
+const ALONE_NS: f64 = if cfg!(miri) { 0.0 } else { 60_000.0 };
 /// Nanoseconds that each further task costs the call: to wake a thread for it, and to hand it out.
 const TASK_NS: f64 = 1_000.0;
 /// Nanoseconds of the longest task, so that threads finish at the same time.
@@ -222,8 +222,9 @@ mod tests {
     fn helpers_end_before_the_caller_goes_on() {
         use std::sync::atomic::{AtomicUsize, Ordering};
         for helpers in [0, 1, 3, 4, 20] {
-            let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            let (next, done, runs) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
             let work = || {
+                runs.fetch_add(1, Ordering::Relaxed);
                 while next.fetch_add(1, Ordering::Relaxed) < 1000 {
                     done.fetch_add(1, Ordering::Relaxed);
                 }
@@ -233,6 +234,7 @@ mod tests {
                 7
             });
             assert_eq!((own, done.into_inner()), (7, 1000));
+            assert_eq!(runs.into_inner(), if cfg!(miri) { 1 } else { 1 + helpers });
         }
     }
 

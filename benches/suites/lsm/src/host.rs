@@ -218,15 +218,10 @@ impl Bench {
             for (operation, keys, hits) in
                 [("get, present", &self.present, self.present.len()), ("get, absent", &self.absent, 0)]
             {
-                let (seconds, found) = session
-                    .made(Threads::One, || Ok(keys.iter().filter(|&&key| of.get(key) == Some(!key)).count()))?;
+                let (seconds, found) =
+                    session.made(Threads::One, || Ok(keys.iter().filter(|&&key| of.get(key) == Some(!key)).count()))?;
                 let row = self.row(&format!("{operation}, one by one"), keys.len(), "lsm", false);
-                session.add(
-                    &Target::Cpu,
-                    Threads::One,
-                    row.param("levels", levels).time(seconds),
-                    found == hits,
-                );
+                session.add(&Target::Cpu, Threads::One, row.param("levels", levels).time(seconds), found == hits);
             }
         }
         Ok(())

@@ -18,6 +18,8 @@ const STEP: usize = 1 << 22;
 const STRIPES_PER_THREAD: usize = 4;
 /// Nanoseconds per key of an insertion; fewer than they are, because a division takes them twice.
 const KEY_NS: f64 = 2.0;
+/// Least number of threads of a division: it does more than twice the work.
+const LEAST_THREADS: usize = 4;
 
 /// Combines two equally long slices word by word, on all threads if they are long.
 pub(super) fn zip_words<W: Word>(to: &mut [u32], from: &[W], combine: impl Fn(&mut u32, u32) + Sync) {
@@ -28,8 +30,8 @@ pub(super) fn zip_words<W: Word>(to: &mut [u32], from: &[W], combine: impl Fn(&m
 }
 
 pub(super) fn insert_bulk<L: OneBlock, K: Key>(layout: &L, words: &mut [u32], keys: &[K]) {
-    let threads = threads_for(layout, keys.len());
-    if threads == 1 {
+    let threads = threads_for(keys.len(), KEY_NS);
+    if threads == 1 || layout.blocks() < 64 {
         return insert_serial(layout, words, keys);
     }
     let stripes = Stripes::of(layout, threads);
@@ -47,9 +49,10 @@ pub(super) fn insert_bulk<L: OneBlock, K: Key>(layout: &L, words: &mut [u32], ke
     }
 }
 
-/// Returns the number of threads that share an insertion of this many keys.
-fn threads_for<L: OneBlock>(layout: &L, keys: usize) -> usize {
-    if layout.blocks() < 64 { 1 } else { parallel::threads_of(keys, KEY_NS) }
+/// Returns the number of threads that share an insertion of this many keys, each `key_ns` nanoseconds of work.
+pub(super) fn threads_for(keys: usize, key_ns: f64) -> usize {
+    let threads = parallel::threads_of(keys, key_ns);
+    if threads < LEAST_THREADS { 1 } else { threads }
 }
 
 /// Hashes a batch and prefetches its cache lines while the batch before it is inserted.
@@ -135,8 +138,8 @@ struct Placed<P> {
 
 /// Runs one step of bulk `test_and_insert`.
 pub(super) fn test_and_insert_step<L: OneBlock, K: Key>(layout: &L, words: &mut [u32], keys: &[K], new: &mut [bool]) {
-    let threads = threads_for(layout, keys.len());
-    if threads == 1 {
+    let threads = threads_for(keys.len(), KEY_NS);
+    if threads == 1 || layout.blocks() < 64 {
         return test_and_insert_serial(layout, words, keys, new);
     }
     new.fill(false);
@@ -388,6 +391,11 @@ mod tests {
             let mut inserted = before.clone();
             inserted.insert_bulk(&keys).unwrap();
             assert!(inserted == filter);
+            // Strings are hashed once.
+            let names: Vec<String> = keys.iter().map(|key| key.0.to_string()).collect();
+            let mut seen = std::collections::HashSet::new();
+            let expected: Vec<bool> = names.iter().map(|name| seen.insert(name) && !before.contains(name)).collect();
+            assert_eq!(before.clone().test_and_insert_bulk(&names).unwrap(), expected);
         }
     }
 }

@@ -178,7 +178,7 @@ fn large_ranges_of_levels_with_copies() {
         // Counts between updates: narrow ranges, then most of the elements.
         for range in [-50..=50, -1000..=4000, -90_000..=99_000] {
             assert_eq!(lsm.count_range(range.clone()), model.range(range.clone()).count() as u64, "{range:?}");
-            let counts = lsm.snapshot().count_range_bulk(&[range.clone()]);
+            let counts = lsm.snapshot().count_range_bulk(std::slice::from_ref(&range));
             assert_eq!(counts, [model.range(range).count() as u64]);
         }
     }

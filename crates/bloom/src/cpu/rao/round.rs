@@ -11,7 +11,7 @@ use super::super::by_hash::ByHash;
 use super::partition::{Assigned, Partition, by_part};
 use super::undo::{Saved, Undo, keep};
 use crate::cpu::RaoBloom;
-use crate::cpu::insert::for_each_one;
+use crate::cpu::insert::{for_each_one, threads_for};
 use crate::layout::BATCH;
 use crate::layout::engine::Engine;
 use crate::layout::rao::probing::{self, Ahead};
@@ -23,7 +23,7 @@ const CACHED_BYTES: usize = 1 << 19;
 /// Most words per set bit for which all cache lines are read in order, not one by one: a bit per two lines.
 const STREAMED: usize = 32;
 /// Nanoseconds per key of an insertion; fewer than they are, because a division takes them twice.
-const KEY_NS: f64 = 10.0;
+const KEY_NS: f64 = 5.0;
 /// Keys per step of an insertion that counts missing bits.
 const COUNTED: usize = 1 << 10;
 
@@ -50,7 +50,7 @@ impl RaoBloom {
         undo: &mut Undo,
     ) -> Result<Vec<Vec<u32>>, Error> {
         let layout = self.layout;
-        let threads = parallel::threads_of(keys.len(), KEY_NS);
+        let threads = threads_for(keys.len(), KEY_NS);
         let serial = threads == 1;
         if serial
             && task == Task::Insert
