@@ -26,6 +26,8 @@ use crate::{Error, K, Settings, Table};
 
 /// Least memory per round, if the budget allows it; small in tests, so that they have several rounds.
 const LEAST_ROUND: u64 = if cfg!(test) { 1 << 18 } else { 256 << 20 };
+/// Memory of the first round, which shows whether k-mers repeat.
+const FIRST_ROUND: u64 = LEAST_ROUND / 4;
 /// Memory per thread for a batch and other buffers, about.
 const THREAD_BYTES: u64 = 2 << 20;
 /// Copies of each k-mer in a round that pay for super-k-mers.
@@ -88,7 +90,7 @@ impl<'s> Counter<'s> {
     /// Returns the bytes of fingerprints that are counted at once, or an error if the budget has no room for any.
     fn fingerprints(&self) -> Result<u64, Error> {
         let counted = self.parts.bytes();
-        let wanted = LEAST_ROUND.max(counted / 2);
+        let wanted = if counted == 0 { FIRST_ROUND } else { LEAST_ROUND.max(counted / 2) };
         let Some(allowed) = self.settings.memory else { return Ok(wanted) };
         let threads = self.settings.threads;
         let of_threads = threads as u64 * self.of_thread();
