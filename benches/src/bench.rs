@@ -181,7 +181,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// When a quick run begins no further step: the longest takes some ten seconds on a busy machine.
+/// Time after which a quick run begins no further step. The longest step takes about ten seconds on a busy machine.
 const QUICK: Duration = Duration::from_secs(60);
 
 /// Merges lists of steps: one of each list in turn.
@@ -234,7 +234,8 @@ fn default_folder() -> anyhow::Result<PathBuf> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
     // Asked at run time, so that a packed executable follows the folder into which it was packed.
     let package = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
-    let folder = Path::new(&package).join("..").join(target).join("warpset");
+    let root = Path::new(&package).parent().context("the package has a folder above it")?;
+    let folder = root.join(target).join("warpset");
     let made = std::fs::create_dir_all(&folder);
     made.with_context(|| format!("cannot make {}; `--json FILE --html FILE` name other places", folder.display()))?;
     Ok(folder)
@@ -279,7 +280,7 @@ fn read_input(args: &Args) -> anyhow::Result<Input> {
     Ok(Input { genomes, present, asked })
 }
 
-/// Checks that what was asked for is here.
+/// Checks that the requested backends are available.
 fn targets(asked: &[Backend]) -> anyhow::Result<Vec<Target>> {
     let mut targets = Vec::new();
     if asked.is_empty() || asked.contains(&Backend::Cpu) {

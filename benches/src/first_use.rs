@@ -25,7 +25,7 @@ struct Input {
     small: Vec<u32>,
 }
 
-/// Prepares what is not timed, and gives the call that is.
+/// Prepares untimed state, and returns the call to time.
 type Prepare = fn(Input) -> anyhow::Result<Box<dyn FnOnce() -> anyhow::Result<()>>>;
 
 /// Makes the call from a preparation, which launches no kernel, and a body.

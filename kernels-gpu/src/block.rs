@@ -321,7 +321,7 @@ mod tests {
         ($($name:ident: $operator:ty, $warps:literal;)*) => {
             kernel! {
                 $(
-                    /// [`run`].
+                    /// Runs [`run`].
                     ///
                     /// # Safety
                     /// The contract of [`run`]: `$warps` warps, `x` one value per thread, `y` three.

@@ -308,8 +308,8 @@ kernel! {
 }
 
 kernel! {
-    /// Barriers that count and vote, vector accesses of 64-bit words, narrow words in
-    /// shared memory, prefetch, `opaque`, `unroll!`, two- and three-dimensional indices.
+    /// Tests barriers that count and vote, vector accesses of 64-bit words, narrow words in shared memory, prefetch,
+    /// `opaque`, `unroll!`, two- and three-dimensional indices.
     ///
     /// # Safety
     /// - Launch: blocks of (8, 4, 2), any grid, 64 bytes of shared memory.

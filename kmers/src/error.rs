@@ -145,7 +145,7 @@ pub enum Error {
         /// File.
         path: PathBuf,
     },
-    /// File without sequences given for a sequence filter, which is made of sequences, and leaves out sequences or
+    /// File without sequences for a sequence filter, which is built from sequences only, and leaves out sequences or
     /// tables.
     #[error("{} has no k-mers that a sequence filter can take: pass its sequences", path.display())]
     NotKmers {
@@ -213,7 +213,7 @@ pub enum Error {
         /// File.
         path: PathBuf,
     },
-    /// K-mer in a query that no table of this k has.
+    /// Query that is not one k-mer of this `k`.
     #[error("{kmer:?} is no {k}-mer: pass {k} letters A, C, G or T")]
     NotKmer {
         /// Letters of the query.

@@ -1,5 +1,11 @@
 //! Exact counts of canonical k-mers in FASTA and FASTQ: the library behind the program `kmers`.
 //!
+//! | type | use it to |
+//! | --- | --- |
+//! | [`Settings`], [`count_files`] | count k-mers; the result is a [`Table`] |
+//! | [`Indexing`] | build an [`Index`] of minimizers or of all k-mers |
+//! | [`Screening`] | separate reads that match a table or an index from others |
+//!
 //! ```
 //! use warpset_kmers::{Settings, Table, count_bytes};
 //!
@@ -11,8 +17,10 @@
 //! ```
 //!
 //! A *canonical* k-mer is the smaller of `k` bases and their reverse complement, each base in 2 bits, A < C < G < T.
-//! Counts are kept in a [`Table`], an exact quotient filter with counters. Use of the program, its costs and its
-//! limits: `docs/kmers.md`.
+//! Counts are kept in a [`Table`], an exact quotient filter with counters.
+//!
+//! Tables and indexes have `save` and `load`, indexes also `map`. [`Error`] names the file, the cause and the remedy.
+//! Use of the program, its costs and its limits: `docs/kmers.md`.
 
 #![warn(clippy::missing_errors_doc)]
 

@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::Error;
 use crate::roll::is_white;
 
-/// Bytes at the begin of a file that show its kind.
+/// Bytes at the start of a file that show its kind.
 pub(crate) const HEAD: usize = 1 << 12;
 
 /// Kinds of files by first bytes, with a name and its article, and a remedy if sequences are needed.
@@ -88,7 +88,7 @@ pub(crate) fn is_empty(head: &[u8]) -> bool {
     head.len() < HEAD && head.iter().all(|&byte| is_white(byte))
 }
 
-/// Returns the error for a file with this begin that is no FASTA or FASTQ.
+/// Returns the error for a file that starts with these bytes and is no FASTA or FASTQ.
 pub(crate) fn no_sequences(path: &Path, head: &[u8]) -> Error {
     let path = path.to_owned();
     match (recognise(head), head.first()) {

@@ -24,7 +24,7 @@ pub enum Op {
     Clear,
 }
 
-/// Steps with few different keys, so that they meet again.
+/// Returns a strategy for steps with few different keys, so that keys repeat.
 pub fn ops() -> impl Strategy<Value = Vec<Op>> {
     let keys = || prop::collection::vec(0u16..600, 0..300);
     let op = prop_oneof![

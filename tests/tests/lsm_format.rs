@@ -101,7 +101,7 @@ fn absurd_sizes_are_refused_before_memory_is_asked_for() {
     files::announces_too_much::<Lsm<u32, u64>>(&both);
 }
 
-/// Files of other types of elements and of the other structure are told apart.
+/// Checks that files of other types of elements and of the other structure are told apart.
 #[test]
 fn types_are_told_apart() {
     let told = |bytes: &[u8]| match Lsm::<u64, u64>::from_bytes(bytes) {

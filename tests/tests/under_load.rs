@@ -27,7 +27,8 @@ fn keys(count: usize, salt: u64) -> Vec<u64> {
     (0..count as u64).map(|i| ((salt << 40) + i).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect()
 }
 
-/// Keys per structure and rounds per thread. Under the sanitizer, which is a hundred times slower, one small round.
+/// Returns keys per structure and rounds per thread: one small round under the sanitizer, which is a hundred times
+/// slower.
 fn size(device: &Device) -> (usize, u64) {
     match (device.is_emulator(), testing::is_sanitized()) {
         (true, _) => (100, 1),
@@ -186,7 +187,7 @@ fn variable(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|value| value.parse().unwrap_or_else(|_| panic!("{name}={value} is no number")))
 }
 
-/// Rounds of eight threads at once, each with keys of its own, while launches are delayed; for as long as asked.
+/// Runs rounds on eight threads at once, each with keys of its own, while launches are delayed; for as long as asked.
 fn eight_threads(device: &Device) {
     let (n, rounds) = size(device);
     let _delayed = testing::delay_launches(DELAY);
@@ -270,7 +271,7 @@ struct Ballast<'a> {
 }
 
 impl Ballast<'_> {
-    /// Takes what there is, in ever smaller blocks; less than the smallest is left.
+    /// Allocates all free memory in ever smaller blocks, until less than the smallest is left.
     fn fill(&mut self) {
         let mut bytes = self.device.memory_info().unwrap().free.next_power_of_two();
         while bytes >= self.least {

@@ -213,7 +213,7 @@ pub fn parse_messages(messages: &str) -> anyhow::Result<Vec<Executable>> {
     distinct(found)
 }
 
-/// Executables in order of their names; an error if two programs or two tests would have the same name in the pack.
+/// Sorts executables by name; an error if two programs or two tests would have the same name in the pack.
 fn distinct(mut executables: Vec<Executable>) -> anyhow::Result<Vec<Executable>> {
     executables.sort_by(|a, b| (a.is_test, &a.name).cmp(&(b.is_test, &b.name)));
     for pair in executables.windows(2) {

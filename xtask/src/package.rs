@@ -238,7 +238,7 @@ impl<'a> Program<'a> {
         Ok(())
     }
 
-    /// Its executable, built in release, stripped, and run once.
+    /// Builds the executable in release, strips it and runs it once.
     fn build(&self, features: &[&str]) -> anyhow::Result<Vec<u8>> {
         let status = self
             .cargo(None)

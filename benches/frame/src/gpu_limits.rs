@@ -45,7 +45,7 @@ pub struct GpuLimits {
 }
 
 impl GpuLimits {
-    /// Accesses per second to `bytes` of memory.
+    /// Measures accesses per second to `bytes` of memory.
     pub fn rate(&mut self, device: &Device, access: GpuAccess, bytes: usize, effort: Effort) -> anyhow::Result<f64> {
         let key = (device.to_string(), access, bytes);
         if let Some((_, rate)) = self.known.get(&key) {
@@ -76,7 +76,7 @@ impl GpuLimits {
     }
 }
 
-/// Seconds of a bare copy of pinned memory to a device: what limits calls with keys in host memory.
+/// Measures the seconds of a bare copy from pinned memory to a device, which limits calls with keys in host memory.
 pub fn pinned_upload(
     device: &Device,
     effort: Effort,
@@ -118,7 +118,7 @@ fn accesses(device: &Device, access: GpuAccess, bytes: usize) -> usize {
 /// Rounds of eight multiply-adds in one thread.
 const ROUNDS: u32 = 1 << 14;
 
-/// Rounds of sixteen trial hashes in one thread.
+/// Returns the number of rounds of sixteen trial hashes in one thread.
 fn trial_rounds(device: &Device) -> u32 {
     if device.is_emulator() { 1 } else { 1 << 11 }
 }

@@ -52,7 +52,7 @@ impl Limits {
         *self.known.entry((access, bytes, threads)).or_insert_with(|| measure_random(access, bytes, effort))
     }
 
-    /// Bytes per second that copying `bytes` again and again moves (read and written bytes both count), with the
+    /// Measures the bytes per second that repeated copies of `bytes` move (read and written bytes both count), with the
     /// threads of the current pool.
     pub fn copy(&mut self, bytes: usize, effort: Effort) -> f64 {
         let threads = rayon::current_num_threads();

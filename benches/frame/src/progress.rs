@@ -14,7 +14,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Progress over `steps`, drawn on the error stream.
+    /// Starts the progress of a run of `steps`, drawn on the error stream.
     pub fn new(steps: usize) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::new(steps as u64);

@@ -87,7 +87,7 @@ impl<'a> Screen<'a> {
         (screen, asked)
     }
 
-    /// Holds the answers against the truth: adds the rows, and returns the line of the table.
+    /// Compares the answers with the truth: adds the rows, and returns the line of the table.
     pub fn judge(&self, session: &mut Session, target: &Target, said: &Said) -> Vec<String> {
         let (inside, outside) = said.answers.split_at(self.shared);
         let missed = inside.iter().filter(|answer| !**answer).count();
@@ -134,7 +134,7 @@ impl<'a> Screen<'a> {
         session.print(&grid(&self.question(), header.map(String::from).into(), lines));
     }
 
-    /// Words the sentence above the table. It counts generated keys apart from those of the input.
+    /// Writes the sentence above the table. It counts generated keys apart from those of the input.
     fn question(&self) -> String {
         let made = match self.made {
             0 => String::new(),

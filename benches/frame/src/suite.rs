@@ -38,12 +38,12 @@ pub trait Suite: Sync {
     /// Returns the word on the command line.
     fn name(&self) -> &'static str;
 
-    /// Steps on real input: they come first, over all structures.
+    /// Returns the steps on real input. Those of all structures run first.
     fn real(&self, _setup: &Setup) -> Vec<Step> {
         Vec::new()
     }
 
-    /// Steps on generated input.
+    /// Returns the steps on generated input.
     fn generated(&self, setup: &Setup) -> Vec<Step>;
 }
 
@@ -88,7 +88,7 @@ pub fn sizes_on(
 pub struct Step {
     /// Title, for the progress line.
     pub title: String,
-    /// Does it.
+    /// The work.
     pub run: StepFn,
     /// Whether quick runs have it too.
     pub in_quick: bool,
@@ -305,7 +305,7 @@ impl Session {
         pool.install(|| limits.random(access, bytes, effort))
     }
 
-    /// Accesses per second to `bytes` of a device's memory.
+    /// Measures accesses per second to `bytes` of a device's memory.
     pub fn gpu_limit(&mut self, device: &Device, access: GpuAccess, bytes: usize) -> anyhow::Result<f64> {
         if !self.devices.contains(device) {
             self.devices.push(device.clone());
@@ -313,7 +313,7 @@ impl Session {
         self.gpu_limits.rate(device, access, bytes, self.effort)
     }
 
-    /// Bytes per second that copying `bytes` again and again moves, read and written bytes both counted.
+    /// Measures the bytes per second that repeated copies of `bytes` move, read and written bytes both counted.
     pub fn copy_limit(&mut self, threads: Threads, bytes: usize) -> f64 {
         let pool = if threads == Threads::One { &self.one } else { &self.all };
         let (limits, effort) = (&mut self.limits, self.effort);
@@ -374,8 +374,8 @@ impl Session {
         self.records.iter().filter(|row| row.text("study") == Some(name)).collect()
     }
 
-    /// Notes whether a row's answers were right; a wrong one fails the run at its end. Returns
-    /// `right`, for the row's `checked`.
+    /// Records whether a row's answers were right; a wrong one fails the run at its end. Returns `right`, for the row's
+    /// `checked`.
     pub fn verify(&mut self, right: bool, what: impl FnOnce() -> String) -> bool {
         if !right {
             let what = what();

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::Record;
 
-/// Machine, program and date of the rows of a file.
+/// Machine, program and date of a file's rows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct About {
@@ -47,7 +47,7 @@ impl About {
     }
 }
 
-/// One run: what it is of, and its rows.
+/// One run: its conditions and its rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Run {
     /// Conditions of the run.
@@ -108,7 +108,7 @@ impl Run {
     }
 }
 
-/// Leaves numbers six figures: no measurement has more.
+/// Rounds numbers to six figures: no measurement has more.
 fn round(value: &mut Value) {
     match value {
         Value::Number(number) if number.is_f64() => {
@@ -123,7 +123,7 @@ fn round(value: &mut Value) {
     }
 }
 
-/// A file that takes its place once it is whole: until then what stood there before stays.
+/// A file that replaces its predecessor once it is complete.
 pub struct Output {
     path: PathBuf,
     /// The file beside it that is renamed at the end; none where the path is no ordinary file, such as `/dev/stdout`.
@@ -131,7 +131,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Makes sure that the file can be written: better before than after minutes of work.
+    /// Checks, before minutes of work, that the file can be written.
     pub fn create(path: &Path) -> anyhow::Result<Output> {
         let in_place = path.metadata().is_ok_and(|metadata| !metadata.is_file());
         let part = if in_place {

@@ -85,7 +85,7 @@ impl Record {
         self
     }
 
-    /// Names who did it: a variant of ours, or a peer.
+    /// Sets the name of the implementation: a variant of ours, or a peer.
     pub fn by(self, name: impl Into<String>, peer: bool) -> Self {
         self.param(if peer { "implementation" } else { "variant" }, name.into())
     }

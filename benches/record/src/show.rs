@@ -21,20 +21,27 @@ const RESULTS: [&str; 11] = [
 
 /// Renders the parameters in one line: the implementation or variant first, the rest by name.
 pub fn parameters(row: &Record) -> String {
+    words(row, |_| true).join(", ")
+}
+
+/// Renders the parameters that `wanted` selects by name, in the order of [`parameters`].
+pub fn words(row: &Record, wanted: impl Fn(&str) -> bool) -> Vec<String> {
     let show = |name: &str, value: &Value| match (name, value) {
         ("implementation" | "variant" | "key" | "input", Value::String(value)) => value.clone(),
         ("filter_bytes", Value::Number(number)) => number.as_f64().map_or_else(String::new, bytes),
         ("threads", value) if value == 1 => "1 thread".into(),
         ("threads" | "hashes", value) => format!("{value} {name}"),
-        (_, Value::Number(number)) if number.is_f64() => format!("{name} {:.4}", number.as_f64().unwrap_or_default()),
+        (_, Value::Number(number)) if number.is_f64() => {
+            let number = format!("{:.4}", number.as_f64().unwrap_or_default());
+            format!("{name} {}", number.trim_end_matches('0').trim_end_matches('.'))
+        }
         (_, Value::String(value)) => format!("{name} {value}"),
         (_, value) => format!("{name} {value}"),
     };
     let first = ["implementation", "variant", "input", "key", "filter_bytes"];
-    let leading = first.iter().filter_map(|name| row.params.get(*name).map(|value| show(name, value)));
+    let leading = first.iter().filter_map(|name| row.params.get_key_value(*name));
     let others = row.params.iter().filter(|(name, _)| ![&first[..], &RESULTS].concat().contains(&name.as_str()));
-    let rest = others.map(|(name, value)| show(name, value));
-    leading.chain(rest).collect::<Vec<_>>().join(", ")
+    leading.chain(others).filter(|(name, _)| wanted(name)).map(|(name, value)| show(name, value)).collect()
 }
 
 /// Renders a rate with its prefix: `1.23 G`.

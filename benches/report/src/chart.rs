@@ -16,7 +16,7 @@ struct Frame {
     ink: &'static str,
     grid: &'static str,
     axis: &'static str,
-    /// Whether it is part of a page, which has titles, legends and colours of its own.
+    /// Whether it is part of a page, which adds title and legend and sets the colours.
     on_page: bool,
 }
 
@@ -50,7 +50,7 @@ impl Frame {
     }
 }
 
-/// Okabe and Ito's colours, told apart by everybody; yellow left out, too light for lines.
+/// Okabe and Ito's colours, which colour-blind readers can distinguish; without yellow, which is too light for lines.
 pub const COLOURS: [&str; 13] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8c564b", "#9467bd", "#7f7f7f",
     "#bcbd22", "#00bfa5", "#ad1457",
@@ -289,7 +289,7 @@ fn mark(style: Style, x: f64, y: f64, colour: &str, paper: &str, note: Option<St
     }
 }
 
-/// Places to a tenth of a unit, which is less than a screen shows.
+/// Rounds to a tenth of a unit, less than a screen shows.
 fn tenth(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }

@@ -54,7 +54,7 @@ pub fn check(page: &Path, widths: &[u32]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Opens a frame and takes a picture; the number of figures.
+/// Opens a frame and takes a picture; returns the number of figures.
 fn look(browser: &Path, frame: &Path, picture: &Path, width: u32) -> anyhow::Result<usize> {
     let run = |more: &[String]| {
         let mut command = Command::new(browser);

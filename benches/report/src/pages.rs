@@ -3,6 +3,10 @@
 //! Every page shows one run on one machine. A line is an operation with its parameters, a column a backend. A cell
 //! holds the rate, the share of the hardware limit, and in brackets the ratio to the fastest other library; a ratio
 //! below one is bold.
+//!
+//! A table states each parameter once: those of all lines stand above it, and those that several lines share in a
+//! heading line. Of rows that differ in size alone, a page has the largest of each column; methods that only a paper
+//! has are left out. The HTML page has all rows.
 
 use std::path::Path;
 
@@ -10,17 +14,19 @@ use anyhow::Context as _;
 
 use bench_record::Record;
 use bench_record::file::Run;
-use bench_record::show::{parameters, rate};
+use bench_record::show::{self, rate};
 
 use crate::headline::{self, ratio};
 use crate::rows::groups;
 
 /// Studies with rows on a page. The HTML page shows the others, which explain a choice or redraw a paper's figure.
-const STUDIES: [&str; 5] =
-    ["build over fill", "lookup over fill", "equal rate", "building on a device", "lookups on a device"];
+const STUDIES: [&str; 4] = ["build over fill", "lookup over fill", "building on a device", "lookups on a device"];
 
-/// Parameters that tell columns apart, or the study of a row.
-const NOT_SHOWN: [&str; 2] = ["threads", "study"];
+/// Parameters that tell columns apart, the study of a row, and results.
+const NOT_SHOWN: [&str; 4] = ["threads", "study", "hashes_per_key", "hashes_per_second"];
+
+/// Numeric parameters that are sizes.
+const SIZES: [&str; 6] = ["filter_bytes", "load", "quotient_bits", "elements", "keys", "kmers"];
 
 /// Writes `NAME.md` for each structure that a run measured, and `losses.md` of all runs, into `folder`.
 pub fn write(runs: &[Run], folder: &Path) -> anyhow::Result<()> {
@@ -50,47 +56,106 @@ fn is_shown(row: &Record) -> bool {
     row.items_per_second.is_some()
         && row.implementation().is_none()
         && study.is_none_or(|study| STUDIES.contains(&study))
+        && !headline::is_only_in_papers(row)
 }
 
-/// Renders a page: the conditions, and a table per operation.
+/// Renders a page: the conditions, and a table per operation. Operations of one backend with the same lines share a
+/// table, as its columns.
 fn page(run: &Run, title: &str, rows: &[&Record]) -> String {
-    let mut text = format!("# {title}: rates\n\n{}\n", conditions(run));
-    for operation in groups(rows, |row| Some(row.operation.clone())) {
-        let rows: Vec<&Record> = rows.iter().copied().filter(|row| row.operation == operation).collect();
-        let columns = groups(&rows, |row| Some(column(row)));
-        text += &format!("\n## {operation}\n\n| what |");
-        columns.iter().for_each(|column| text += &format!(" {column} |"));
-        text += "\n| --- |";
-        columns.iter().for_each(|_| text += " ---: |");
-        text += "\n";
-        for line in groups(&rows, |row| Some(label(row))) {
-            text += &format!("| {line} |");
-            for column_name in &columns {
-                let row = rows.iter().find(|row| label(row) == line && column(row) == *column_name);
-                text += &format!(" {} |", row.map_or_else(String::new, |row| cell(row)));
-            }
-            text += "\n";
+    let mut text = format!("# {title}: rates\n\n{}\n", conditions(run, &words_of(&run.about), rows));
+    let of = |name: &String| largest(&rows.iter().copied().filter(|row| row.operation == *name).collect::<Vec<_>>());
+    let operations = groups(rows, |row| Some(row.operation.clone()));
+    let mut left: Vec<(String, Vec<&Record>)> = operations.into_iter().map(|name| (name.clone(), of(&name))).collect();
+    while !left.is_empty() {
+        let (columns, lines) = (groups(&left[0].1, |row| Some(column(row))), lines(&left[0].1));
+        let same: Vec<(String, Vec<&Record>)> = match columns.len() {
+            1 => left.extract_if(.., |(_, rows)| self::lines(rows) == lines).collect(),
+            _ => vec![left.remove(0)],
+        };
+        let names: Vec<&str> = same.iter().map(|(name, _)| name.as_str()).collect();
+        let rows: Vec<&Record> = same.iter().flat_map(|(_, rows)| rows).copied().collect();
+        text += &format!("\n## {}\n\n", names.join("; "));
+        text += &match same.len() {
+            1 => table(&rows, column, &[]),
+            _ => table(&rows, |row| row.operation.clone(), &columns),
+        };
+    }
+    text
+}
+
+/// Returns the labels of rows, with their columns.
+fn lines(rows: &[&Record]) -> Vec<(Label, String)> {
+    groups(rows, |row| Some((label(row), column(row))))
+}
+
+/// Returns the rows with the largest size in a column, among those that differ in size alone, and all other rows of
+/// their lines.
+fn largest<'a>(rows: &[&'a Record]) -> Vec<&'a Record> {
+    let is_size = |row: &Record, name: &str| SIZES.contains(&name) && row.number(name).is_some();
+    let family = |row: &Record| (column(row), words(row, |name| !is_size(row, name)));
+    let size = |row: &Record| -> Vec<Option<f64>> {
+        SIZES.iter().map(|name| row.number(name)).chain([Some(row.n as f64)]).collect()
+    };
+    let is_largest = |row: &Record| !rows.iter().any(|other| family(other) == family(row) && size(other) > size(row));
+    let lines = groups(rows, |row| is_largest(row).then(|| label(row)));
+    rows.iter().copied().filter(|row| lines.contains(&label(row))).collect()
+}
+
+/// Renders a table; `column` names the column of a row, and `also` is true of all rows.
+fn table(rows: &[&Record], column: impl Fn(&Record) -> String, also: &[String]) -> String {
+    let mut columns = groups(rows, |row| Some(column(row)));
+    columns.sort_by_key(|name| match name.as_str() {
+        "one thread" => 0,
+        "GPU" => 2,
+        _ => 1,
+    });
+    let mut labels = groups(rows, |row| Some(label(row)));
+    let is_common = |word: &String| labels.iter().all(|label| label.own.contains(word) || label.shared.contains(word));
+    let all: Vec<String> =
+        labels[0].own.iter().chain(&labels[0].shared).filter(|word| is_common(word)).cloned().collect();
+    // The only line keeps its words; so does a line without others.
+    let lifted = if labels.len() == 1 { Vec::new() } else { all };
+    let all = [also, &lifted].concat();
+    let mut text = if all.is_empty() { String::new() } else { format!("All: {}.\n\n", all.join(", ")) };
+    text += &format!("| what | {} |\n| --- |{}\n", columns.join(" | "), " ---: |".repeat(columns.len()));
+    let rest =
+        |words: &[String]| -> Vec<String> { words.iter().filter(|word| !lifted.contains(word)).cloned().collect() };
+    let mut lines: Vec<(Label, Vec<String>, Vec<String>)> =
+        labels.drain(..).map(|label| (label.clone(), rest(&label.own), rest(&label.shared))).collect();
+    while !lines.is_empty() {
+        let shared = lines[0].2.clone();
+        let of_group: Vec<_> = lines.extract_if(.., |line| line.2 == shared).collect();
+        let has_heading = of_group.len() > 1 && !shared.is_empty() && of_group.iter().all(|line| !line.1.is_empty());
+        if has_heading {
+            text += &format!("| *{}* |{}\n", shared.join(", "), " |".repeat(columns.len()));
+        }
+        for (line, own, shared) in of_group {
+            let words = if has_heading { own } else { [own, shared].concat() };
+            let cells = columns.iter().map(|name| {
+                let row = rows.iter().find(|row| label(row) == line && column(row) == *name);
+                row.map_or_else(String::new, |row| cell(row))
+            });
+            let name = if words.is_empty() { line.own[0].clone() } else { words.join(", ") };
+            text += &format!("| {name} | {} |\n", cells.collect::<Vec<_>>().join(" | "));
         }
     }
     text
 }
 
-/// Writes machine, date, command and the meaning of a cell.
-fn conditions(run: &Run) -> String {
+/// Writes machine, date, command, and the other libraries that the rows are compared with.
+fn conditions(run: &Run, arguments: &str, rows: &[&Record]) -> String {
     let about = &run.about;
     let devices = about.devices.values().cloned().collect::<Vec<_>>().join("; ");
-    let peers = about.peers.iter().map(|(name, version)| format!("`{name}` {version}")).collect::<Vec<_>>().join(", ");
+    let peers = groups(rows, |row| row.peer.clone()).join(", ");
+    let compared = if peers.is_empty() { String::new() } else { format!(" Compared with {peers}.") };
     format!(
-        "{devices}. {}, `cargo xtask-peers bench {}`, every answer verified. Written by `cargo xtask report --pages`.\n\nA cell: items per second, the share of what the memory access or arithmetic that bounds the \
-         method reaches alone in the same run, and in brackets the ratio to the fastest other library for the same \
-         work, **bold** where that one is faster. Libraries: {peers}.",
+        "{devices}. {}, `cargo xtask-peers bench {arguments}`. [How to read a cell](../performance.md#cells).{compared}",
         about.day(),
-        words(about),
     )
 }
 
 /// Returns the arguments of the run, without the names of its files.
-fn words(about: &bench_record::file::About) -> String {
+fn words_of(about: &bench_record::file::About) -> String {
     let mut words = about.arguments.iter();
     let mut kept = Vec::new();
     while let Some(word) = words.next() {
@@ -112,11 +177,40 @@ fn column(row: &Record) -> String {
     }
 }
 
-fn label(row: &Record) -> String {
-    let mut row = row.clone();
-    NOT_SHOWN.iter().for_each(|name| drop(row.params.remove(*name)));
-    let bits = row.bits_per_item.map_or_else(String::new, |bits| format!(", {bits:.2} bits"));
-    format!("{}{bits}; {}", parameters(&row), headline::count(row.n as f64))
+/// Words of a line: the implementation with what its variant determines, and the parameters that others share.
+#[derive(Clone, PartialEq)]
+struct Label {
+    own: Vec<String>,
+    shared: Vec<String>,
+}
+
+fn label(row: &Record) -> Label {
+    let is_own = |name: &str| matches!(name, "variant" | "hashes" | "overhead" | "asked_bits");
+    let mut own = words(row, is_own);
+    own.extend(row.bits_per_item.map(|bits| format!("{bits:.2} bits")));
+    let mut shared = words(row, |name| !is_own(name));
+    shared.push(headline::count(row.n as f64));
+    Label { own, shared }
+}
+
+/// Renders the selected parameters as pages name them. Rows of `recsplit` measure the crate `mphf`.
+fn words(row: &Record, wanted: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut words = show::words(row, |name| !NOT_SHOWN.contains(&name) && wanted(name));
+    words.iter_mut().for_each(|word| *word = in_words(word));
+    if row.structure == "recsplit" && wanted("variant") && row.text("variant").is_some_and(|name| name != "Consensus") {
+        let is_filter = row.operation.starts_with("filter") || row.operation.starts_with("contains");
+        words[0] = format!("{}, {}", if is_filter { "`StaticFilter` over RecSplit" } else { "RecSplit" }, words[0]);
+    }
+    words
+}
+
+/// Renders a parameter without underscores, and a large number in few letters.
+fn in_words(parameter: &str) -> String {
+    let text = parameter.replace('_', " ");
+    match text.rsplit_once(' ').map(|(name, value)| (name, value.parse::<u64>())) {
+        Some((name, Ok(value))) if value >= 10_000 => format!("{name} {}", headline::count(value as f64)),
+        _ => text,
+    }
 }
 
 fn cell(row: &Record) -> String {
@@ -132,30 +226,41 @@ fn cell(row: &Record) -> String {
     text
 }
 
-/// Lists every row of the run that another library wins, the greatest loss first, one line per structure, operation,
-/// library and column.
+/// Lists every row of the run that another library wins, the greatest loss first, one line per structure, operation and
+/// library.
 fn losses(runs: &[Run]) -> String {
-    let all = || runs.iter().flat_map(|run| &run.rows);
+    let all: Vec<&Record> =
+        runs.iter().flat_map(|run| &run.rows).filter(|row| !headline::is_only_in_papers(row)).collect();
     let mut lost: Vec<(f64, &Record)> =
-        all().filter_map(|row| Some((row.peer_ratio.filter(|&value| value < 1.0)?, row))).collect();
-    let compared = all().filter(|row| row.peer_ratio.is_some()).count();
+        all.iter().filter_map(|row| Some((row.peer_ratio.filter(|&value| value < 1.0)?, *row))).collect();
+    let compared = all.iter().filter(|row| row.peer_ratio.is_some()).count();
     lost.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let rows: Vec<&Record> = lost.iter().map(|(_, row)| *row).collect();
+    // Each structure has a run of its own.
+    let arguments = |run: &Run| {
+        let words = words_of(&run.about);
+        words.split_once(' ').map_or(words.clone(), |(_, settings)| format!("STRUCTURE {settings}"))
+    };
     let mut text = format!(
         "# Where others are faster\n\n{}\n\nAnother library wins {} of {compared} rows. A line is the greatest loss of an \
-         operation against a library.\n\n| structure | operation | on | library | our rate, its | rows |\n| --- | --- | \
-         --- | --- | ---: | ---: |\n",
-        runs.first().map(conditions).unwrap_or_default(),
+         operation against a library: our rate over its rate. Keys are generated integers of 64 bits unless the line \
+         names others.\n\n| crate | operation | on | library | ratio | rows |\n| --- | --- | --- | --- | ---: | ---: |\n",
+        runs.first().map(|run| conditions(run, &arguments(run), &[])).unwrap_or_default(),
         lost.len(),
     );
-    let key = |row: &Record| (row.structure.clone(), row.operation.clone(), row.peer.clone(), column(row));
-    let rows: Vec<&Record> = lost.iter().map(|(_, row)| *row).collect();
+    let key = |row: &Record| (row.structure.clone(), row.operation.clone(), row.peer.clone());
     for group in groups(&rows, |row| Some(key(row))) {
         let of_group: Vec<&(f64, &Record)> = lost.iter().filter(|(_, row)| key(row) == group).collect();
         let (least, row) = of_group[0];
-        let (structure, operation, peer, on) = group;
+        let (structure, operation, peer) = group;
+        let Label { own, shared } = label(row);
+        let mut words = [own, shared].concat();
+        words.retain(|word| word != "generated" && word != "u64");
         text += &format!(
-            "| {structure} | {operation}: {} | {on} | {} | {} of it | {} |\n",
-            label(row),
+            "| {} | {operation}: {} | {} | {} | {} | {} |\n",
+            if structure == "recsplit" { "mphf" } else { &structure },
+            words.join(", "),
+            column(row),
             peer.unwrap_or_default(),
             ratio(*least),
             of_group.len(),
@@ -182,8 +287,21 @@ mod tests {
         let rows: Vec<&Record> = run.rows.iter().filter(|row| is_shown(row)).collect();
         let text = page(&run, "Bloom filters", &rows);
         assert!(text.contains("| what | one thread | 16 threads | GPU |"), "{text}");
-        assert!(text.contains("| split block; 1 k | 1.0 k (**0.50**) | 10.0 k | 1.00 G, 90 % |"), "{text}");
+        let line = "| split block, 1 k | 1.0 k (**0.50**) | 10.0 k | 1.00 G, 90 % |";
+        assert!(text.contains(line), "{text}");
+        // Sizes below the largest are left out, and operations with equal lines share a table.
+        let on = |operation: &str, bytes: u64| {
+            Record::new("bloom", operation, 7)
+                .param("variant", "v")
+                .param("filter_bytes", bytes)
+                .param("key", "u64")
+                .time(7.0)
+        };
+        let rows = [on("a", 64), on("a", 1024), on("b", 1024)];
+        let all = page(&Run::default(), "Bloom filters", &rows.iter().collect::<Vec<_>>());
+        assert!(all.contains("## a; b") && all.contains("| v, u64, 1 KiB, 7 | 1.0 | 1.0 |"), "{all}");
+        assert!(!all.contains("64 B"), "{all}");
         let text = losses(&[run]);
-        assert!(text.contains("wins 1 of 1 rows") && text.contains("| another | 0.50 of it | 1 |"), "{text}");
+        assert!(text.contains("wins 1 of 1 rows") && text.contains("| another | 0.50 | 1 |"), "{text}");
     }
 }

@@ -167,7 +167,7 @@ fn cost(rows: &[&Record], build: &Record) -> Option<Cost> {
     })
 }
 
-/// Nanoseconds for a query of the function that `build` built.
+/// Returns the nanoseconds per query of the function that `build` built.
 fn query_of(rows: &[&Record], build: &Record, operation: &str) -> Option<f64> {
     let names = ["variant", "implementation", "leaf", "bucket", "overhead", "input", "study"];
     let found = rows.iter().find(|row| {

@@ -80,7 +80,7 @@ impl Bitmap {
     }
 }
 
-/// Bits to booleans, or to bytes 0 and 1.
+/// Converts bits to booleans, or to bytes 0 and 1.
 pub fn bits_to<T: Send + From<bool>>(answers: &mut [T], words: &[u64]) {
     let spread = |(answers, words): (&mut [T], &[u64])| {
         for (answers, word) in answers.chunks_mut(64).zip(words) {

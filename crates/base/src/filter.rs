@@ -155,7 +155,7 @@ pub trait Filter {
     }
 }
 
-/// Answers as booleans, or as bytes 0 and 1.
+/// Looks up keys, and writes booleans or bytes 0 and 1.
 fn answers_into<F: Filter + ?Sized, K: Key, T: Send + From<bool>>(
     filter: &F,
     keys: &[K],

@@ -77,7 +77,7 @@ impl<T: Pod> Clone for AlignedWords<T> {
     }
 }
 
-/// Bytes from which on huge pages pay: some of them.
+/// Smallest size in bytes for which huge pages pay.
 const LARGE_BYTES: usize = 8 << 20;
 
 /// Does the work of [`AlignedWords::in_huge_pages`] for other memory that has not been touched yet.

@@ -64,7 +64,8 @@ impl Size {
         }
     }
 
-    /// Blocks for a goal; `mean` is the number of keys per block at which the rate of a goal is reached.
+    /// Returns the number of blocks for a goal; `mean` is the number of keys per block at which the rate of a goal is
+    /// reached.
     fn blocks(&self, goal: &Goal, block_bytes: f64, mean: impl FnOnce(f64) -> f64) -> Result<u64, Error> {
         match goal {
             Goal::Fpr(fpr) => {
@@ -90,14 +91,14 @@ macro_rules! size_setters {
             self
         }
 
-        /// Bits of memory per key, instead of a rate.
+        /// Sets the memory per key in bits, instead of a rate.
         pub fn bits_per_key(mut self, bits_per_key: f64) -> Self {
             self.size.bits_per_key = Some(bits_per_key);
             self
         }
 
-        /// Bytes of memory at most. Alone: the filter takes all of them. With a rate or bits per key: it is an error if
-        /// they do not fit.
+        /// Limits the memory to `bytes`. Alone: the filter takes all of them. With a rate or bits per key: it is an
+        /// error if they do not fit.
         pub fn memory_limit(mut self, bytes: u64) -> Self {
             self.size.memory_limit = Some(bytes);
             self
@@ -223,20 +224,20 @@ impl BlockedBuilder {
 
     size_setters!();
 
-    /// Bits in a block: 64, 128, 256, 512 or 1024. Default: 256, one sector of GPU memory.
+    /// Sets the number of bits in a block: 64, 128, 256, 512 or 1024. Default: 256, one sector of GPU memory.
     pub fn block_bits(mut self, block_bits: u32) -> Self {
         self.block_bits = block_bits;
         self
     }
 
-    /// Bits in a word: 32 or 64. Default: 32.
+    /// Sets the number of bits in a word: 32 or 64. Default: 32.
     pub fn word_bits(mut self, word_bits: u32) -> Self {
         self.word_bits = word_bits;
         self
     }
 
-    /// Bits per key, 1 to 32. Default: what takes least memory; a multiple of the words per block if that costs at most
-    /// 3%.
+    /// Sets the number of bits per key, 1 to 32. Default: what takes least memory; a multiple of the words per block if
+    /// that costs at most 3%.
     pub fn hashes(mut self, hashes: u32) -> Self {
         self.hashes = Some(hashes);
         self

@@ -255,9 +255,9 @@ warpset_base::queries_of_view! {
     #[cfg(feature = "mmap")]
     [L: Layout] crate::Mapped<L>;
     => {
-        /// Bytes of memory that the words take.
+        /// Returns the size of the words in bytes.
         fn memory_bytes(&self) -> u64;
-        /// Bits of memory per key with `keys` keys in the filter.
+        /// Returns the bits of memory per key with `keys` keys in the filter.
         fn bits_per_key(&self, keys: u64) -> f64;
         /// Whether the key may be in the filter. Never false for a key that was inserted.
         fn contains(&self, key: impl Key) -> bool;

@@ -172,12 +172,12 @@ impl<L: DeviceLayout> Bloom<L> {
         self.words.as_slice()
     }
 
-    /// Bytes of device memory that the bits take.
+    /// Returns the size of the bits in bytes of device memory.
     pub fn memory_bytes(&self) -> u64 {
         4 * self.layout.words()
     }
 
-    /// Bits of memory per key with `keys` keys in the filter.
+    /// Returns the bits of memory per key with `keys` keys in the filter.
     pub fn bits_per_key(&self, keys: u64) -> f64 {
         8.0 * self.memory_bytes() as f64 / keys as f64
     }

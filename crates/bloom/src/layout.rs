@@ -30,24 +30,24 @@ pub trait Layout: Copy + PartialEq + Eq + Debug + Send + Sync + engine::Engine {
     /// The type's name, for `Debug`.
     const NAME: &'static str;
 
-    /// Blocks (buckets, for Rao's filter).
+    /// Returns the number of blocks (buckets, for Rao's filter).
     fn blocks(&self) -> u64;
-    /// Words of 32 bits per block.
+    /// Returns the number of 32-bit words per block.
     fn words_per_block(&self) -> usize;
-    /// Bits per block that keys can set.
+    /// Returns the number of bits per block that keys can set.
     fn bits_per_block(&self) -> u64;
-    /// Bits per key, `k`.
+    /// Returns the number of bits per key, `k`.
     fn hashes(&self) -> u32;
     /// Returns the rate of false positives that theory gives once `keys` different keys are in.
     fn expected_fpr(&self, keys: u64) -> f64;
     /// Returns the fraction of the bits that theory expects to be set once `keys` different keys are in.
     fn predicted_fill(&self, keys: u64) -> f64;
 
-    /// Words of 32 bits in all.
+    /// Returns the number of 32-bit words in all blocks.
     fn words(&self) -> u64 {
         self.blocks() * self.words_per_block() as u64
     }
-    /// Bits that keys can set.
+    /// Returns the number of bits that keys can set.
     fn settable_bits(&self) -> u64 {
         self.blocks() * self.bits_per_block()
     }
@@ -58,7 +58,7 @@ pub(crate) mod engine {
 
     /// A little-endian word of 32 bits.
     pub trait Word: bytemuck::Pod + Send + Sync {
-        /// Its value.
+        /// Returns the value.
         fn get(self) -> u32;
     }
     impl Word for u32 {
@@ -106,17 +106,17 @@ pub(crate) mod engine {
         }
         /// Whether all bits of the probe are set.
         fn contains(&self, words: &[Self::Word], probe: &Self::Probe) -> bool;
-        /// Looks up to [`BATCH`] probes up; bit `i` answers for probe `i`.
+        /// Looks up at most [`BATCH`] probes; bit `i` answers for probe `i`.
         fn contains_batch(&self, words: &[Self::Word], probes: &[Self::Probe]) -> u64 {
             probes.iter().enumerate().fold(0, |bits, (i, p)| bits | (self.contains(words, p) as u64) << i)
         }
-        /// Looks up to [`BATCH`] probes up while it prefetches the cache lines of `next`, also up to [`BATCH`] probes.
+        /// Looks up at most [`BATCH`] probes while it prefetches the cache lines of `next`, also at most [`BATCH`]
+        /// probes.
         fn contains_batch_before(&self, words: &[Self::Word], probes: &[Self::Probe], next: &[Self::Probe]) -> u64 {
             self.prefetch_batch(words, next);
             self.contains_batch(words, probes)
         }
-        /// Merges `blocks` neighbouring blocks into one, for folding by `factor`: which old blocks make new block
-        /// `new`.
+        /// Returns the layout after folding by `factor`: a `factor`-th of the blocks, each the OR of `factor` old ones.
         fn folded(&self, factor: u64) -> Result<Self, Error>;
         /// Returns the `part`-th of the old blocks that make block `new` of the folded layout; `part < factor`.
         fn folded_from(&self, new: u64, part: u64, factor: u64) -> u64;
@@ -124,11 +124,11 @@ pub(crate) mod engine {
         fn block_rate(&self, block: &[Self::Word]) -> f64;
         /// Estimates the number of different keys from the number of set bits.
         fn cardinality(&self, ones: u64) -> f64;
-        /// Returns the query's rate from the mean [`Engine::block_rate`].
+        /// Returns the false-positive rate of a query from the mean [`Engine::block_rate`].
         fn query_rate(&self, mean_block_rate: f64) -> f64 {
             mean_block_rate
         }
-        /// Whether the AND of two filters keeps every key that is in both.
+        /// Checks that the AND of two filters keeps every key that is in both.
         fn check_intersection(&self) -> Result<(), Error> {
             Ok(())
         }

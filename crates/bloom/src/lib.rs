@@ -22,9 +22,15 @@
 //! A filter answers "no" only for keys that were not inserted. It answers "yes" for all inserted keys and for a small
 //! fraction of the others: the rate of false positives. Keys cannot be removed.
 //!
-//! Bulk methods use the current rayon pool; run them inside `ThreadPool::install` to bound their threads. Insertion
-//! needs `&mut self`, so no query sees a filter that is half built; [`shared`](cpu::Bloom::shared) lends one to threads
-//! that insert at the same time.
+//! **Cost.** An operation on a key accesses one block, which is one or two cache lines; in a [`RaoBloom`] it is a line
+//! per bit of the key. Bulk methods use the current rayon pool; run them inside `ThreadPool::install` to
+//! bound their threads. Insertion needs `&mut self`, so no query sees a filter that is half built;
+//! [`shared`](cpu::Bloom::shared) lends one to threads that insert at the same time.
+//!
+//! **Files.** `save`, `load` and `map` use Warpset's own format, with a checksum. Split-block filters also exchange the
+//! bytes of Parquet files and Milvus, and [`SparkBloom`] those of Spark.
+//!
+//! **Errors.** [`Error`] contains the refused number; its message says what helps.
 
 #![warn(clippy::missing_errors_doc)]
 

@@ -216,7 +216,7 @@ pub fn rao_hashes(fpr: f64) -> u32 {
     ((-fpr.log2()).ceil() as u32).clamp(1, rao::MAX_HASHES)
 }
 
-/// Keys that a bucket can hold, `m ln 2 / k` (section 4.2).
+/// Returns the number of keys that a bucket can hold, `m ln 2 / k` (section 4.2).
 pub fn rao_bucket_capacity(shape: rao::BucketShape) -> u32 {
     (shape.bits as f64 * std::f64::consts::LN_2 / shape.hashes as f64) as u32
 }

@@ -28,9 +28,9 @@ mod murmur3;
 
 /// Keys that one task looks up.
 const TASK: usize = 1 << 14;
-/// Bits per key that are taken for a filter's; a file that says more is damaged.
+/// Most bits per key of a filter; a file that says more is damaged.
 const MOST_HASHES: u32 = 255;
-/// Words that Java's arrays, and so Spark's filters, have at most.
+/// Most words of Java's arrays, and so of Spark's filters.
 const MOST_WORDS: u64 = i32::MAX as u64;
 /// The default rate of Spark's filters.
 const DEFAULT_FPR: f64 = 0.03;
@@ -59,7 +59,7 @@ impl SparkVersion {
         SparkHash(u64::from(first) << 32 | u64::from(key.hash(first)))
     }
 
-    /// Bytes before the words.
+    /// Returns the number of bytes before the words.
     fn header_bytes(self) -> usize {
         match self {
             SparkVersion::V1 => 12,
@@ -68,7 +68,7 @@ impl SparkVersion {
     }
 }
 
-/// The two hashes of 32 bits that Spark's filters use of a key: the first one in the upper half.
+/// Two 32-bit hashes of a key for Spark's filters, the first one in the upper half.
 ///
 /// ```
 /// use warpset_bloom::{SparkBloom, SparkVersion};
@@ -212,12 +212,12 @@ impl<'a> SparkBloomView<'a> {
         self.parameters.version
     }
 
-    /// Bits per key, `k`.
+    /// Returns the number of bits per key, `k`.
     pub fn hashes(&self) -> u32 {
         self.parameters.hashes
     }
 
-    /// Bytes of memory that the bits take.
+    /// Returns the size of the bits in bytes.
     pub fn memory_bytes(&self) -> u64 {
         8 * self.words.len() as u64
     }
@@ -279,7 +279,7 @@ pub struct SparkBloom {
 }
 
 impl SparkBloom {
-    /// Settings of a filter for `keys` different keys.
+    /// Starts the settings of a filter for `keys` different keys.
     pub fn builder(keys: u64) -> SparkBuilder {
         SparkBuilder { keys: keys.max(1), fpr: DEFAULT_FPR, bits: None, version: SparkVersion::V2 { seed: 0 } }
     }

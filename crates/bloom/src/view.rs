@@ -62,12 +62,12 @@ impl<'a, L: Layout> View<'a, L> {
         self.words
     }
 
-    /// Bytes of memory that the words take.
+    /// Returns the size of the words in bytes.
     pub fn memory_bytes(&self) -> u64 {
         4 * self.layout.words()
     }
 
-    /// Bits of memory per key with `keys` keys in the filter.
+    /// Returns the bits of memory per key with `keys` keys in the filter.
     pub fn bits_per_key(&self, keys: u64) -> f64 {
         8.0 * self.memory_bytes() as f64 / keys as f64
     }
@@ -109,7 +109,7 @@ impl<'a, L: Layout> View<'a, L> {
         }
     }
 
-    /// Answers of many keys, one bit per key, on all threads of the current rayon pool.
+    /// Looks up many keys, one bit of the result per key, on all threads of the current rayon pool.
     pub(crate) fn bits<K: Key>(&self, keys: &[K]) -> Vec<u64> {
         let mut words = vec![0; keys.len().div_ceil(64)];
         let task = |keys: &[K], words: &mut [u64]| self.answer(keys, |i, bits, _| words[i] = bits);

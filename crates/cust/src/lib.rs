@@ -7,6 +7,9 @@
 //! | `DeviceSlice`, `DeviceBuffer` | [`adopt_memory`] | `DeviceSlice`, `DeviceSliceMut` | [`lend_slice`], [`lend_slice_mut`] |
 //! | `Function` of a `Module` | [`launch`] | | |
 //!
+//! The program `examples/filter_on_cust.rs` asks a filter on a stream and in buffers of `cust`, and lets `cust` copy on
+//! a stream of ours. An [`Error`] says which side refused.
+//!
 //! This crate is for programs that use `cust` already; no other part of Warpset needs it. Its build needs what `cust`
 //! needs: a C compiler, and the variable `CUDA_LIBRARY_PATH` or a CUDA toolkit, whose directory the build script of
 //! `cust_raw` looks for (any directory with a folder `lib64/` will do: the driver is bound when the program runs, by an
@@ -99,7 +102,7 @@ pub fn lend_stream(stream: &Stream) -> Result<LentStream<'_>, Error> {
     Ok(LentStream { lent: ManuallyDrop::new(lent), owner: PhantomData })
 }
 
-/// A stream of ours in the clothes of `cust`'s.
+/// A stream of ours as the type of `cust`.
 pub struct LentStream<'a> {
     lent: ManuallyDrop<CustStream>,
     owner: PhantomData<&'a Stream>,
@@ -148,7 +151,7 @@ pub unsafe fn lend_slice_mut<T: Pod + DeviceCopy>(mut items: DeviceSliceMut<'_, 
     LentSliceMut { lent: unsafe { CustSlice::from_raw_parts_mut(pointer, items.len()) }, owner: PhantomData }
 }
 
-/// A slice of ours in the clothes of `cust`'s, for reading.
+/// A slice of ours as the type of `cust`, for reading.
 pub struct LentSlice<'a, T: DeviceCopy> {
     lent: CustSlice<T>,
     owner: PhantomData<&'a [T]>,
@@ -162,7 +165,7 @@ impl<T: DeviceCopy> Deref for LentSlice<'_, T> {
     }
 }
 
-/// A slice of ours in the clothes of `cust`'s, for writing.
+/// A slice of ours as the type of `cust`, for writing.
 pub struct LentSliceMut<'a, T: DeviceCopy> {
     lent: CustSlice<T>,
     owner: PhantomData<&'a mut [T]>,

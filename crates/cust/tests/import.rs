@@ -53,7 +53,7 @@ fn the_emulator_has_nothing_for_cust() {
     assert!(matches!(warpset_cust::lend_stream(&stream).err(), Some(Error::Emulator)));
 }
 
-/// Contexts, streams and memory in both directions, where there is a device.
+/// Exchanges contexts, streams and memory in both directions, where there is a device.
 #[test]
 fn on_a_device() -> Result<(), Box<dyn std::error::Error>> {
     use warpset_cust::cust::memory::{CopyDestination, DeviceBuffer};

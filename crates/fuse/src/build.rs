@@ -36,7 +36,7 @@ pub(crate) struct Settings {
 impl Settings {
     /// Returns the parameters for the `attempt`-th attempt with `keys` different keys.
     pub(crate) fn layout<F: Width>(&self, keys: u64, attempt: u32) -> Result<Layout, Error> {
-        // Under the seed 0 the key 0 has the fingerprint of slots that no key has, and would seem to be there.
+        // Under the seed 0, the key 0 has the fingerprint of unused slots and would always be found.
         let seed = match hash::mix(attempt.into(), self.seed) {
             0 => INSTEAD_OF_0,
             seed => seed,

@@ -39,7 +39,7 @@ impl<F: Width> Builder<F> {
         self
     }
 
-    /// Slots of a key. Default: [`Arity::Three`].
+    /// Sets the number of slots per key. Default: [`Arity::Three`].
     pub fn arity(mut self, arity: Arity) -> Self {
         self.settings.arity = arity;
         self

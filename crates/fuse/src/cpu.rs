@@ -81,11 +81,11 @@ warpset_base::queries_of_view! {
         fn len(&self) -> u64;
         /// Whether no key is in the filter.
         fn is_empty(&self) -> bool;
-        /// Keys per slot.
+        /// Returns the number of keys per slot.
         fn load_factor(&self) -> f64;
-        /// Bytes of memory that the words take.
+        /// Returns the size of the words in bytes.
         fn memory_bytes(&self) -> u64;
-        /// Bits of memory per key.
+        /// Returns the bits of memory per key.
         fn bits_per_key(&self) -> f64;
         /// Whether the key may be in the filter. Never false for a key that it was built from.
         fn contains(&self, key: impl Key) -> bool;

@@ -147,17 +147,17 @@ impl<F: DeviceWidth> BinaryFuse<F> {
         self.layout.keys == 0
     }
 
-    /// Keys per slot.
+    /// Returns the number of keys per slot.
     pub fn load_factor(&self) -> f64 {
         self.len() as f64 / self.layout.slots().max(1) as f64
     }
 
-    /// Bytes of device memory that the words take.
+    /// Returns the size of the words in bytes of device memory.
     pub fn memory_bytes(&self) -> u64 {
         8 * self.layout.words()
     }
 
-    /// Bits of device memory per key.
+    /// Returns the bits of device memory per key.
     pub fn bits_per_key(&self) -> f64 {
         8.0 * self.memory_bytes() as f64 / self.len().max(1) as f64
     }

@@ -118,7 +118,7 @@ impl<F: Width> BinaryFuse<F> {
         Ok(BinaryFuse::from_parts(layout, words))
     }
 
-    /// This filter as one of `xorf`, which answers the same for keys of 64 bits.
+    /// Converts this filter to one of `xorf`, which answers the same for keys of 64 bits.
     ///
     /// # Errors
     /// [`Error::NotInterchangeable`] if it is four-wise, sharded or empty.

@@ -72,7 +72,8 @@ impl Arity {
         (bits as u32).min(MAX_SEGMENT_BITS)
     }
 
-    /// Keys of a shard on average, if there are many: so few that the fullest of a hundred thousand can be peeled.
+    /// Returns the average number of keys per shard of a large filter: so few that the fullest of a hundred thousand
+    /// can be peeled.
     fn shard_keys(self) -> u64 {
         match self {
             Arity::Three => 13_200,
@@ -114,12 +115,12 @@ impl Layout {
         }
     }
 
-    /// Bits of a fingerprint.
+    /// Returns the number of bits in a fingerprint.
     pub fn bits(&self) -> u32 {
         self.bits
     }
 
-    /// Slots of a key.
+    /// Returns the number of slots per key.
     pub fn arity(&self) -> Arity {
         self.arity
     }
@@ -134,27 +135,27 @@ impl Layout {
         self.seed
     }
 
-    /// Graphs that the filter consists of.
+    /// Returns the number of graphs in the filter.
     pub fn graphs(&self) -> u64 {
         self.shards.max(1)
     }
 
-    /// Slots of one graph.
+    /// Returns the number of slots in one graph.
     pub fn graph_slots(&self) -> u64 {
         self.graph.slots(self.arity as u32)
     }
 
-    /// Slots of all graphs.
+    /// Returns the number of slots in all graphs.
     pub fn slots(&self) -> u64 {
         self.graph_slots().saturating_mul(self.graphs())
     }
 
-    /// Words of 64 bits that the fingerprints take.
+    /// Returns the number of 64-bit words that the fingerprints take.
     pub(crate) fn fingerprint_words(&self) -> u64 {
         self.slots().saturating_mul(u64::from(self.bits)).div_ceil(64)
     }
 
-    /// Words of 64 bits: those of the fingerprints, then the seeds of the shards, a byte each.
+    /// Returns the number of 64-bit words: the fingerprints, then one byte per shard with its seed.
     pub fn words(&self) -> u64 {
         self.fingerprint_words() + self.shards.div_ceil(8)
     }

@@ -1,5 +1,5 @@
-//! Binary fuse filters: approximate sets of keys that are known when the filter is built, in 9 bits per key and a rate
-//! of false positives of 1/256, or twice and four times that for 2^-16 and 2^-32.
+//! Binary fuse filters: approximate sets of keys that are known when the filter is built. They take 9 bits per key at a
+//! false-positive rate of 2^-8, 18 bits at 2^-16 and 36 bits at 2^-32.
 //!
 //! ```
 //! use warpset_fuse::{BinaryFuse16, Filter};
@@ -17,16 +17,21 @@
 //!
 //! | you want | take |
 //! | --- | --- |
-//! | small filters, and to exchange them with other programs | [`BinaryFuse8`], [`BinaryFuse16`] or [`BinaryFuse32`], as they come |
+//! | small filters, and to exchange them with other programs | [`BinaryFuse8`], [`BinaryFuse16`] or [`BinaryFuse32`] with the default settings |
 //! | fewer bits still, 8.6 per key for 8 bits | [`Builder::for_space`] |
 //! | builds on many cores or on a GPU | [`Builder::for_build`]: [`Form::Sharded`] |
 //! | to build from more keys than fit in memory | [`Builder::external`] |
 //! | less than some hundred keys | a Bloom filter, which is smaller |
 //! | to add keys later | a Bloom filter; to remove some, a quotient filter |
 //!
-//! Keys are those of every structure: integers by their values, bytes and strings by XXH64. Keys that repeat count
-//! once. Bulk methods and builds use the current rayon pool; run them inside `ThreadPool::install` to bound their
-//! threads.
+//! Integers are keys by their values, bytes and strings by XXH64. Keys that repeat count once.
+//!
+//! **Cost.** A lookup reads three slots, or four with [`Arity::Four`], from as many cache lines. Bulk methods and
+//! builds use the current rayon pool; run them inside `ThreadPool::install` to bound their threads.
+//!
+//! **Files.** `save`, `load` and `map` use a format of their own, with a checksum.
+//!
+//! **Errors.** [`Error`] names cause and remedy.
 
 #![warn(clippy::missing_errors_doc)]
 

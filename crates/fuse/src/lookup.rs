@@ -9,7 +9,7 @@ use crate::{Key, Layout};
 
 /// Keys per batch: the slots of all are prefetched before those of the first are read.
 const BATCH: usize = 64;
-/// Bytes of fingerprints up to which they are near: to ask for them first would cost more than it brings.
+/// Largest size of fingerprints, in bytes, that are taken to be cached: prefetching them would cost more than it saves.
 const NEAR: usize = 1 << 18;
 
 /// A filter to look keys up in.

@@ -68,17 +68,17 @@ impl<'a, F: Width> View<'a, F> {
         self.layout.keys == 0
     }
 
-    /// Bytes of memory that the words take.
+    /// Returns the size of the words in bytes.
     pub fn memory_bytes(&self) -> u64 {
         8 * self.layout.words()
     }
 
-    /// Bits of memory per key.
+    /// Returns the bits of memory per key.
     pub fn bits_per_key(&self) -> f64 {
         8.0 * self.memory_bytes() as f64 / self.len().max(1) as f64
     }
 
-    /// Keys per slot.
+    /// Returns the number of keys per slot.
     pub fn load_factor(&self) -> f64 {
         self.len() as f64 / self.layout.slots().max(1) as f64
     }
@@ -89,7 +89,7 @@ impl<'a, F: Width> View<'a, F> {
         self.lookup().contains(word_of(&key))
     }
 
-    /// Answers of many keys, one bit per key, on all threads of the current rayon pool.
+    /// Looks up many keys, one bit of the result per key, on all threads of the current rayon pool.
     pub(crate) fn bits<K: Key>(&self, keys: &[K]) -> Vec<u64> {
         let (mut words, lookup) = (vec![0u64; keys.len().div_ceil(64)], self.lookup());
         parallel::answer(keys, &mut words, (TASK, 64), |keys, words| lookup.each_64(keys, |i, bits| words[i] = bits));

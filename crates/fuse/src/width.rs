@@ -7,7 +7,7 @@ use warpset_base::file::FileKind;
 
 /// A fingerprint: `u8`, `u16` or `u32`. Sealed.
 ///
-/// A filter of `w`-bit fingerprints takes a key that is not in it for one that is with probability `2^-w`.
+/// An absent key is a false positive with probability `2^-w` in a filter of `w`-bit fingerprints.
 ///
 /// ```
 /// use warpset_fuse::Width;

@@ -98,7 +98,7 @@ impl Event {
         }
     }
 
-    /// Milliseconds from `start` to this event, on the device's clock. Waits for both.
+    /// Returns the milliseconds from `start` to this event, on the device's clock. Waits for both.
     ///
     /// # Errors
     /// [`GpuError::EventNotRecorded`] if one of them was never recorded.

@@ -156,7 +156,8 @@ impl Memory {
         }
     }
 
-    /// Slices check their ranges when they are made. The `unsafe` blocks above rely on this check.
+    /// Panics unless the range lies in this allocation. Slices check their ranges when they are made; the `unsafe`
+    /// blocks above rely on this check.
     fn check(&self, address: usize, bytes: usize) {
         assert!(
             address >= self.address && bytes <= self.bytes && address - self.address <= self.bytes - bytes,

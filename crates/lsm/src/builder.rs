@@ -22,7 +22,7 @@ impl<K: OrderedKey, V: Value> Default for Builder<K, V> {
 }
 
 impl<K: OrderedKey, V: Value> Lsm<K, V> {
-    /// Settings for a dictionary.
+    /// Starts the settings for a dictionary.
     pub fn builder() -> Builder<K, V> {
         Builder::default()
     }
@@ -73,7 +73,7 @@ impl<K, V> Default for SortedArrayBuilder<K, V> {
 }
 
 impl<K: OrderedKey, V: Value> SortedArray<K, V> {
-    /// Settings for a sorted array.
+    /// Starts the settings for a sorted array.
     pub fn builder() -> SortedArrayBuilder<K, V> {
         SortedArrayBuilder::default()
     }

@@ -31,6 +31,10 @@
 //!
 //! Methods that end in `_bulk` use the current rayon pool; run them inside `ThreadPool::install` to bound their
 //! threads.
+//!
+//! **Files.** `save` and `load` use a format with a checksum; [`View`] and `map` answer queries in place.
+//!
+//! **Errors.** After an [`Error`] the dictionary is unchanged; the message says what helps.
 
 #![warn(clippy::missing_errors_doc)]
 

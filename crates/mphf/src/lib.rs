@@ -28,8 +28,12 @@
 //! | yes or no alone, for known keys | a binary fuse filter, crate `warpset-fuse`: smaller and faster than a [`StaticFilter`] |
 //! | the fastest lookup, at 1.9 bits per key or more | PHastR, crate `sux` |
 //!
-//! [`Builder::for_space`] takes the bits per key and chooses the settings. Leaf size, overhead and bucket size trade
-//! build time for space by hand, and [`Builder::estimate`] predicts both.
+//! **Cost.** [`Builder::for_space`] takes the bits per key and chooses the settings. Leaf size, overhead and bucket
+//! size trade build time for space by hand, and [`Builder::estimate`] predicts both. A lookup reads a few cache lines.
+//!
+//! **Files.** `save`, `load` and `map` use the words in memory, with a checksum.
+//!
+//! **Errors.** [`Error`] names cause and remedy.
 //!
 //! Sources: Esposito, Mueller Graf, Vigna, "RecSplit: Minimal Perfect Hashing via Recursive Splitting", ALENEX 2020; D.
 //! Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022; H.-P. Lehmann, P.

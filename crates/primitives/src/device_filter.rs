@@ -350,7 +350,7 @@ unsafe fn answer_if_async<K: DeviceBatch, F: DeviceFilter<K> + ?Sized>(
     }
 }
 
-/// Filter in device memory to which keys there can be added.
+/// Filter in device memory that takes keys from device memory.
 ///
 /// ```
 /// use warpset_gpu::batch::DeviceKeys;

@@ -12,12 +12,25 @@
 //!
 //! [`DeviceFilter`] and [`DeviceInsert`] are the interface of filters in device memory.
 //!
+//! ```
+//! use warpset_gpu::Device;
+//! use warpset_primitives::sort::{self, By};
+//!
+//! let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
+//! let stream = device.new_stream()?;
+//! let mut keys = device.from_slice(&[3u32, 1, 2])?;
+//! // SAFETY: `keys` live until `to_vec` has waited for the stream, and nothing else uses them.
+//! unsafe { sort::sort_keys_in_place_async(&stream, &mut keys, By::ascending())? };
+//! assert_eq!(keys.to_vec()?, [1, 2, 3]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Every function on device slices ends in `_async`: it takes a [`Stream`](warpset_gpu::Stream) first, queues its work
 //! there and returns, and is `unsafe`, because the caller must keep the slices until the stream has passed. Memory of
 //! another device than the stream's is refused before anything is queued. No function copies to the host or waits,
 //! except three methods of [`non_associative`] and [`select::select_keys_device`], as documented there. Scratch memory
 //! is allocated and freed in stream order, from the device's pool; each module states its size. All of it runs on the
-//! emulator too.
+//! emulator too. An [`Error`] says which argument or device refused; the input is then unchanged.
 
 #![warn(clippy::missing_errors_doc)]
 

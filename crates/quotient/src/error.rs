@@ -85,7 +85,7 @@ pub enum Error {
         /// The most keys that such a filter holds.
         most: u64,
     },
-    /// The bits of an exact filter's keys are not those that were given beside them.
+    /// The quotient and remainder given for an exact filter have another number of bits than its keys.
     #[error(
         "exact for keys of {key_bits} bits, but quotient and remainder have {bits} together: give both the same number, or \
          let the builder choose: `builder(keys).exact(bits)`"

@@ -377,7 +377,7 @@ mod tests {
         assert_eq!(layout(23, 5, 0.95).slots() - (1 << 23), 640);
     }
 
-    /// Filters of the same keys are equal, whatever resizes they went through.
+    /// Checks that filters of the same keys are equal, whatever resizes they went through.
     #[test]
     fn resized_layouts_are_those_of_their_size() {
         for percent in 1..=99 {

@@ -124,7 +124,7 @@ impl<'a, S: SlotKind> View<'a, S> {
         S::prepass(&self.layout, self.words, self.held.slots, lookups)
     }
 
-    /// Answers for many keys, one bit per key, on all threads of the current rayon pool.
+    /// Looks up many keys, one bit of the result per key, on all threads of the current rayon pool.
     pub(crate) fn bits<K: Key>(&self, keys: &[K]) -> Vec<u64> {
         let prepass = self.prepass(keys.len());
         let mut words = vec![0u64; keys.len().div_ceil(64)];

@@ -1,9 +1,9 @@
-//! Canonical minimizers of DNA, for CPU and GPU.
+//! Canonical minimizers of DNA, and filters of k-mers, for CPU and GPU.
 //!
 //! | type | what it does |
 //! | --- | --- |
 //! | [`Minimizers`] | finds the minimizers of sequences, as positions or as canonical k-mers |
-//! | [`SequenceFilter`] | holds k-mers of sequences approximately, and tells which of other sequences are there |
+//! | [`SequenceFilter`] | set of k-mers of sequences with false positives; tells which k-mers of other sequences it contains |
 //!
 //! ```
 //! use warpset_sequence::Minimizers;
@@ -14,6 +14,13 @@
 //! assert!(found.iter().map(|m| m.kmer).eq(other.iter().rev().map(|m| m.kmer)));
 //! # Ok::<(), warpset_sequence::Error>(())
 //! ```
+//!
+//! **Cost.** Time is proportional to the number of bases. A filter takes 16 bits per k-mer by default; methods for many
+//! sequences use the current rayon pool.
+//!
+//! **Files.** Filters have `save`, `load` and `map`, with a checksum; minimizers are plain numbers.
+//!
+//! **Errors.** After an [`Error`] of the host nothing has changed.
 //!
 //! Definition of minimizers, and codes of letters and k-mers: [`warpset_core::minimizer`].
 

@@ -137,7 +137,7 @@ pub fn clock() -> u32 {
     imp::clock()
 }
 
-/// Ends the whole launch with an error. On the emulator a panic of this thread.
+/// Ends the whole launch with an error. On the emulator this thread panics.
 #[inline(always)]
 #[track_caller]
 pub fn trap() -> ! {

@@ -7,7 +7,7 @@
 //! | [`StaticMap<K, V>`](StaticMap) | the value of a key, `u32` or `u64` | 1.1 values more per key |
 //!
 //! No answer is wrong: a lookup compares whole keys. It reads one byte of a table that stays in a cache (1.33 bits per
-//! key of 64 bits, 1 of 32), and one cache line. Every value of a key is a key like any other.
+//! key of 64 bits, 1 bit per key of 32 bits), and one cache line. Every value of a key is a key like any other.
 //!
 //! ```
 //! use warpset_static::{Filter, StaticMap, StaticSet};
@@ -21,6 +21,10 @@
 //! ```
 //!
 //! Construction and lookup: [`warpset_core::static_set`]. Alternatives that were considered: `docs/static.md`.
+//!
+//! **Files.** `save`, `load` and `map` use the words in memory, with a checksum.
+//!
+//! **Errors.** [`Error`] names cause and remedy.
 //!
 //! Methods that end in `_bulk` use the current rayon pool; run them inside `ThreadPool::install` to bound their
 //! threads.

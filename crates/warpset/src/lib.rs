@@ -37,7 +37,8 @@
 //! memory and a stream, on which the work is queued. All backends give the same answers.
 //!
 //! **Cost.** The page of each type lists bits per key and the cost of its operations. Bulk methods use the current
-//! rayon pool; single lookups cost one to three cache misses, those of dictionaries one search per level.
+//! rayon pool; a single lookup reads one cache line of a blocked filter or a static set, a few of other filters and
+//! functions, and searches every level of a dictionary.
 //!
 //! **Files.** `save`, `load`, `to_bytes` and `from_bytes` write and read one format on every backend; `map` and a view
 //! (`SplitBlockBloomView` and others) answer queries from the saved bytes in place.

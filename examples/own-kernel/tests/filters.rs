@@ -8,7 +8,7 @@ use warpset_quotient::{Count, Duplicates, RankSelectQuotientFilter};
 
 const N: usize = 3000;
 
-/// Sensors, some of them twice, and their readings.
+/// Returns sensors, some of them twice, and their readings.
 fn sensors() -> (Vec<u64>, Vec<u32>) {
     let sensors = (0..N as u64).map(|i| (i % 2500).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20).collect();
     (sensors, (0..N as u32).map(|i| i.wrapping_mul(0x9e37_79b9) >> 16).collect())

@@ -64,7 +64,8 @@ impl Parts {
         (hash >> (64 - self.bits)) as u32
     }
 
-    /// Words of 32 bits that count the keys of the parts; the last says whether one overflowed.
+    /// Returns the number of 32-bit counters: one per part for its keys, and a last one that says whether a part
+    /// overflowed.
     pub const fn counts(self) -> usize {
         (1 << self.bits) + 1
     }

@@ -23,8 +23,8 @@
 //!
 //! The minimum over words of one hash is the minimum over indices, so one `atomicMin` decides, in whatever order
 //! threads arrive. Different hashes may agree in 39 bits: the whole hash of the key at that index decides between them.
-//! The table uses open addressing with linear probing and is at most half full, so a search takes 2.5 probes on average
-//! (Knuth, TAOCP vol. 3, section 6.4: `(1 + 1/(1 - 1/2)^2) / 2` for an absent hash).
+//! The table uses open addressing with linear probing and is at most half full, so a search for an absent hash takes at
+//! most 2.5 probes on average (Knuth, TAOCP vol. 3, section 6.4: `(1 + 1/(1 - load)^2) / 2`).
 //!
 //! Cost: two launches and 16 to 32 bytes per key of the batch, bounded by batches of
 //! [`TEST_AND_INSERT_BATCH`](warpset_core::bloom::TEST_AND_INSERT_BATCH) keys. Large batches find most winners in

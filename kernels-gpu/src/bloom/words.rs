@@ -54,8 +54,8 @@ kernel! {
         }
     }
 
-    /// Folds: part `part` of unit `u` of `folded` is unit `u * unit_step + part * part_step` of `words`, and the parts
-    /// are combined by OR.
+    /// Combines parts of `words` by OR: part `part` of unit `u` of `folded` is unit `u * unit_step + part * part_step`
+    /// of `words`.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size, no shared memory; `unit > 0`.

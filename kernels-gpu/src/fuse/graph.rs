@@ -14,7 +14,7 @@ use crate::fuse::slot::{NONE, Slot};
 /// Threads of a block, in all kernels here.
 pub const BLOCK: u32 = 256;
 
-/// This thread's place in the grid, and the threads of the grid.
+/// Returns this thread's index in the grid and the number of threads in the grid.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 fn place_in_grid() -> (usize, usize) {

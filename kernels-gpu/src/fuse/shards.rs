@@ -19,7 +19,7 @@ pub const BLOCK: u32 = 512;
 const NONE: u16 = u16::MAX;
 const _: () = assert!(SHARD_SLOTS < NONE as u32);
 
-/// Bytes of shared memory for shards of `slots` slots: cells, the list, the ends of rounds, and some words.
+/// Returns the bytes of shared memory for shards of `slots` slots: cells, the list, the ends of rounds, and some words.
 pub const fn shared_bytes(slots: u32) -> u32 {
     let lists = 4 * slots + 2 * slots.next_multiple_of(2) + 2 * SHARD_ROUNDS;
     lists + 4 * WORDS

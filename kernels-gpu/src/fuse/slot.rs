@@ -7,7 +7,7 @@ use warpset_simt::Word;
 
 /// A fingerprint in a slot.
 pub trait Slot: Word + Copy + Eq + BitXor<Output = Self> + Into<u32> + 'static {
-    /// Its low bits.
+    /// Returns the low bits of `value`.
     fn of(value: u32) -> Self;
 
     /// Returns the fingerprint of a hash.

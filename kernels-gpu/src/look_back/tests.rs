@@ -109,7 +109,7 @@ macro_rules! chains {
     ($($name:ident: $operator:ty, |$random:ident| $sample:expr;)*) => {
         kernel! {
             $(
-                /// [`chain`].
+                /// Runs [`chain`].
                 ///
                 /// # Safety
                 /// The contract of [`chain`].

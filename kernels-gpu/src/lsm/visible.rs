@@ -1,13 +1,13 @@
 //! Construction of the [`visibility`](super::visibility) of a tree's elements.
 //!
-//! [`lsm_visible_own`] drops tombstones and elements hidden within their own level: the first of equal keys is the
-//! newest. [`lsm_visible_hide`] looks up each newest element of a level, tombstones too, in the older levels, and
-//! clears the bit of the element that it finds; elements of the same key after that one have no bit any more. The
-//! elements ascend, so lookups of a warp fall into the same sectors. A scan of the words' counts follows, then
-//! [`lsm_visible_words`].
+//! 1. [`lsm_visible_own`] sets the bit of the first of equal keys in a level, the newest, unless it is a tombstone.
+//! 2. [`lsm_visible_hide`] takes the first of equal keys in each level, tombstones included, looks the key up in all
+//!    older levels, and clears the bit of the first element with that key there. Keys of neighbouring lanes ascend, so
+//!    their lookups read the same sectors.
+//! 3. [`lsm_visible_counts`] counts the bits of each word, a scan adds the counts, [`lsm_visible_words`] joins both.
 //!
-//! Levels double, so half of the elements are never looked up, a quarter once, an eighth twice: about one search per
-//! element in all.
+//! Cost: half of the elements are in the oldest level and are never looked up; a quarter are looked up once, an eighth
+//! twice, and so on, because levels double. The sum is one search per element.
 
 use warpset_simt::warp::{self, FULL_MASK, lane_id};
 use warpset_simt::{Global, GlobalMut, atomic, thread};

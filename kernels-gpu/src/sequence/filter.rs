@@ -114,7 +114,7 @@ unsafe fn insert(words: GlobalMut<u32>, blocks: u64, shape: Shape, source: impl 
     }
 }
 
-/// Answers for the positions of the tile of this block.
+/// Looks up the positions of this block's tile.
 ///
 /// # Safety
 /// The contract of the kernels here.

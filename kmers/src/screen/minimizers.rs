@@ -39,12 +39,12 @@ struct Unit {
     /// Range of its minimizers. The first `hits` of them are in the index; while they are few, they are different.
     begin: usize,
     end: usize,
-    /// Begin of the minimizers that have not been looked up.
+    /// Start of the minimizers that have not been looked up.
     at: usize,
     hits: u64,
     /// Hits that suffice even if none of its minimizers are equal.
     needed: u64,
-    /// Letters of its first read that these minimizers are of; 0 if they are all of its minimizers.
+    /// Letters of its first read that these minimizers cover; 0 if they are all minimizers of the unit.
     part: usize,
 }
 

@@ -29,7 +29,8 @@ const COLUMNS: usize = 120;
 /// Folders without text of ours.
 const SKIPPED: [&str; 4] = [".git", "target", "node_modules", "log"];
 
-/// Files below `folder` with this extension. Of the log of experiments, which quotes, no page is read.
+/// Adds the files below `folder` with this extension to `found`. Pages of the log of experiments are skipped, because
+/// they quote.
 fn files(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -88,7 +89,7 @@ fn starts_with_verb(text: &str) -> bool {
     word == "Whether" || (is_capital && word.ends_with('s') && word[1..].chars().all(|c| c.is_ascii_lowercase()))
 }
 
-/// First line after a doc comment that is neither blank nor part of an attribute.
+/// Returns the first line after a doc comment that is neither blank nor part of an attribute.
 fn item_after<'a>(lines: &[&'a str], from: usize) -> &'a str {
     let mut open = 0i32;
     for line in &lines[from..] {

@@ -18,7 +18,7 @@ fn workspace() -> PathBuf {
     package.parent().expect("tests lie in the workspace").to_path_buf()
 }
 
-/// Crates that `warpset` takes with these features: all by name, and the folders and features of ours.
+/// Lists the crates that `warpset` depends on with these features: all names, then folders and features of our own.
 fn crates(features: &str) -> (BTreeSet<String>, BTreeMap<PathBuf, BTreeSet<String>>) {
     let mut tree = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     tree.current_dir(workspace()).args(["tree", "--offline", "--package", "warpset", "--edges", "normal"]);
@@ -72,13 +72,13 @@ fn holds(condition: &str, features: &BTreeSet<String>) -> bool {
     }
 }
 
-/// Brackets that a line opens, less those that it closes.
+/// Returns the number of brackets that a line opens, less the number that it closes.
 fn depth(line: &str) -> i32 {
     let code = line.split("//").next().unwrap_or_default().replace("'{'", "").replace("'}'", "");
     code.chars().map(|c| i32::from("({[".contains(c)) - i32::from(")}]".contains(c))).sum()
 }
 
-/// Lines of the item that begins at `lines[0]`, behind its attributes.
+/// Counts the lines of the item that begins at `lines[0]`, after its attributes.
 fn item(lines: &[&str]) -> usize {
     let mut open = 0;
     for (i, line) in lines.iter().enumerate() {
@@ -91,7 +91,7 @@ fn item(lines: &[&str]) -> usize {
     lines.len()
 }
 
-/// Lines of a file that are compiled, with those of the files of its modules.
+/// Counts the compiled lines of a file and of the files of its modules.
 fn lines_of(file: &Path, features: &BTreeSet<String>, without_bodies: bool) -> usize {
     let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let lines: Vec<_> = text.lines().collect();
@@ -154,7 +154,7 @@ fn lines_of(file: &Path, features: &BTreeSet<String>, without_bodies: bool) -> u
     count
 }
 
-/// Crates, and lines of ours, of a program with these features.
+/// Counts the crates, and our own lines, of a program with these features.
 fn counted(features: &str) -> (usize, usize) {
     let (all, ours) = crates(features);
     let lines = ours.iter().map(|(folder, features)| {

@@ -17,7 +17,7 @@ use warpset_mphf::{RecSplitKind, StaticFilter};
 use warpset_quotient::{Duplicates, RankSelectQuotientFilter, StandardQuotientFilter};
 use warpset_static::StaticSet;
 
-/// Keys that a filter holds, and other ones.
+/// Returns keys; another salt gives other keys.
 fn keys(count: u64, salt: u64) -> Vec<u64> {
     (0..count).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (salt << 60)).collect()
 }
@@ -170,8 +170,8 @@ fn counts_and_removes<F: Remove + Count>(make: impl Fn() -> F, is_set: bool) {
     assert!(left.contains_bulk(&all).unwrap().iter().zip(&stencil).all(|(&found, &removed)| found != removed));
 }
 
-/// Dictionaries: updates in batches against `BTreeMap`; every shape of answers; empty input does nothing, wrong lengths
-/// are errors, empty ranges have nothing.
+/// Checks a dictionary: updates in batches against `BTreeMap`; every shape of answers; empty input does nothing, wrong
+/// lengths are errors, empty ranges have nothing.
 fn looks_up<D: OrderedMap<u64, u32>>(mut dictionary: D) {
     let (first, second) = (keys(1000, 1), keys(700, 2));
     let values: Vec<u32> = (0..1000).collect();

@@ -73,7 +73,7 @@ fn filters_on_devices() {
     }
 }
 
-/// Slices of device memory, in each type that they can have.
+/// Checks slices of device memory, in each type that they can have.
 #[test]
 fn keys_in_device_memory() {
     for device in &testing::devices(5) {
@@ -109,7 +109,7 @@ fn keys_in_device_memory() {
     }
 }
 
-/// Columns of type INT32 hash four bytes; the types of keys differ there as freely.
+/// Checks columns of type INT32, which hash four bytes, with keys of every integer type.
 #[test]
 fn parquet_columns_of_int32() {
     let builder = SplitBlockBloom::builder(1000).fpr(1e-6).column(PhysicalType::Int32);

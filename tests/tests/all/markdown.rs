@@ -48,7 +48,7 @@ impl Page {
         found
     }
 
-    /// Links that are defined beside the text: labels in lower case, and targets.
+    /// Returns the links that are defined apart from the text: labels in lower case, and targets.
     fn definitions(&self) -> HashMap<String, &str> {
         let all = self.lines.iter().filter_map(|(_, line)| line.strip_prefix('[')?.split_once("]: "));
         all.map(|(label, target)| (label.replace('`', "").to_lowercase(), target)).collect()

@@ -112,7 +112,8 @@ fn batches_of_several_tiles() {
     }
 }
 
-/// Keys that come often, in one tile and across tiles: some of their copies are left out before the batch is grouped.
+/// Checks keys that repeat often, in one tile and across tiles: some of their copies are left out before the batch is
+/// grouped.
 #[test]
 fn keys_that_come_often() {
     for device in testing::devices(6) {
@@ -123,7 +124,7 @@ fn keys_that_come_often() {
     }
 }
 
-/// Filters of Parquet columns of type INT32, whose hash the division does not know.
+/// Checks filters of Parquet columns of type INT32, whose hash the division does not know.
 #[test]
 fn parquet_columns_of_32_bits() {
     for device in testing::devices(5) {

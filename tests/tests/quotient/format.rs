@@ -86,8 +86,8 @@ where
     );
 }
 
-/// Bytes that a fuzzer found: the counters of one fingerprint, added up, exceed 64 bits; a counter has more digits than
-/// a word.
+/// Reads bytes that a fuzzer found: the counters of one fingerprint, added up, exceed 64 bits; a counter has more
+/// digits than a word.
 #[test]
 fn counters_that_overflow_are_answers_and_no_panic() {
     let found: [&[u8]; 2] = [

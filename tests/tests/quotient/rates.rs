@@ -3,7 +3,7 @@
 use warpset::quotient::{Builder, Container, Duplicates, RankSelectBuilder, SlotKind, StandardBuilder};
 use warpset_base::filter::{Filter, Remove};
 
-/// Filters at loads up to 0.95: no false negative; the rate within four standard deviations of load times 2^-r.
+/// Checks filters at loads up to 0.95: no false negative; the rate within four standard deviations of load times 2^-r.
 #[test]
 fn rates_are_load_times_two_to_the_minus_r() {
     rates(|q, r| StandardBuilder::with_bits(q, r).container(Container::Packed));
@@ -34,8 +34,8 @@ fn rates<S: SlotKind>(with_bits: impl Fn(u32, u32) -> Builder<S>) {
     }
 }
 
-/// Bytes per item at a load of 0.95 with the paper's remainders: its Table I has 0.94, 2.0 and 3.0 for 2.125 bits of
-/// metadata per slot; three bits per slot make that 1.05, 2.11 and 3.16.
+/// Compares bytes per item at a load of 0.95 with the paper's remainders: its Table I has 0.94, 2.0 and 3.0 for 2.125
+/// bits of metadata per slot; three bits per slot make that 1.05, 2.11 and 3.16.
 #[test]
 fn bytes_per_item_of_full_rank_and_select_filters() {
     for (r, least, most, papers) in [(5, 1.05, 1.06, 0.94), (13, 2.10, 2.12, 2.0), (21, 3.15, 3.17, 3.0)] {

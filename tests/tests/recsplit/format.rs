@@ -158,7 +158,7 @@ proptest! {
         prop_assert!(RecSplit::read_from(&bytes[..position.index(bytes.len())]).is_err());
     }
 
-    /// Words that are wrong but have a right checksum neither panic nor give numbers out of range.
+    /// Checks that wrong words with a right checksum neither panic nor give numbers out of range.
     #[test]
     fn hostile_words_do_no_harm(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u64>(), 0..64_u32), 1..4), queries in 0..40_u64

@@ -33,7 +33,7 @@ fn bits_of_the_trees_of_the_large_thesis_shapes() {
     }
 }
 
-/// Bits per key with enough keys to compare all of them.
+/// Compares bits per key with enough keys to compare all of them.
 #[test]
 #[ignore = "half a minute or more on two cores: cargo test --release -p warpset-tests --test recsplit -- --ignored"]
 fn bits_per_key_of_the_large_thesis_shapes() {

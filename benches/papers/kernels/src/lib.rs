@@ -8,8 +8,22 @@
 //! `warpset-kernels` for other crates, and its build script keeps the PTX beside it.
 
 #![cfg_attr(target_arch = "nvptx64", no_std, feature(abi_ptx))]
+// Functions that only bodies call, which the host compiles for the emulator.
+#![cfg_attr(not(any(feature = "emulator", target_arch = "nvptx64")), allow(dead_code, unused_imports))]
 // The arguments of kernels are single numbers and pointers.
 #![allow(clippy::too_many_arguments)]
+
+/// Declares kernels, with their bodies only on the device and for the emulator.
+#[cfg(any(feature = "emulator", target_arch = "nvptx64"))]
+macro_rules! kernel {
+    ($($kernels:tt)*) => { warpset_simt::kernel! { #![module(crate::ptx)] $($kernels)* } };
+}
+
+/// Declares kernels by their names and arguments, which is all that launches on CUDA need.
+#[cfg(not(any(feature = "emulator", target_arch = "nvptx64")))]
+macro_rules! kernel {
+    ($($kernels:tt)*) => { warpset_simt::kernel! { #![module(crate::ptx)] #![no_bodies] $($kernels)* } };
+}
 
 pub mod lsm;
 pub mod open_addressing;

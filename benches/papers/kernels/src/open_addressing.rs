@@ -5,7 +5,7 @@
 //! first one.
 
 use warpset_core::hash::finalise;
-use warpset_simt::{Global, GlobalMut, atomic, kernel, thread};
+use warpset_simt::{Global, GlobalMut, atomic, thread};
 
 /// Threads of a block.
 pub const BLOCK: u32 = 256;
@@ -21,8 +21,6 @@ fn window_of(key: u64, windows: u64) -> usize {
 }
 
 kernel! {
-    #![module(crate::ptx)]
-
     /// Inserts `n` keys.
     ///
     /// # Safety

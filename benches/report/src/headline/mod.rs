@@ -7,6 +7,7 @@ mod rivals;
 mod screen;
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -146,8 +147,9 @@ impl Line<'_> {
     }
 }
 
-fn lines_of_file() -> Lines {
-    serde_json::from_str(FILE).expect("a test reads it")
+fn lines_of_file() -> &'static Lines {
+    static LINES: LazyLock<Lines> = LazyLock::new(|| serde_json::from_str(FILE).expect("a test reads it"));
+    &LINES
 }
 
 /// Returns the lines that the runs have rows for, each from the first run that has one.
@@ -171,9 +173,14 @@ pub fn lines(runs: &[Run]) -> Vec<Line<'_>> {
     lines
 }
 
+/// Whether a row measures a method that only a paper has.
+pub fn is_only_in_papers(row: &Record) -> bool {
+    row.structure != "bloom" && lines_of_file().is_yardstick(row)
+}
+
 /// Returns name and title of every structure, in the order of the table.
 pub fn structures() -> Vec<(String, String)> {
-    lines_of_file().structures.into_iter().map(|structure| (structure.name, structure.plural)).collect()
+    lines_of_file().structures.iter().map(|structure| (structure.name.clone(), structure.plural.clone())).collect()
 }
 
 /// Writes one sentence per structure with rows: how much was timed and verified, and the comparison with other

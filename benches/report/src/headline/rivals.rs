@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn the_file_is_read_and_every_row_stands_beside_a_line() {
         let rivals = read();
-        let lines = super::super::lines_of_file().lines;
+        let lines = &super::super::lines_of_file().lines;
         for rival in &rivals.rows {
             let is_beside = |line: &super::super::Choice| line.structure == rival.structure && line.title == rival.line;
             assert!(lines.iter().any(is_beside), "{}", rival.line);

@@ -119,7 +119,7 @@ fn of_thesis(point: &Point, colour: usize) -> Option<Series> {
     Some(Series { name, points: vec![(point.leaf?, point.value?)], style: Style::Paper, colour })
 }
 
-/// Ratios of the times of two kinds of builds over the leaf size, one series per bucket size and method.
+/// Plots the ratio of the times of two kinds of builds over the leaf size, one series per bucket size and method.
 fn ratios(
     builds: &[&Record],
     is_other: impl Fn(&Record, &str) -> bool,

@@ -30,7 +30,7 @@ const PLACES: [Place; 2] = [
     Place { study: DEVICE_SPACES, label: "GPU", style: Style::Limit, has: |row| row.backend == "cuda" },
 ];
 
-/// Bits per key and nanoseconds, of the most keys that were built there; the smallest functions first.
+/// Returns bits per key and nanoseconds for the largest number of keys of each function, the smallest functions first.
 fn points(rows: &[&Record], place: &Place, is_consensus: bool) -> Vec<(f64, f64)> {
     let of_place = study(rows, place.study).into_iter().filter(|row| row.operation == "build" && (place.has)(row));
     let rows: Vec<&Record> =

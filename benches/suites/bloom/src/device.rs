@@ -117,7 +117,7 @@ macro_rules! queued {
 }
 queued!(SplitBlockLayout, BlockedLayout, RaoLayout);
 
-/// A filter on a device, and how its rows look.
+/// A filter on a device, with the parameters of its rows.
 pub struct OnDevice<L: Queued> {
     pub device: Device,
     pub stream: Stream,
@@ -149,7 +149,7 @@ impl<L: Queued> OnDevice<L> {
         row
     }
 
-    /// Adds a row; `limit` is what the device does at the most.
+    /// Adds a row; `limit` is the largest rate that the device reaches.
     pub fn push(&self, session: &mut Session, mut row: Record, limit: Option<f64>, right: bool) {
         row.limit_fraction = row.items_per_second.zip(limit).map(|(rate, limit)| rate / limit);
         session.add(&Target::Gpu(self.device.clone()), Threads::All, row, right);

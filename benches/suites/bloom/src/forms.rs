@@ -77,8 +77,8 @@ fn answers(session: &mut Session, device: &Device, bytes: usize) -> anyhow::Resu
     Ok(())
 }
 
-/// Insertions into 1 GiB, directly and grouped into more and fewer parts, and by the size of the batch. All have the
-/// same bits.
+/// Measures insertions into 1 GiB, directly, grouped into several numbers of parts, and by batch size. All must give
+/// the same bits.
 fn groupings(session: &mut Session, device: &Device) -> anyhow::Result<()> {
     const BYTES: usize = 1 << 30;
     let batches: &[u32] = if session.effort == Effort::Full { &[20, 22, 23, 24, 26, 29] } else { &[22, 26] };

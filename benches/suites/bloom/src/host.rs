@@ -1,5 +1,5 @@
-//! Keys and answers in host memory: what a device makes of them, with the copies; from which number of keys per call on
-//! the way to it pays.
+//! Keys and answers in host memory: rates of a device with all copies, and the number of keys per call from which
+//! copying to the device pays.
 
 use bench_frame::input::keys::KeySpace;
 use warpset::bloom::{Builder, SplitBlockBloom, gpu};
@@ -32,8 +32,8 @@ fn row(operation: &str, n: usize, bytes: usize, seconds: f64) -> Record {
     row.param("filter_bytes", bytes).param("key", "u64").param("keys_in", "host memory")
 }
 
-/// Insertions and lookups of keys in ordinary memory, beside bare uploads of the same bytes. The part of the limit is
-/// the part of the upload from pinned memory.
+/// Measures insertions and lookups of keys in ordinary memory, and bare uploads of the same bytes. The limit is an
+/// upload from pinned memory.
 fn end_to_end(session: &mut Session, device: &Device) -> anyhow::Result<()> {
     let n = 1 << if session.effort == Effort::Quick { 22 } else { 27 };
     let (effort, target) = (session.effort, Target::Gpu(device.clone()));
@@ -129,8 +129,8 @@ fn break_even(session: &mut Session, device: &Device) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Words the result: the number of keys per call from which the device is ahead, given its speed-up by number of keys,
-/// and larger numbers at which it is slower again.
+/// Describes the result: the number of keys per call from which the device is ahead, given its speed-up by number of
+/// keys, and larger numbers at which it is slower again.
 fn pays_from(ratios: &[(usize, f64)]) -> String {
     let count = |n: usize| indicatif::HumanCount(n as u64);
     let Some(first) = ratios.iter().position(|(_, ratio)| *ratio > 1.0) else {

@@ -14,7 +14,7 @@ use bench_frame::machine;
 /// A library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
-    /// `fastbloom` as it comes: SipHash, the best number of hashes for the memory.
+    /// `fastbloom` with its defaults: SipHash, the best number of hashes for the memory.
     Fastbloom,
     /// `fastbloom` with the fastest hash that its users choose.
     FastbloomFoldhash,
@@ -87,7 +87,7 @@ macro_rules! each {
     };
 }
 
-/// Writes what `$body` is for each key to its answer, each thread a share.
+/// Writes the value of `$body` for each key to its answer, on all threads.
 macro_rules! answer {
     ($keys:expr, $answers:expr, |$key:ident| $body:expr) => {{
         let share = $keys.len().div_ceil(rayon::current_num_threads()).max(1);
@@ -107,7 +107,7 @@ macro_rules! answer {
     }};
 }
 
-/// Writes what `$body` is for each key to its answer, one thread.
+/// Writes the value of `$body` for each key to its answer, on one thread.
 macro_rules! answer_in_order {
     ($keys:expr, $answers:expr, |$key:ident| $body:expr) => {
         match $keys {

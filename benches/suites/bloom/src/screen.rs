@@ -59,7 +59,7 @@ fn own(session: &mut Session, targets: &[Target]) -> anyhow::Result<()> {
     of_bytes(session, targets, names, &present, Asked { distinct: known.len(), made: absent.len(), shared, absent })
 }
 
-/// Keys that were brought, all of them asked for.
+/// Screens keys of the user, all of which are looked up.
 fn of_files(
     session: &mut Session,
     targets: &[Target],

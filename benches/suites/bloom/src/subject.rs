@@ -1,4 +1,4 @@
-//! One face for every filter that is measured on host slices: ours on each backend, and the peers.
+//! Common interface of all filters measured on host slices: ours on each backend, and the peers.
 
 use std::any::Any;
 
@@ -42,15 +42,15 @@ pub trait Subject: Any + Send + Sync {
     }
     /// Asks for all keys; `answers` has their length.
     fn contains(&self, keys: Keys<'_>, answers: &mut [bool]) -> anyhow::Result<()>;
-    /// Inserts all keys and says of each whether it was new.
+    /// Inserts all keys; reports for each whether it was new.
     fn test_and_insert(&mut self, keys: Keys<'_>, new: &mut [bool]) -> anyhow::Result<()>;
     /// Inserts what `other`, a filter of the same type and size, holds.
     fn merge(&mut self, other: &dyn Subject) -> anyhow::Result<()>;
     /// Returns the false-positive rate by its formula with `n` keys in it, if it has one.
     fn theory(&self, n: usize) -> Option<f64>;
-    /// Its memory.
+    /// Returns the memory in bytes.
     fn bytes(&self) -> usize;
-    /// Bits per key, where we know them.
+    /// Returns the number of bits set per key, if known.
     fn hashes(&self) -> Option<u32> {
         None
     }

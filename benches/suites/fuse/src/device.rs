@@ -20,7 +20,7 @@ const ASKED: usize = 1 << 26;
 /// The largest filters that are built on the host too, to compare the bytes.
 const COMPARED: usize = 10_000_000;
 
-/// Keys of filters in the L2 cache, and beyond it.
+/// Returns numbers of keys: filters within the L2 cache, and larger ones.
 fn sizes(device: &Device, effort: Effort) -> &'static [usize] {
     match effort {
         _ if device.is_emulator() => &[1_000],

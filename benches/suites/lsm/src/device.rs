@@ -70,7 +70,7 @@ fn measure(session: &mut Session, target: &Target, device: &Device, shape: Shape
     session.add(target, Threads::All, row(shape, "insert batches", n).time(seconds), right);
 
     let queries = if few { 64 } else { QUERIES };
-    // In no order that has to do with the order of insertion.
+    // In an order independent of the order of insertion.
     let present: Vec<u32> =
         (0..queries as u64).map(|i| keys[(i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16) as usize % n]).collect();
     let absent = KeySpace::new(SEED).stream(OTHERS).u32_keys(queries);
@@ -136,8 +136,7 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// Lookups in one level, with what memory an element takes: what the index adds to keys and values is in the second
-    /// pair of rows.
+    /// Measures lookups in one level, with the memory per element; the second pair of rows includes the index.
     fn array<P>(
         &self,
         session: &mut Session,
@@ -169,7 +168,7 @@ impl Asked<'_> {
         Ok(())
     }
 
-    /// Counts and lists of ranges.
+    /// Counts and lists ranges.
     fn ranges<P>(&self, session: &mut Session, by: &str, of: &Dictionary<u32, u32, P>) -> anyhow::Result<()> {
         let few = self.device.is_emulator();
         for (length, count) in LENGTHS {

@@ -1,6 +1,6 @@
-//! Beside a database: what a user takes whose dictionary has to be on disk. `redb` is a B-tree with copy-on-write pages
-//! in one file; here it writes without waiting for the disk (`Durability::None`), one transaction per batch, and the
-//! file stays in the system's cache. Ours is in memory.
+//! Comparison with a database, for dictionaries that must be on disk. `redb` is a B-tree with copy-on-write pages in
+//! one file; here it writes without waiting for the disk (`Durability::None`), one transaction per batch, and the file
+//! stays in the system's cache. Ours is in memory.
 
 use std::collections::BTreeMap;
 

@@ -44,7 +44,7 @@ impl Bench {
     fn new(shape: Shape, effort: Effort) -> Bench {
         let keys = KeySpace::new(SEED).stream(INSERTED).u32_keys(shape.len());
         let queries = QUERIES.min(if effort == Effort::Quick { 1 << 16 } else { QUERIES });
-        // In no order that has to do with the order of insertion.
+        // In an order independent of the order of insertion.
         let present =
             (0..queries as u64).map(|i| keys[(i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16) as usize % keys.len()]);
         Bench {
@@ -64,7 +64,7 @@ impl Bench {
             .param("key", "u32")
     }
 
-    /// Ranges that hold `length` keys in the mean.
+    /// Returns ranges that hold `length` keys on average.
     fn ranges(&self, length: u64) -> Vec<RangeInclusive<u32>> {
         let width = ((length << 32) / self.keys.len() as u64) as u32;
         let count = self.present.len().min((1 << 22) / length as usize);
@@ -121,12 +121,12 @@ impl Bench {
         Changes { removed: self.keys[..half].to_vec(), added }
     }
 
-    /// Keys after [`CHANGES`].
+    /// Returns the number of keys after [`CHANGES`].
     fn len_after(&self, added: bool) -> usize {
         self.keys.len() - if added { 0 } else { self.keys.len() / 2 }
     }
 
-    /// Removals, and updates that remove and insert.
+    /// Measures removals, and updates that remove and insert.
     fn changed(&self, session: &mut Session, threads: Threads, lsm: &Lsm<u32, u32>) -> anyhow::Result<()> {
         let changes = self.changes();
         let batch = self.shape.batch();

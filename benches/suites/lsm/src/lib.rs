@@ -64,7 +64,7 @@ struct Shape {
 }
 
 impl Shape {
-    /// Elements: one batch less than the power of two, so that all levels are full.
+    /// Returns the number of elements: one batch less than the power of two, so that all levels are full.
     fn len(self) -> usize {
         (1 << self.log2_n) - (1 << self.log2_batch)
     }

@@ -16,7 +16,7 @@ use bench_record::Record;
 
 /// Copies of each key, where there are many.
 const COPIES: u64 = 1000;
-/// The name of loads of which no key comes again.
+/// The name of loads without repeated keys.
 const DIFFERENT: &str = "all different";
 /// Streams of keys.
 const LOADED: u64 = 2;
@@ -59,7 +59,7 @@ impl Load {
         ]
     }
 
-    /// Whether keys come again, so that counting them says something.
+    /// Whether keys repeat, so that counting them is meaningful.
     fn repeats(&self) -> bool {
         self.name != DIFFERENT
     }
@@ -253,7 +253,7 @@ fn peer(session: &mut Session, load: &Load) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Batches and lookups that are in device memory already, by the device's clock.
+/// Measures batches and lookups with keys in device memory, by the device's clock.
 fn in_device_memory(
     session: &mut Session,
     target: &Target,

@@ -133,7 +133,7 @@ impl<'a> Bench<'a> {
         Ok(builder.on(&self.device).build()?)
     }
 
-    /// Keys `number(0)` to `number(n - 1)` on the device. They are their own values.
+    /// Copies keys `number(0)` to `number(n - 1)` to the device. They are their own values.
     fn keys(&self, n: usize, number: impl Fn(usize) -> u32 + Sync) -> anyhow::Result<DeviceVec<u32>> {
         use rayon::prelude::*;
         let keys: Vec<u32> = (0..n).into_par_iter().with_min_len(1 << 14).map(|i| key(number(i))).collect();
@@ -156,7 +156,7 @@ impl<'a> Bench<'a> {
         Ok(self.stream.synchronize()?)
     }
 
-    /// Seconds of `work` on the device's clock, once.
+    /// Returns the seconds of `work`, run once, on the device's clock.
     fn seconds(&self, work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<f64> {
         self.start.record(&self.stream)?;
         work()?;

@@ -71,7 +71,7 @@ impl Bench {
         let place = usize::from(target != Target::Cpu);
         let most = if target.is_emulator() { 64 } else { usize::MAX };
         let queries = QUERIES[place].min(most);
-        // In no order that has to do with the order of insertion.
+        // In an order independent of the order of insertion.
         let nth = |i: u64| inserted[(i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16) as usize % inserted.len()];
         Bench {
             present: (0..queries as u64).map(nth).collect(),

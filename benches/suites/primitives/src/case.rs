@@ -135,8 +135,8 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Bytes per second that a copy moves between two halves of as much memory as the operation goes over; none for the
-/// emulator, which is not about speed.
+/// Measures the bytes per second of a copy between two halves of as much memory as the operation reads and writes; none
+/// on the emulator, where speed does not matter.
 fn copied_per_second(session: &mut Session, device: &Device, memory: usize) -> anyhow::Result<Option<f64>> {
     if device.is_emulator() {
         return Ok(None);

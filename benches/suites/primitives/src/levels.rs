@@ -26,7 +26,7 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
     })
 }
 
-/// Lengths of levels that add up to `n`.
+/// Returns lengths of levels that add up to `n`.
 fn lengths(n: usize) -> Vec<usize> {
     let shortest = n >> (LEVELS - 1);
     let mut lengths: Vec<usize> = (1..LEVELS).rev().map(|level| n >> level).collect();

@@ -44,8 +44,8 @@ impl Suite for Primitives {
     }
 }
 
-/// Numbers of items: for a GPU from what is mostly latency to what fills its memory system, for the emulator a few
-/// tiles.
+/// Returns numbers of items: on a GPU from inputs dominated by latency to inputs that fill its memory system, on the
+/// emulator a few tiles.
 fn sizes(device: &Device, effort: Effort) -> &'static [usize] {
     match effort {
         _ if device.is_emulator() => &[20_001],

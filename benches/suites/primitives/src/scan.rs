@@ -45,7 +45,7 @@ fn sequential<O: ScanKernels>(items: &[O::Value], heads: &[u64], exclusive: bool
     items.iter().enumerate().map(step).collect()
 }
 
-/// Scans and reductions by `O`.
+/// Measures scans and reductions by `O`.
 fn scans<O: ScanKernels<Value: Pod + PartialEq> + ReduceKernels>(
     session: &mut Session,
     device: &Device,
@@ -96,7 +96,7 @@ fn scans<O: ScanKernels<Value: Pod + PartialEq> + ReduceKernels>(
     )
 }
 
-/// Keys in runs of four on average, with values: reduced, and encoded by their lengths.
+/// Measures reduction by key and run-length encoding of keys in runs of four on average.
 fn runs(session: &mut Session, device: &Device, values: &[u32]) -> anyhow::Result<()> {
     let n = values.len();
     let mut key = 0u32;

@@ -86,7 +86,8 @@ pub fn counting<V: TryFrom<usize>>(n: usize) -> Vec<V> {
     (0..n).map(|i| V::try_from(i).unwrap_or_else(|_| unreachable!("fewer than 2^32 pairs"))).collect()
 }
 
-/// Bytes that sorting `n` items must move: keys once to be counted, items twice for each of their keys' bytes.
+/// Returns the bytes that sorting `n` items must move: all keys once for counting, and all items twice per byte of a
+/// key.
 fn bytes(n: usize, key: usize, value: usize) -> usize {
     n * (key + 2 * key * (key + value))
 }
@@ -138,7 +139,7 @@ fn of_pairs<K: SortKey, V: Payload + PartialEq + TryFrom<usize>>(
     )
 }
 
-/// Keys alone, and with payloads that count up. A segment is read and written once at least.
+/// Measures keys alone, and with payloads that count up. A segment is read and written at least once.
 fn of_segments(
     session: &mut Session,
     device: &Device,

@@ -25,7 +25,7 @@ const COMPARED: u32 = 24;
 /// Both forms of the slots.
 const CONTAINERS: [Container; 2] = [Container::Packed, Container::Bytes];
 
-/// Filters of the paper's size, in the L2 cache, and beyond it; and those of its authors' other remainder.
+/// Returns sizes: the paper's, within the L2 cache and beyond it; and one with the other remainder of its authors.
 fn sizes(device: &Device, effort: Effort) -> Vec<Size> {
     match (device.is_emulator(), effort) {
         (true, _) => vec![Size::of(9)],
@@ -119,7 +119,7 @@ pub fn push(session: &mut Session, device: &Device, row: Record, right: bool) {
     session.add(&Target::Gpu(device.clone()), Threads::All, row, right);
 }
 
-/// Keys of a stream, on the device.
+/// Copies keys of a stream to the device.
 pub fn upload(device: &Device, stream: u64, n: usize) -> anyhow::Result<DeviceVec<u32>> {
     Ok(device.from_slice(&keys(stream, n))?)
 }
@@ -213,7 +213,7 @@ fn builds(session: &mut Session, device: &Device, size: Size, loads: &[f64]) -> 
     Ok(())
 }
 
-/// Builds of one kind of slots; with the layout comes what it does with duplicates, for the rows.
+/// Measures builds of one kind of slots. Each layout is given with the name of its treatment of duplicates.
 fn builds_of<S: PaperSlots>(
     session: &mut Session,
     device: &Device,
@@ -257,7 +257,7 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// Adds a row: the device's time for lookups of `keys`, all of them in the filter or none.
+    /// Adds a row: the device's time for lookups of `keys`, all or none of which are in the filter.
     fn push(
         &self,
         session: &mut Session,
@@ -290,7 +290,7 @@ impl Asked<'_> {
     }
 }
 
-/// Lookups by both methods, or by one, in a filter of each container.
+/// Measures lookups by both methods, or by one, in a filter of each container.
 fn ask(
     session: &mut Session,
     device: &Device,
@@ -318,7 +318,7 @@ pub fn kind_name<S: DeviceSlotKind>(layout: &Layout) -> &'static str {
     if S::NAME == Standard::NAME { container_name(layout.container()) } else { "rank-and-select" }
 }
 
-/// Lookups in filters with one kind of slots; with its layout comes the limit.
+/// Measures lookups in filters with one kind of slots; each layout is given with its limit.
 fn ask_kind<S: DeviceSlotKind>(
     session: &mut Session,
     device: &Device,

@@ -22,7 +22,7 @@ const KEYS_PER_SLOT: usize = 8;
 /// The most different keys.
 const MOST_DIFFERENT: usize = 1 << 24;
 
-/// Builds from multisets.
+/// Measures builds from multisets.
 pub fn builds(session: &mut Session, device: &Device, size: Size, _: &[f64]) -> anyhow::Result<()> {
     for skew in [Skew::Even, Skew::Zipf, Skew::SteepZipf] {
         let different = size.keys(DIFFERENT).min(MOST_DIFFERENT);
@@ -85,7 +85,7 @@ impl Multiset<'_> {
     }
 }
 
-/// Lookups and counts in filters with counters, of which every other key has two copies, and in exact ones.
+/// Measures lookups and counts in filters with counters, in which every other key has two copies, and in exact filters.
 pub fn lookups(session: &mut Session, device: &Device, size: Size, loads: &[f64]) -> anyhow::Result<()> {
     for &load in loads {
         // A key with one copy takes one slot, one with two takes two.

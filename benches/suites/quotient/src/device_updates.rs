@@ -12,7 +12,7 @@ use super::{BATCH, COMMON_LOAD, INSERTED, Point, Size, keys};
 use bench_frame::clock::Effort;
 use bench_frame::suite::Session;
 
-/// Methods by the names of their rows: the default, then each. `paper` names the paper's, which is no method of ours.
+/// Returns the methods with the names of their rows, the default first. `paper` is the name of the paper's method.
 const fn methods(paper: &str) -> [(&str, Option<UpdateMethod>); 4] {
     [
         ("automatic", Some(UpdateMethod::Auto)),
@@ -22,7 +22,7 @@ const fn methods(paper: &str) -> [(&str, Option<UpdateMethod>); 4] {
     ]
 }
 
-/// Batches of one size over the load.
+/// Measures batches of one size over the load.
 pub fn over_load(session: &mut Session, device: &Device, size: Size, loads: &[f64]) -> anyhow::Result<()> {
     for &load in loads {
         let point = Point { study: "update over fill", size, load };
@@ -41,7 +41,7 @@ pub fn over_load(session: &mut Session, device: &Device, size: Size, loads: &[f6
     Ok(())
 }
 
-/// Batches of all sizes at the common load; in full runs at a lower and a higher one too.
+/// Measures batches of all sizes at the common load; in full runs also at a lower and a higher one.
 pub fn by_batch(session: &mut Session, device: &Device, size: Size, _: &[f64]) -> anyhow::Result<()> {
     let batches = size.batches(&[100, 1000, 10_000, 50_000, 100_000, 200_000, 400_000, 1_000_000]);
     for &n in &batches {

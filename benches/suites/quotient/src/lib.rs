@@ -98,7 +98,7 @@ impl Size {
         ((1u64 << self.quotient_bits) as f64 * load) as usize
     }
 
-    /// Whether it is so large that a few figures must do.
+    /// Whether it is so large that only a few figures are measured.
     fn is_large(self) -> bool {
         self.quotient_bits > 25
     }
@@ -108,7 +108,7 @@ impl Size {
         (1usize << self.quotient_bits) * (self.remainder_bits as usize + 3) / 8
     }
 
-    /// Batches up to two million, as in the paper: a filter of 2^23 slots at a load of 0.7 then is full to 0.94.
+    /// Returns the batches of up to two million, as in the paper: they fill a filter of 2^23 slots from 0.7 to 0.94.
     fn batches(self, sizes: &[usize]) -> Vec<usize> {
         let most = 2_000_000.min(self.keys(0.24));
         sizes.iter().copied().take_while(|batch| *batch < most).chain([most]).collect()
@@ -138,7 +138,7 @@ fn keys(stream: u64, n: usize) -> Vec<u32> {
     KeySpace::new(SEED).stream(stream).u32_keys(n)
 }
 
-/// Loads along the figures.
+/// Lists the loads of the figures.
 fn loads(effort: Effort) -> &'static [f64] {
     match effort {
         Effort::Quick => &[0.5, 0.9],

@@ -148,9 +148,9 @@ pub fn qfilter_sorted(size: Size, keys: &[u32]) -> anyhow::Result<qfilter::Filte
 /// Change of a filter by a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Its keys come.
+    /// The batch's keys are inserted.
     Insert,
-    /// Its keys go.
+    /// The batch's keys are removed.
     Remove,
 }
 
@@ -306,7 +306,7 @@ impl Filter {
         }
     }
 
-    /// Its memory.
+    /// Returns the memory in bytes.
     pub fn bytes(&self) -> u64 {
         match self {
             Filter::Ours { filter, .. } => with_ours!(filter, |filter| filter.memory_bytes()),
@@ -315,7 +315,7 @@ impl Filter {
         }
     }
 
-    /// Ours, to compare bytes.
+    /// Returns our filter, to compare bytes.
     pub fn ours(&self) -> Option<&Ours> {
         match self {
             Filter::Ours { filter, .. } => Some(filter),

@@ -68,7 +68,7 @@ fn ours<S: SlotKind>(session: &mut Session, size: Size, container: Container, na
     Ok(items)
 }
 
-/// Seconds to list fingerprints on one thread, and their sum.
+/// Measures the seconds to list fingerprints on one thread; returns their sum too.
 fn list<I: Iterator<Item = u64>>(session: &Session, fingerprints: impl Fn() -> I + Sync) -> anyhow::Result<(f64, u64)> {
     let (seconds, sum) = session.made(Threads::One, || Ok(fingerprints().fold(0, u64::wrapping_add)))?;
     Ok((seconds, sum))

@@ -1,6 +1,6 @@
-//! Building on a GPU, stage by stage, by the device's clock: keys in device memory to words in device memory. A stage's
-//! share of the limit is that of the bytes which it cannot do without, against what a copy moves; that of the search,
-//! the trial hashes that the shape expects, against what a kernel reaches that takes nothing else.
+//! Building on a GPU, stage by stage, by the device's clock, from keys in device memory to words in device memory. A
+//! stage's limit is a copy of the bytes that it must move; the limit of the search is a kernel that computes trial
+//! hashes and nothing else.
 
 use bench_frame::input::keys::KeySpace;
 use warpset::gpu::Device;
@@ -18,7 +18,7 @@ const REPEATS: usize = 3;
 /// Memory that the copy of the limit goes over: far more than the L2 cache.
 const COPIED: usize = 1 << 30;
 
-/// Shapes: usual ones, and small buckets, which have the most words in lists.
+/// Returns shapes: usual ones, and small buckets, which need the most words in lists.
 fn shapes(device: &Device) -> Vec<Settings> {
     let of = |leaf, bucket| Settings::new(leaf, bucket, Method::Grouped);
     if device.is_emulator() { vec![of(5, 50)] } else { vec![of(8, 100), of(8, 2000), of(5, 5)] }
@@ -52,7 +52,7 @@ pub fn steps(setup: &Setup, chosen: &[Settings]) -> Vec<Step> {
     steps
 }
 
-/// Bytes per key that a stage has to read and to write; `None` for stages that are bound by something else.
+/// Returns the bytes per key that a stage must read and write; `None` for stages with another bound.
 fn bytes_per_key(stage: &str, function: &RecSplit) -> Option<f64> {
     let per_key = |bits: u64| bits as f64 / 8.0 / function.len() as f64;
     match stage {

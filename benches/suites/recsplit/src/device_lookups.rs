@@ -19,13 +19,13 @@ use bench_record::Record;
 /// Bits of the fingerprints.
 const WIDTH: u32 = 8;
 
-/// Shapes: small and large trees.
+/// Returns shapes: small and large trees.
 fn shapes(device: &Device) -> Vec<Settings> {
     let of = |leaf, bucket| Settings::new(leaf, bucket, Method::Grouped);
     if device.is_emulator() { vec![of(5, 50)] } else { vec![of(8, 100), of(14, 50), of(8, 2000), of(16, 2000)] }
 }
 
-/// Keys of functions in the L2 cache, and beyond it.
+/// Returns numbers of keys: functions within the L2 cache, and larger ones.
 fn sizes(device: &Device, effort: Effort) -> &'static [usize] {
     match effort {
         _ if device.is_emulator() => &[2_000],

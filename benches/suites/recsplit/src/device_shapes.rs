@@ -39,7 +39,7 @@ fn leaves(device: &Device, effort: Effort) -> &'static [u32] {
     }
 }
 
-/// Seconds of one build at most.
+/// Returns the most seconds of one build.
 fn limit(effort: Effort) -> f64 {
     match effort {
         Effort::Quick => 0.1,
@@ -170,7 +170,7 @@ fn run(
 /// Lookups by one thread of the host, one by one (figures 6.13 and 6.14).
 const ASKED_FOR: usize = 1 << 16;
 
-/// Queries of what was built.
+/// Measures queries of a built function.
 fn ask(session: &mut Session, settings: Settings, function: &RecSplit, keys: &[u64]) -> anyhow::Result<()> {
     let asked = &keys[..keys.len().min(ASKED_FOR)];
     let (seconds, sum) = session
@@ -189,8 +189,7 @@ fn work_queues() -> Option<u32> {
     std::env::var("CUDA_DEVICE_MAX_CONNECTIONS").ok()?.parse().ok()
 }
 
-/// Seconds of a build on one thread, and the fewest keys for which it says something: searches differ tenfold in
-/// length.
+/// Target seconds of a build on one thread, and the least number of keys: searches differ tenfold in length.
 const ORIGINAL: f64 = 3.0;
 const FEWEST: usize = 1000;
 

@@ -6,7 +6,7 @@ use super::peer_key::PeerKey;
 pub trait Key: warpset_mphf::Key + PeerKey + Copy {
     /// Name of the keys, for the rows.
     const KIND: &'static str;
-    /// This key, once `zero` is known: a query that waits for the number of the one before.
+    /// Returns this key once `zero` is known, so that a query waits for the number of the previous one.
     fn after(self, zero: u64) -> Self;
 }
 
@@ -30,7 +30,7 @@ impl Key for &[u8] {
 
 /// A finished function, ours or a peer's.
 pub trait Function<K>: Send + Sync {
-    /// Its size, if it tells.
+    /// Returns the size, if the function reports it.
     fn bits_per_key(&self) -> Option<f64>;
     /// Returns the space of the list of buckets, if the function has one.
     fn list_bits_per_key(&self) -> Option<f64> {

@@ -65,7 +65,7 @@ impl Suite for RecSplit {
     }
 }
 
-/// Queries in one measurement.
+/// Returns the number of queries in one measurement.
 fn queries(effort: Effort) -> usize {
     if effort == Effort::Quick { 1 << 17 } else { 1 << 20 }
 }

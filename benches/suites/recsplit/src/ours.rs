@@ -91,7 +91,7 @@ impl Settings {
         }
     }
 
-    /// Seconds that a build takes for each key on one thread with AVX2, roughly: enough to choose a number of keys.
+    /// Estimates the seconds per key of a build on one thread with AVX2, to choose a number of keys.
     pub fn seconds_per_key(self) -> anyhow::Result<f64> {
         let estimate = self.builder().estimate()?;
         let nanoseconds = match (self.method, self.simd) {
@@ -128,7 +128,7 @@ impl FromStr for Settings {
     }
 }
 
-/// Numbers of keys of generated input.
+/// Returns the numbers of keys of generated input.
 pub fn sizes(effort: Effort) -> &'static [usize] {
     match effort {
         Effort::Quick | Effort::Standard => &[10_000, 100_000, 1_000_000],

@@ -37,7 +37,7 @@ impl Peer {
         }
     }
 
-    /// Nanoseconds for each key, roughly: to leave it out where there is no time.
+    /// Estimates the nanoseconds per key of a build, to leave out peers that take too long.
     pub fn nanoseconds_per_key(self) -> f64 {
         match self {
             #[cfg(feature = "peers")]
@@ -46,7 +46,7 @@ impl Peer {
         }
     }
 
-    /// Whether it is measured where there is time for a few only.
+    /// Whether it is measured in runs with time for only a few peers.
     pub fn is_among_the_fastest(self) -> bool {
         match self {
             Peer::Boomphf => false,

@@ -28,7 +28,7 @@ const TURNS: usize = 7;
 /// The least seconds of each turn: builds are repeated.
 const TURN: f64 = 0.25;
 
-/// Shapes and keys; turns take a minute.
+/// Makes one step per shape and number of keys; all turns take a minute.
 pub fn steps(chosen: &[Settings]) -> Vec<Step> {
     let shapes = [
         (Settings::new(5, 5, Method::Rotation), 4_000_000),
@@ -45,7 +45,7 @@ pub fn steps(chosen: &[Settings]) -> Vec<Step> {
     vec![step.except_quick()]
 }
 
-/// Seconds of one of `repeats` builds, and the last function.
+/// Measures the seconds per build over `repeats` builds; returns the last function too.
 fn time(builder: &Builder, pool: &ThreadPool, keys: &[u64], repeats: usize) -> anyhow::Result<(f64, RecSplit)> {
     pool.install(|| {
         let start = Instant::now();

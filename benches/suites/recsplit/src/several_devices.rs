@@ -25,7 +25,7 @@ fn all(device: &Device) -> anyhow::Result<Devices> {
     })
 }
 
-/// Shapes for 1.69, 1.58, 1.55 and 1.54 bits per key.
+/// Returns shapes for 1.69, 1.58, 1.55 and 1.54 bits per key.
 fn shapes(device: &Device) -> Vec<Settings> {
     let of = |leaf, bucket| Settings::new(leaf, bucket, Method::Grouped);
     if device.is_emulator() { vec![of(5, 50)] } else { vec![of(8, 2000), of(16, 2000), of(20, 2000), of(21, 5000)] }

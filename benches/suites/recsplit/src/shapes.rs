@@ -22,7 +22,7 @@ pub const LEAF_SIZES: &str = "leaf sizes";
 /// The bucket sizes of the thesis.
 pub const BUCKETS: [u32; 4] = [5, 50, 500, 2000];
 
-/// Seconds that one thread may take for one construction.
+/// Returns the most seconds that one thread may take for one construction.
 fn limit(effort: Effort) -> f64 {
     match effort {
         Effort::Quick => 0.2,

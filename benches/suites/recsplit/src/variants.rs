@@ -27,7 +27,7 @@ pub fn settings() -> impl Iterator<Item = Settings> {
         let original = Settings::new(leaf, bucket, Method::BruteForce).sequential();
         [original, Settings { remix: Remix::Bits64, ..original }]
     });
-    // Leaves have whole numbers of positions: nearer to 1 the small ones would stay as they are.
+    // Leaves have whole numbers of positions: load factors nearer to 1 would not change small leaves.
     let loads = grouped
         .into_iter()
         .flat_map(|settings| [1.0, 0.9, 0.8].map(|load_factor| Settings { load_factor, ..settings }));

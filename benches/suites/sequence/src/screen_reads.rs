@@ -123,7 +123,7 @@ impl Input {
     }
 }
 
-/// Reads of 150 letters as FASTQ.
+/// Writes reads of 150 letters as FASTQ.
 fn write_fastq(path: &Path, letters: &[u8]) -> anyhow::Result<()> {
     let mut file = BufWriter::with_capacity(1 << 20, File::create(path)?);
     let qualities = [b'I'; READ];
@@ -313,7 +313,7 @@ fn input_len(genome: &Path) -> anyhow::Result<usize> {
     Ok(genome.metadata()?.len() as usize - ">genome\n\n".len())
 }
 
-/// Decisions on a device, with the way of reads and index to it.
+/// Measures decisions on a device, including the transfer of reads and index.
 fn on_device(session: &mut Session, device: &Device, genome: usize) -> anyhow::Result<()> {
     let input = Input::new(genome, if device.is_emulator() { genome / 8 } else { genome })?;
     let target = Target::Gpu(device.clone());

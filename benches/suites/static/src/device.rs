@@ -21,7 +21,7 @@ const PEER: &str = "open addressing, half load";
 /// Number of lookups.
 const ASKED: usize = 1 << 26;
 
-/// Keys of sets that fit the L2 cache, and of others.
+/// Returns numbers of keys: sets within the L2 cache, and larger ones.
 pub fn sizes(device: &Device, effort: Effort) -> &'static [usize] {
     match (device.is_emulator(), effort) {
         (true, _) => &[2_000],
@@ -123,7 +123,7 @@ fn run(session: &mut Session, device: &Device, n: usize) -> anyhow::Result<()> {
     open_addressing(session, &rows, &stream, &present, [&hits, &misses], &mut answers)
 }
 
-/// Keys to ask for: of a small set each one several times, so that a launch is long enough to be timed.
+/// Returns the keys to look up. Keys of a small set are repeated, so that a launch is long enough to be timed.
 fn questions(stream: &Stream, keys: &DeviceVec<u64>) -> anyhow::Result<DeviceVec<u64>> {
     let device = keys.device();
     let n = if device.is_emulator() { keys.len() } else { keys.len().next_multiple_of(ASKED).min(ASKED) };

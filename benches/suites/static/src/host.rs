@@ -16,7 +16,7 @@ type Table<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 /// Name of the peer.
 const PEER: &str = "std HashMap (hashbrown), foldhash";
 
-/// Keys of sets.
+/// Returns numbers of keys.
 pub fn sizes(effort: Effort) -> &'static [usize] {
     match effort {
         Effort::Quick => &[1_000_000],
@@ -37,7 +37,7 @@ pub fn step(n: usize) -> Step {
     })
 }
 
-/// Keys of the set in no order that has to do with where they lie.
+/// Returns keys of the set in an order independent of their places in it.
 fn shuffled<K: Copy>(keys: &[K], asked: usize) -> Vec<K> {
     let places = KeySpace::new(SEED).stream(2).u64_keys(asked);
     places.iter().map(|&place| keys[((u128::from(place) * keys.len() as u128) >> 64) as usize]).collect()

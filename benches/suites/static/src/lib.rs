@@ -41,7 +41,7 @@ fn row(operation: &str, n: usize, keys: usize, key: &str, seconds: f64) -> Recor
     Record::new("static", operation, n).time(seconds).param("input", "generated").param("key", key).param("keys", keys)
 }
 
-/// Queries in one measurement on the CPU.
+/// Returns the number of queries in one measurement on the CPU.
 fn queries(effort: Effort, keys: usize) -> usize {
     keys.min(if effort == Effort::Quick { 1 << 19 } else { 1 << 23 })
 }

@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::{CHECKSUM_AT, FIELDS, FileError, FileKind, HEADER_BYTES, Header, HeaderBytes, replace};
 
-/// Bytes of a payload from which on another thread computes its checksum.
+/// Smallest payload, in bytes, for which another thread computes the checksum.
 const LARGE: u64 = 1 << 20;
 
 /// Bytes after a header, in one piece or in several.

@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(folder.files(), 1);
     }
 
-    /// Permissions, and the owner if the test may change it.
+    /// Checks permissions, and the owner if the test may change it.
     #[test]
     fn replaced_files_keep_their_rights() {
         use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};

@@ -7,7 +7,7 @@ use xxhash_rust::xxh64::xxh64;
 use super::sealed::Sealed;
 use super::{Hash128, Key};
 
-/// Returns the last eight of the bytes that a tuple of `parts` parts hashes as.
+/// Returns the last eight of the bytes that are hashed for a tuple of `parts` parts.
 const fn end(parts: u8) -> [u8; 8] {
     [b't', b'u', b'p', b'l', b'e', 0, 0, parts]
 }

@@ -44,7 +44,7 @@ impl RaoBuilder {
 
     size_setters!();
 
-    /// Buckets that a key may go to: 1, or 2 for the power of two choices. Default: 1.
+    /// Sets the number of candidate buckets per key: 1, or 2 for the power of two choices. Default: 1.
     ///
     /// With two, a query reads both buckets, so each bucket needs about half the rate: 1.44 bits per key more.
     pub fn choices(mut self, choices: u32) -> Self {
@@ -52,7 +52,8 @@ impl RaoBuilder {
         self
     }
 
-    /// Words of 32 bits in a bucket, 2 to 16384. Default: 8192 (32 KiB), fewer if one smaller bucket is enough.
+    /// Sets the number of 32-bit words in a bucket, 2 to 16384. Default: 8192 (32 KiB), fewer if one smaller bucket is
+    /// enough.
     pub fn bucket_words(mut self, bucket_words: u32) -> Self {
         self.bucket_words = Some(bucket_words);
         self

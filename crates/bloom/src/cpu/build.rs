@@ -82,7 +82,7 @@ builds! {
     RaoBuilder => RaoBloom;
 }
 
-/// Unwraps a filter that a default builder made for the keys of an iterator; a moment ago these were in memory.
+/// Unwraps a filter of an iterator's keys from a default builder. It can fail only if memory runs out.
 fn for_iterator<L: Layout>(built: Result<Bloom<L>, Error>) -> Bloom<L> {
     match built {
         Ok(filter) => filter,

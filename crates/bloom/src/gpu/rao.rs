@@ -109,7 +109,7 @@ struct BatchScratch<'s> {
 }
 
 impl RaoBloom {
-    /// Keys of a batch for insertions of `n`: with two choices, a round.
+    /// Returns the number of keys per batch when `n` are inserted: with two choices, a round.
     fn batch_of(&self, n: usize) -> usize {
         let batch = match self.layout.choices() {
             1 => (self.words.byte_len() / BYTES_PER_KEY).clamp(BATCH, LARGEST_BATCH),

@@ -168,12 +168,12 @@ impl ShardedBloom {
         &self.devices
     }
 
-    /// Bytes of device memory that the bits take, on all devices together.
+    /// Returns the size of the bits in bytes of device memory, on all devices together.
     pub fn memory_bytes(&self) -> u64 {
         4 * self.layout().words()
     }
 
-    /// Bits of memory per key with `keys` keys in the filter.
+    /// Returns the bits of memory per key with `keys` keys in the filter.
     pub fn bits_per_key(&self, keys: u64) -> f64 {
         8.0 * self.memory_bytes() as f64 / keys as f64
     }
@@ -406,7 +406,7 @@ impl Filter for ShardedBloom {
 impl Insert for ShardedBloom {
     type Inserted = ();
 
-    /// Keys of any type are hashed on the host. On an error some of the keys may be in the filter.
+    /// Inserts keys of any type, hashed on the host. On an error some of the keys may be in the filter.
     fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {
         let ShardedBloom { router, devices, shards } = self;
         router.route_all(keys, |_, pieces| {

@@ -84,7 +84,7 @@ impl RaoLayout {
         Ok(layout.at_attempt(0))
     }
 
-    /// This layout with another first-level hash: that of the given attempt.
+    /// Returns this layout with another first-level hash: that of the given attempt.
     pub fn at_attempt(self, attempt: u32) -> RaoLayout {
         RaoLayout { attempt, attempt_spread: rao::spread_attempt(attempt), ..self }
     }
@@ -93,7 +93,7 @@ impl RaoLayout {
     pub fn shape(&self) -> BucketShape {
         self.shape
     }
-    /// Buckets that a key may go to: 1, or 2 for the power of two choices.
+    /// Returns the number of candidate buckets per key: 1, or 2 for the power of two choices.
     pub fn choices(&self) -> u32 {
         self.choices
     }
@@ -114,7 +114,7 @@ impl RaoLayout {
     pub(crate) fn most_ones(&self) -> u32 {
         self.most_ones
     }
-    /// Keys that a bucket may hold, `m ln 2 / k`.
+    /// Returns the number of keys that a bucket may hold, `m ln 2 / k`.
     pub fn bucket_capacity(&self) -> u32 {
         self.bucket_capacity
     }

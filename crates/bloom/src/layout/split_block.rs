@@ -36,12 +36,13 @@ impl SplitBlockLayout {
         }
     }
 
-    /// This layout for the keys of a Parquet column: for one of type INT32, integers of any type hash as four bytes.
+    /// Returns this layout for the keys of a Parquet column: for one of type INT32, integers of any type hash as four
+    /// bytes.
     pub fn for_column(self, column: PhysicalType) -> SplitBlockLayout {
         SplitBlockLayout { int32: column == PhysicalType::Int32, ..self }
     }
 
-    /// This layout with another number of blocks.
+    /// Returns this layout with another number of blocks.
     #[cfg(feature = "gpu")]
     pub(crate) fn with_blocks(self, blocks: u64) -> Result<SplitBlockLayout, Error> {
         Ok(SplitBlockLayout { int32: self.int32, ..SplitBlockLayout::new(blocks)? })
@@ -205,7 +206,7 @@ impl Engine for SplitBlockLayout {
 }
 
 impl SplitBlockLayout {
-    /// Bytes that are hashed of an integer.
+    /// Returns the number of bytes of an integer that are hashed.
     fn integer_bytes(&self) -> u64 {
         if self.int32 { 4 } else { 8 }
     }

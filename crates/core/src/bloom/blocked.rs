@@ -100,32 +100,32 @@ impl BlockShape {
         BlockShape { block_bits, word_bits, hashes, sectors: if most < words { most } else { words } }
     }
 
-    /// Bits in a block.
+    /// Returns the number of bits in a block.
     #[inline]
     pub const fn block_bits(self) -> u32 {
         self.block_bits
     }
-    /// Bits in a word.
+    /// Returns the number of bits in a word.
     #[inline]
     pub const fn word_bits(self) -> u32 {
         self.word_bits
     }
-    /// Bits per key, `k`.
+    /// Returns the number of bits per key, `k`.
     #[inline]
     pub const fn hashes(self) -> u32 {
         self.hashes
     }
-    /// Parts of the block that get bits in turn; a power of two, at most the number of words.
+    /// Returns the number of parts of the block that get bits in turn; a power of two, at most the number of words.
     #[inline]
     pub const fn sectors(self) -> u32 {
         self.sectors
     }
-    /// Bits in a sector.
+    /// Returns the number of bits in a sector.
     #[inline]
     pub const fn sector_bits(self) -> u32 {
         self.block_bits >> self.sectors.trailing_zeros()
     }
-    /// Words in a block.
+    /// Returns the number of words in a block.
     #[inline]
     pub const fn words(self) -> u32 {
         self.block_bits >> self.word_bits.trailing_zeros()

@@ -27,13 +27,13 @@ pub struct Graph {
 const _: () = assert!(size_of::<Graph>() == 8);
 
 impl Graph {
-    /// Slots of a segment.
+    /// Returns the number of slots in a segment.
     #[inline(always)]
     pub const fn segment(self) -> u32 {
         1 << self.segment_bits
     }
 
-    /// Slots of all segments, where every key has `arity` of them; none if there is no first slot.
+    /// Returns the number of slots in all segments, given `arity` slots per key; 0 if there is no first slot.
     pub const fn slots(self, arity: u32) -> u64 {
         if self.starts == 0 {
             return 0;

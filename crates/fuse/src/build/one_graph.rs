@@ -10,8 +10,8 @@ use super::peel::Peeler;
 use crate::Layout;
 use crate::width::Width;
 
-/// Slots of a part by their base-2 logarithm: few enough parts; if several threads add keys, at least the number of
-/// slots that a key spans.
+/// Returns the base-2 logarithm of the number of slots per part: few enough parts; if several threads add keys, at
+/// least the number of slots that a key spans.
 fn part_bits(graph: Graph, slots: u64, is_shared: bool) -> u32 {
     let mut bits = if is_shared { graph.segment_bits + 2 } else { graph.segment_bits.max(1) - 1 };
     while slots.div_ceil(1 << bits) > MOST_PARTS as u64 {

@@ -34,7 +34,7 @@ pub(crate) struct Part<'a> {
     first: u32,
 }
 
-/// Adds a key to its slots; whether a count ran over.
+/// Adds a key to its slots; returns whether a count ran over.
 #[inline(always)]
 fn add<const ARITY: usize>(counts: &mut [u8], hashes: &mut [u64], graph: Graph, first: u32, hash: u64) -> bool {
     let mut overflown = false;
@@ -60,8 +60,9 @@ impl Part<'_> {
     }
 }
 
-/// Slots in a list after which the memory of a slot is prefetched, and after which that of its key's other slots.
+/// Distance in a list of slots at which the hash of a slot is prefetched.
 const FIRST_AHEAD: usize = 32;
+/// Distance at which the slots of its key are prefetched.
 const SECOND_AHEAD: usize = 12;
 /// Slots from which on a graph does not fit in the cache of a core.
 const FAR: usize = 1 << 16;
@@ -130,7 +131,7 @@ impl Peeler {
         self.overflown = true;
     }
 
-    /// Peels the graph; whether all of its `keys` keys took slots, in at most `most_rounds` rounds.
+    /// Peels the graph; returns whether all of its `keys` keys took slots, in at most `most_rounds` rounds.
     pub(crate) fn peel<const ARITY: usize>(&mut self, graph: Graph, keys: u64, most_rounds: u32) -> bool {
         let is_far = self.is_far();
         if self.overflown || keys >= self.order.len() as u64 {
@@ -149,7 +150,7 @@ impl Peeler {
             }
             rounds += 1;
             let first = taken;
-            // Without branches, which would go either way: what does not count is overwritten.
+            // Without branches, which would be mispredicted: what does not count is overwritten.
             for (i, &slot) in free[..count].iter().enumerate() {
                 if is_far {
                     ahead::<ARITY, u8>(graph, &free[..count], i, hashes, counts);

@@ -1,4 +1,4 @@
-//! Filters against plain sets: no key is missing, others are taken for one as often as theory says; the bytes follow
+//! Filters against plain sets: no key is missing, and false positives are as frequent as theory says; the bytes follow
 //! from the set of keys.
 
 use std::collections::BTreeSet;
@@ -76,7 +76,8 @@ fn no_keys() {
     });
 }
 
-/// Slots that no key has hold 0, which is the fingerprint of the key 0 under the seed 0: no filter has that seed.
+/// Checks that small filters do not contain 0. Slots without a key hold 0, the fingerprint of key 0 under seed 0: no
+/// filter has that seed.
 #[test]
 fn small_filters_do_not_contain_0() {
     for seed in [0, u64::MAX, 1] {

@@ -40,7 +40,7 @@ pub(super) fn grid(n: usize) -> LaunchConfig {
 ///   keys, and nothing else accesses `out`.
 unsafe fn hash(stream: &Stream, keys: KeySlice, n: usize, seed: u64, out: GlobalMut<u64>) -> Result<(), Error> {
     let KeySlice { keys, kind, .. } = keys;
-    // SAFETY: as the caller says.
+    // SAFETY: the contract of this function.
     unsafe { fuse_hash { keys, kind, n, seed, out }.launch(stream, grid(n))? };
     Ok(())
 }

@@ -100,7 +100,8 @@ pub(super) fn build<F: DeviceWidth>(
     Ok(true)
 }
 
-/// Blocks for rounds of that many slots; later rounds have fewer slots or, in a batch, few more.
+/// Returns the number of thread blocks for rounds of that many slots; later rounds of a batch have fewer slots, or a
+/// few more.
 fn blocks_for(stream: &Stream, slots: u32) -> u32 {
     /// Blocks of a multiprocessor that hide each other's waiting.
     const RESIDENT: u32 = 8;

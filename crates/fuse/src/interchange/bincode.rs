@@ -96,7 +96,7 @@ impl<F: Width> BinaryFuse<F> {
         Ok(bytes)
     }
 
-    /// Returns a filter of `xorf` of what `bincode` made of it: all of the bytes.
+    /// Reads a filter of `xorf` from its encoding by `bincode`, which is all of the bytes.
     ///
     /// # Errors
     /// [`Error::InvalidArray`] if the bytes are not those of such a filter: too few or too many, or with lengths that
@@ -187,7 +187,7 @@ fn little_endian(bytes: &[u8]) -> u64 {
 }
 
 impl<F: Width> XorfArray<F> {
-    /// Fingerprints of the array.
+    /// Returns the number of fingerprints in the array.
     pub fn len(&self) -> usize {
         self.fingerprints.len()
     }

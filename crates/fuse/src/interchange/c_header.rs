@@ -28,7 +28,7 @@ impl CWidth for u16 {}
 const HEADER_BYTES: usize = 28;
 
 impl<F: CWidth> BinaryFuse<F> {
-    /// This filter as the C header serializes it. `Size` is the number of different keys.
+    /// Serializes this filter as the C header serializes it. `Size` is the number of different keys.
     ///
     /// ```
     /// use warpset_fuse::BinaryFuse8;

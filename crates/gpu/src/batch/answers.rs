@@ -16,7 +16,7 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// Answers as one byte per key, 1 or 0.
+    /// Takes answers as one byte per key, 1 or 0.
     ///
     /// # Errors
     /// If there are fewer bytes than keys.
@@ -26,7 +26,7 @@ impl Answers {
         Ok(Answers { words, form: results::BYTES })
     }
 
-    /// Answers as one bit per key: bit `i % 64` of word `i / 64` answers for key `i`.
+    /// Takes answers as one bit per key: bit `i % 64` of word `i / 64` answers for key `i`.
     ///
     /// # Errors
     /// If there are fewer bits than keys.
@@ -35,7 +35,7 @@ impl Answers {
         Ok(Answers::bits_at(to.global_mut()))
     }
 
-    /// Answers as one bit per key, at words with room for all of them.
+    /// Takes answers as one bit per key, at words with room for all of them.
     pub fn bits_at(words: GlobalMut<u64>) -> Answers {
         Answers { words, form: results::BITS }
     }

@@ -74,7 +74,7 @@ pub struct Chunk<'l> {
 }
 
 impl<'d> Staging<'d> {
-    /// Chunks of [`DEFAULT_CHUNK_KEYS`] keys.
+    /// Stages keys in chunks of [`DEFAULT_CHUNK_KEYS`].
     pub fn new(device: &'d Device, hashing: Hashing) -> Staging<'d> {
         Staging { device, hashing, chunk_keys: DEFAULT_CHUNK_KEYS }
     }

@@ -46,7 +46,7 @@ macro_rules! driver_functions {
         }
 
         $(
-            /// The driver function of this name.
+            /// Calls the driver function of this name.
             ///
             /// # Safety
             /// The conditions in the driver's documentation; [`check`](super::driver::check) reads the result.

@@ -110,7 +110,7 @@ impl From<Failure> for GpuError {
     }
 }
 
-/// Success, or which call answered what.
+/// Turns a result code into an error that names the call, unless it is 0.
 pub(crate) fn check(call: &'static str, code: c_uint) -> Result<(), Failure> {
     if code == 0 { Ok(()) } else { Err(Failure { call, code: DriverCode(code) }) }
 }

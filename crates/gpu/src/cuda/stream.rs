@@ -175,7 +175,7 @@ struct Streams {
 
 struct Live {
     stream: Handle,
-    /// Marks its end when others are to wait for it.
+    /// Event that marks the end of its work, for streams that wait for it.
     event: Handle,
     /// Whether it had ended its work when its owner gave it up, and has no owner since: nothing waits for it.
     is_idle: bool,
@@ -315,7 +315,7 @@ impl CudaEvent {
         Ok(true)
     }
 
-    /// Milliseconds from `start` to this event; both are recorded, and are waited for.
+    /// Returns the milliseconds from `start` to this event; both are recorded, and are waited for.
     pub(crate) fn elapsed_ms(&self, start: &CudaEvent) -> Result<f32> {
         start.synchronize()?;
         self.synchronize()?;

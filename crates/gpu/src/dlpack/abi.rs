@@ -44,7 +44,7 @@ pub struct DLDataType {
     pub lanes: u16,
 }
 
-/// A tensor that somebody else owns.
+/// A tensor that its exporter owns.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DLTensor {

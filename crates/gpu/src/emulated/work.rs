@@ -49,7 +49,8 @@ impl Work {
         matches!(self, Work::Allocate { .. } | Work::Free { .. })
     }
 
-    /// Ranges of device memory that it accesses as a whole, with the access. A launch accesses word by word.
+    /// Returns the ranges of device memory that this work accesses as a whole, with the kind of access. A launch
+    /// accesses word by word.
     fn ranges(&self) -> [Option<(usize, usize, AccessKind)>; 2] {
         let write = |address, bytes| Some((address, bytes, AccessKind::Write));
         let read = |address, bytes| Some((address, bytes, AccessKind::Read));

@@ -322,7 +322,7 @@ pub fn misconfigured_launches(device: &Device) -> Result<()> {
     stream.synchronize()
 }
 
-/// Kernels that run and answer.
+/// Checks that kernels run and answer.
 pub fn kernels(device: &Device) -> Result<()> {
     let stream = device.new_stream()?;
     let n = 10_000;

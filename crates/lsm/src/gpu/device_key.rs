@@ -30,7 +30,7 @@ use crate::gpu::device_run::DeviceElements;
 use crate::gpu::wide_values;
 use crate::{OrderedKey, Value};
 
-/// Fewest keys that several threads restore, and keys per thread and step.
+/// Keys that one thread restores at a time; several threads share larger numbers.
 const LARGE: usize = 1 << 18;
 
 /// Keys of dictionaries in device memory: `u32`, `u64`, `u128`, `i32`, `i64`, `i128`, `[u8; 4]`, `[u8; 8]` and `[u8;

@@ -85,8 +85,8 @@ impl<'a, M: HashKind> Lookup<'a, M> {
         self.has(hash, number).then_some(number)
     }
 
-    /// Answers for many keys on all threads: `answer` gets the number of a key and whether it may be a member. The
-    /// slices have equal lengths.
+    /// Fills in the answers for many keys on all threads: `answer` gets the number of a key and whether it may be a
+    /// member. The slices have equal lengths.
     pub(super) fn fill<K: Key, A: Send>(self, keys: &[K], answers: &mut [A], answer: impl Fn(u64, bool) -> A + Sync) {
         in_chunks::<1, _, _>(keys, answers, |keys, answers| {
             self.each(keys, |i, number, is_member| answers[i] = answer(number, is_member));

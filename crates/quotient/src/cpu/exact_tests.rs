@@ -169,7 +169,7 @@ fn test_and_insert_says_what_was_new() {
     }
 }
 
-/// Removals by numbers leave the same filter, in place and by rewriting.
+/// Checks that removals by numbers leave the same filter, in place and by rewriting.
 #[test]
 fn copies_are_removed_in_batches() {
     for duplicates in [Duplicates::Dropped, Duplicates::Kept, Duplicates::Counted] {

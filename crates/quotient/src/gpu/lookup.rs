@@ -51,7 +51,7 @@ impl<S: DeviceSlotKind> Filter for QuotientFilter<S> {
 }
 
 impl<S: DeviceSlotKind> QuotientFilter<S> {
-    /// Answers like [`Filter::answer_bulk`] for keys that are no integers of an exact filter.
+    /// Answers like [`Filter::answer_bulk`], for keys that are not the integers of an exact filter.
     fn answer_hashed<K: Key>(&self, keys: &[K], mut take: impl FnMut(usize, &[u64])) -> Result<(), Error> {
         if keys.is_empty() {
             return Ok(());

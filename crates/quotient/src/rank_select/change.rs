@@ -1,4 +1,5 @@
-//! Changes of fingerprints: near their quotients by code for the host, others by the code of all backends.
+//! Insertion and removal of fingerprints: a fast path on the host for those near their quotients, and the code of all
+//! backends for others.
 
 use warpset_base::processor::Pdep;
 use warpset_core::bits::{Portable, Select};

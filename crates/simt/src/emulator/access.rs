@@ -343,7 +343,7 @@ impl Engine {
         }
     }
 
-    /// Sometimes, an older value of the word that the current thread may still see.
+    /// Returns, one time in eight, an older value of the word that the current thread may still see.
     fn stale(&mut self, address: usize, size: usize) -> Option<u64> {
         let weak = self.weak.as_mut()?;
         if !self.random.one_in(8) {

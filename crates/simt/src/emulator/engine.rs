@@ -223,7 +223,7 @@ fn check_launch(info: &KernelInfo, config: LaunchConfig, resident_blocks: u32) -
     }
 }
 
-/// Schedules: resumes one thread after another until all blocks are done.
+/// Resumes one thread after another until all blocks are done.
 fn schedule() {
     while let Some((next, worker)) = with(Engine::next_to_resume) {
         let mut worker = match worker.map_or_else(Worker::take, Ok) {

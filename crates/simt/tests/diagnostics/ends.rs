@@ -84,7 +84,7 @@ fn livelock() {
 }
 
 kernel! {
-    /// Has launch bounds.
+    /// Does nothing, under launch bounds.
     #[launch_bounds(128, 2)]
     pub unsafe fn bounded() {}
 }

@@ -23,7 +23,7 @@ kernel! {
 }
 
 kernel! {
-    /// Neighbours inside a warp: with a warp barrier, or only a shuffle, which orders no memory.
+    /// Reads the word of a neighbour in the warp, after a warp barrier or only a shuffle, which orders no memory.
     pub unsafe fn neighbour_in_warp(out: GlobalMut<u32>, with_barrier: u32) {
         let tile: Shared<u32> = shared::dynamic(0);
         let t = thread::thread_idx_x();
@@ -100,7 +100,7 @@ fn races_on_global_memory() {
 }
 
 kernel! {
-    /// Bytes next to each other, one per thread; or `overlap`: the word over the first four too.
+    /// Writes bytes next to each other, one per thread; with `overlap`, also the word over the first four.
     pub unsafe fn bytes(out: GlobalMut<u8>, overlap: u32) {
         let t = thread::thread_idx_x();
         // SAFETY: in bounds; a race if `overlap`, which is the point.

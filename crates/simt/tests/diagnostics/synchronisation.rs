@@ -75,7 +75,7 @@ fn a_collective_that_some_lanes_miss() {
 }
 
 kernel! {
-    /// Lanes below `split` vote while the others shuffle; or all lanes do both.
+    /// Lets lanes below `split` vote while the others shuffle; or all lanes do both.
     pub unsafe fn different_collectives(split: u32) {
         // SAFETY: none if the lanes part, which is the point.
         unsafe {
@@ -89,7 +89,7 @@ kernel! {
 }
 
 kernel! {
-    /// Lanes below `split` are at a block barrier while the others vote.
+    /// Sends lanes below `split` to a block barrier while the others vote.
     pub unsafe fn barrier_and_collective(split: u32) {
         if warp::lane_id() < split {
             thread::sync_threads();

@@ -122,8 +122,8 @@ async fn sorting_filters_is_an_error_and_not_a_wrong_answer() {
     assert!(error.contains("expected Dictionary(Int32, Binary) but found Binary"), "{error}");
 }
 
-/// Filters of 200 KB, 20 MB and 160 MB travel as partial results, and as results between stages. They are shared,
-/// because others are copied per batch: at 160 MB that took five and a half minutes on a busy machine.
+/// Checks that filters of 200 KB, 20 MB and 160 MB travel as partial results, and as results between stages. They are
+/// shared, because others are copied per batch: at 160 MB that took five and a half minutes on a busy machine.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes 15 s and 2 GB of memory"]
 async fn filters_of_all_sizes() {

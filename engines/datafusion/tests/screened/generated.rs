@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use crate::{config, counted, run, screened, subqueries, table};
 
-/// Types of keys; the last two have no filter.
+/// Returns the types of keys; the last two have no filter.
 fn types() -> Vec<DataType> {
     use DataType::*;
     let dictionary = |values: DataType| Dictionary(Box::new(Int32), Box::new(values));

@@ -205,7 +205,7 @@ fn wrong_partial_results_are_errors() {
     }
 }
 
-/// Results keep their type through a table in memory.
+/// Checks that results keep their type through a table in memory.
 #[tokio::test]
 async fn results_are_dictionaries() {
     let context = context(2);

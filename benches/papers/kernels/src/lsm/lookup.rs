@@ -1,6 +1,6 @@
 //! Lookups (section IV-B): the individual approach, and the steps of the bulk approach besides sorting and searching.
 
-use warpset_simt::{Global, GlobalMut, Word, atomic, kernel, thread, warp};
+use warpset_simt::{Global, GlobalMut, Word, atomic, thread, warp};
 
 use super::layout::{Counter, KeyVariable, lower_bound};
 
@@ -32,8 +32,6 @@ unsafe fn find<K: KeyVariable, V: Word>(keys: Global<K>, values: Global<V>, coun
 }
 
 kernel! {
-    #![module(crate::ptx)]
-
     /// Looks up by the individual approach: one thread per query, a lower-bound search in each full level from the
     /// smallest on, until one has the key. Bit `i % 32` of word `i / 32` of `found` says whether query `i` has a value.
     /// Value `i` is that value, or zero.

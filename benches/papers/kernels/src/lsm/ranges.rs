@@ -4,7 +4,7 @@
 //! There is one thread per query. In stages 3 and 5 the threads of a warp process their 32 queries together, one after
 //! the other, so that neighbours access neighbouring elements.
 
-use warpset_simt::{Global, GlobalMut, Word, kernel, thread, warp};
+use warpset_simt::{Global, GlobalMut, Word, thread, warp};
 
 use super::layout::{Counter, KeyVariable, lower_bound, upper_bound};
 
@@ -113,8 +113,6 @@ unsafe fn validate<K: KeyVariable>(
 }
 
 kernel! {
-    #![module(crate::ptx)]
-
     /// Estimates counts, in stage 1: for each query and full level the lower bound of its first key, and the number of
     /// elements from there to the upper bound of its last key. A query's levels are adjacent.
     ///

@@ -1,6 +1,6 @@
 //! Steps before a batch is sorted (section IV-A), and between the primitives of a cleanup (IV-E).
 
-use warpset_simt::{Global, GlobalMut, atomic, kernel, thread, warp};
+use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
 
 use super::layout::KeyVariable;
 
@@ -12,8 +12,6 @@ pub const TOMBSTONES: u32 = 1;
 pub const MIXED: u32 = 2;
 
 kernel! {
-    #![module(crate::ptx)]
-
     /// Makes the key variables of a batch of `n` elements, the last one first, and pads it to `padded` elements with
     /// copies of the last one. The value of a tombstone is zero. `largest` becomes the largest key with a set highest
     /// bit, if there is one.

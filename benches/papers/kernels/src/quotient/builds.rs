@@ -10,8 +10,9 @@
 
 use warpset_core::quotient::slots::Appender;
 use warpset_core::quotient::standard as core;
-use warpset_simt::{Global, GlobalMut, atomic, kernel, thread};
+use warpset_simt::{Global, GlobalMut, atomic, thread};
 
+#[cfg(any(feature = "emulator", target_arch = "nvptx64"))]
 use warpset_kernels::quotient::memory::Shareable;
 use warpset_kernels::quotient::memory::{Fingerprint, Parameters};
 
@@ -132,6 +133,7 @@ unsafe fn lay_out<F: Fingerprint>(
 ///
 /// # Safety
 /// The contract of [`quotient_write`].
+#[cfg(any(feature = "emulator", target_arch = "nvptx64"))]
 #[inline(always)]
 unsafe fn write<F: Fingerprint>(
     fingerprints: Global<F>,
@@ -158,8 +160,6 @@ unsafe fn write<F: Fingerprint>(
 }
 
 kernel! {
-    #![module(crate::ptx)]
-
     /// Writes the quotients, the canonical slots, of `F` fingerprints.
     ///
     /// # Safety
@@ -178,8 +178,6 @@ kernel! {
 }
 
 kernel! {
-    #![module(crate::ptx)]
-
     /// Finds the start of each segment of ascending `F` fingerprints.
     ///
     /// # Safety
@@ -204,8 +202,6 @@ kernel! {
 }
 
 kernel! {
-    #![module(crate::ptx)]
-
     /// Runs an iteration of segmented layouts of `F` fingerprints: one thread per segment.
     ///
     /// # Safety
@@ -232,8 +228,6 @@ kernel! {
 }
 
 kernel! {
-    #![module(crate::ptx)]
-
     /// Writes `F` fingerprints to their slots.
     ///
     /// # Safety

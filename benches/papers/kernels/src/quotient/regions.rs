@@ -10,8 +10,9 @@
 
 use warpset_core::bits::{ByHalves, ReadWords, WriteWords};
 use warpset_core::quotient::rank_select::{Blocks, Changed};
-use warpset_simt::{Global, GlobalMut, kernel, thread};
+use warpset_simt::{Global, GlobalMut, thread};
 
+#[cfg(any(feature = "emulator", target_arch = "nvptx64"))]
 use warpset_kernels::quotient::memory::put_counts;
 use warpset_kernels::quotient::memory::{Fingerprint, Parameters};
 
@@ -62,10 +63,11 @@ unsafe fn queues<F: Fingerprint>(fingerprints: Global<F>, n: usize, parameters: 
     }
 }
 
-/// Works off the queues of a region.
+/// Processes the queues of a region.
 ///
 /// # Safety
 /// The contract of [`quotient_rank_select_insert_regions`].
+#[cfg(any(feature = "emulator", target_arch = "nvptx64"))]
 #[inline(always)]
 unsafe fn work_off<F: Fingerprint, const REMOVES: bool>(
     fingerprints: Global<F>,
@@ -129,8 +131,6 @@ unsafe fn work_off<F: Fingerprint, const REMOVES: bool>(
 }
 
 kernel! {
-    #![module(crate::ptx)]
-
     /// Finds the first fingerprint of each block that has one (`FINDBLOCKSTARTINDICES`).
     ///
     /// # Safety
@@ -146,8 +146,6 @@ kernel! {
 }
 
 kernel! {
-    #![module(crate::ptx)]
-
     /// Runs sixteen iterations of insertions into regions of `size` blocks (`INSERTINTOREGIONS`).
     ///
     /// # Safety
@@ -169,8 +167,6 @@ kernel! {
 }
 
 kernel! {
-    #![module(crate::ptx)]
-
     /// Removes fingerprints of the batch from one parity of regions.
     ///
     /// # Safety

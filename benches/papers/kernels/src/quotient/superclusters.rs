@@ -13,9 +13,10 @@
 //! a count and a popcount. The paper's arrays of 32 bits per slot are as good and 32 times as large.
 
 use warpset_core::quotient::slots::{ByteSlots, Container, PackedSlots, Slots};
-use warpset_simt::{Global, GlobalMut, atomic, kernel, thread};
+use warpset_simt::{Global, GlobalMut, atomic, thread};
 
 use warpset_kernels::quotient::memory::{Fingerprint, Parameters, ReadOnly};
+#[cfg(any(feature = "emulator", target_arch = "nvptx64"))]
 use warpset_kernels::quotient::standard::change::{change, put_changed, put_left};
 
 /// Threads of a block, in all kernels here.
@@ -35,8 +36,6 @@ fn starts<S: Slots>(slots: &S, block: u64, removes: bool) -> u64 {
 }
 
 kernel! {
-    #![module(crate::ptx)]
-
     /// Marks starts of superclusters: for each block of 64 slots one bit per slot, and their number.
     ///
     /// # Safety
@@ -98,10 +97,11 @@ unsafe fn bid<F: Fingerprint>(
     }
 }
 
-/// Works off the winners of superclusters.
+/// Processes the winners of superclusters.
 ///
 /// # Safety
 /// The contract of [`quotient_update_insert_winners`].
+#[cfg(any(feature = "emulator", target_arch = "nvptx64"))]
 #[inline(always)]
 unsafe fn work_off<F: Fingerprint, const REMOVES: bool>(
     fingerprints: Global<F>,
@@ -136,8 +136,6 @@ unsafe fn work_off<F: Fingerprint, const REMOVES: bool>(
 }
 
 kernel! {
-    #![module(crate::ptx)]
-
     /// Bids for superclusters, one per `F` fingerprint of `n` (`BIDDING`): the last one written wins.
     ///
     /// # Safety
@@ -156,8 +154,6 @@ kernel! {
 }
 
 kernel! {
-    #![module(crate::ptx)]
-
     /// Inserts the `F` fingerprints that won their supercluster, one thread each (`INSERTITEMS`).
     ///
     /// # Safety
@@ -184,8 +180,6 @@ kernel! {
 }
 
 kernel! {
-    #![module(crate::ptx)]
-
     /// Removes the `F` fingerprints that won their supercluster, one thread each (`DELETEITEMS`); fingerprints in no
     /// supercluster are done.
     ///

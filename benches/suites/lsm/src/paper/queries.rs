@@ -71,7 +71,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Seconds of one call.
+    /// Returns the seconds of one call.
     fn ask<P: MergePolicy>(
         &self,
         of: &Dictionary<u32, u32, P>,

@@ -67,7 +67,7 @@ fn measure(session: &mut Session, n: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Filters of k-mers that are there as numbers.
+/// Measures filters of k-mers that are given as numbers.
 fn of_kmers(session: &mut Session, threads: Threads, own: &[u8], others: &[u8]) -> anyhow::Result<()> {
     let (keys, asked): (Vec<u64>, Vec<u64>) = (canonical_kmers(own).collect(), canonical_kmers(others).collect());
     let mut filter = SplitBlockBloom::builder(keys.len() as u64).bits_per_key(BITS).build()?;

@@ -19,11 +19,11 @@ use crate::layout::rao::{RaoLayout, RaoProbe};
 use crate::view::is_serial;
 use crate::{Error, Key, Layout};
 
-/// Words up to this size are taken to be in a cache of their core.
+/// Largest size of words that are taken to be in a cache of their core.
 const CACHED_BYTES: usize = 1 << 19;
-/// Words that are read if one of them changes, rather than to ask for each line by itself: half of the lines.
+/// Most words per set bit for which all cache lines are read in order, not one by one: a bit per two lines.
 const STREAMED: usize = 32;
-/// Keys that are inserted at a time where their missing bits are counted.
+/// Keys per step of an insertion that counts missing bits.
 const COUNTED: usize = 1 << 10;
 
 /// Task of a round.
@@ -144,14 +144,14 @@ impl RaoBloom {
     }
 }
 
-/// Whether that many keys could set more bits of a bucket, which has `ones` of them, than there is room for.
+/// Whether insertions of `keys` into a bucket with `ones` set bits could set more than it has space for.
 #[inline]
 fn may_overflow(layout: RaoLayout, ones: u32, keys: usize) -> bool {
     let shape = layout.shape();
     u64::from(ones) + keys as u64 * u64::from(shape.hashes) > u64::from(layout.most_ones())
 }
 
-/// Whether words are in such a cache and get that many keys that it costs little to count all of them.
+/// Whether the words are cached and get enough keys that counting all set bits costs little in comparison.
 fn is_cached_and_busy(layout: RaoLayout, words: &[u32], keys: usize) -> bool {
     size_of_val(words) <= CACHED_BYTES && keys * layout.shape().hashes as usize >= words.len()
 }
@@ -265,13 +265,13 @@ impl FilterPart<'_> {
         }
     }
 
-    /// Whether that many keys set bits in enough of the lines of these buckets to read all of them in their order.
+    /// Whether `keys` set bits in enough cache lines of these buckets that reading all lines in order pays.
     fn is_streamed(&self, keys: usize, buckets: usize) -> bool {
         let shape = self.layout.shape();
         STREAMED * keys * shape.hashes as usize >= buckets * shape.bucket_words as usize
     }
 
-    /// Inserts keys which go to these buckets, and to which no others go.
+    /// Inserts all keys of these buckets.
     fn insert(&mut self, keys: &[Assigned], buckets: Range<usize>, task: Task) {
         let shape = self.layout.shape();
         let bucket_words = shape.bucket_words as usize;
@@ -330,7 +330,7 @@ impl FilterPart<'_> {
         keys.iter().zip(&self.missing).for_each(|(key, missing)| self.ones[key.bucket as usize] += missing);
     }
 
-    /// Inserts absent keys, among them all of a bucket, and records the places of the new ones.
+    /// Inserts all absent keys of some buckets, and records the places of the new ones.
     ///
     /// If its insertion changes a bit, a key is new: an equal hash before it would have set all its bits. If it changes
     /// nothing, either an equal hash precedes it, or other keys set its bits; only these few keys are looked up by

@@ -11,7 +11,7 @@ fn emulators(count: usize) -> Devices {
     Devices::new((0..count as u64).map(warpset_gpu::testing::deferred)).unwrap()
 }
 
-/// Emulators, and every CUDA device of this machine.
+/// Returns emulators, and every CUDA device of this machine.
 fn several() -> Vec<Devices> {
     let mut several: Vec<_> = [1, 2, 5].map(emulators).into();
     several.extend(cuda().map(|_| Devices::cuda_all().unwrap()));

@@ -25,7 +25,7 @@ pub(crate) trait Placed: Copy {
     fn hash(&self) -> u64;
 }
 
-/// [`Positions`] without a branch, which would go either way.
+/// Position of a key's next bit, as in [`Positions`] but without its unpredictable branch.
 struct Walk {
     position: u32,
     step: u32,
@@ -34,7 +34,7 @@ struct Walk {
 impl Walk {
     #[inline(always)]
     fn of(hash: u64, shape: BucketShape) -> Walk {
-        // Step of `Positions::of`, which does not expose it.
+        // The step that `Positions::of` computes and does not expose.
         let step = 1 + reduce32((hash >> 32) as u32, u64::from(shape.bits) - 1) as u32;
         Walk { position: reduce32(hash as u32, u64::from(shape.bits)) as u32, step }
     }
@@ -71,13 +71,13 @@ fn bucket_of_mut(shape: BucketShape, words: &mut [u32], bucket: u32) -> &mut [u3
     &mut words[bucket as usize * shape.bucket_words as usize..][..shape.bucket_words as usize]
 }
 
-/// Looks up to 64 keys up: bit `i` tells whether all bits of key `i` are set; `far` tells that the words are in no near
-/// cache.
+/// Looks up at most 64 keys: bit `i` tells whether all bits of key `i` are set; `far` tells that the words are in no
+/// near cache.
 #[inline]
 pub(crate) fn contained<P: Placed>(shape: BucketShape, words: &[u32], keys: &[P], far: bool) -> u64 {
     #[cfg(target_arch = "x86_64")]
     if avx2::is_there() {
-        // SAFETY: AVX2 and its company were just detected.
+        // SAFETY: AVX2, BMI1, BMI2 and POPCNT were just detected.
         return unsafe {
             if far { avx2::contained_far(shape, words, keys) } else { avx2::contained(shape, words, keys) }
         };
@@ -96,7 +96,7 @@ fn contained_portable<P: Placed>(shape: BucketShape, words: &[u32], keys: &[P]) 
 pub(crate) fn contains(shape: BucketShape, bucket: &[u32], hash: u64) -> bool {
     #[cfg(target_arch = "x86_64")]
     if avx2::is_there() {
-        // SAFETY: AVX2 and its company were just detected.
+        // SAFETY: AVX2, BMI1, BMI2 and POPCNT were just detected.
         return unsafe { avx2::contains(shape, bucket, hash) };
     }
     contains_portable(shape, bucket, hash)
@@ -112,7 +112,7 @@ fn contains_portable(shape: BucketShape, bucket: &[u32], hash: u64) -> bool {
 pub(crate) fn insert(shape: BucketShape, bucket: &mut [u32], hash: u64) -> u32 {
     #[cfg(target_arch = "x86_64")]
     if avx2::is_there() {
-        // SAFETY: AVX2 and its company were just detected.
+        // SAFETY: AVX2, BMI1, BMI2 and POPCNT were just detected.
         return unsafe { avx2::insert_one(shape, bucket, hash) };
     }
     insert_one_portable(shape, bucket, hash)
@@ -134,7 +134,7 @@ fn insert_one_portable(shape: BucketShape, bucket: &mut [u32], hash: u64) -> u32
 pub(crate) fn insert_all<P: Placed>(shape: BucketShape, words: &mut [u32], keys: &[P], far: bool) {
     #[cfg(target_arch = "x86_64")]
     if avx2::is_there() {
-        // SAFETY: AVX2 and its company were just detected.
+        // SAFETY: AVX2, BMI1, BMI2 and POPCNT were just detected.
         return unsafe {
             if far {
                 avx2::insert::<false, true, P>(shape, words, keys, Ahead::default(), &mut [])
@@ -150,7 +150,7 @@ pub(crate) fn insert_all<P: Placed>(shape: BucketShape, words: &mut [u32], keys:
 }
 
 /// Sets the bits of keys; `missing` gets, for each, the number of bits that were not set. Of equal keys only the first
-/// may have any.
+/// may have missing bits.
 #[inline]
 pub(crate) fn insert_each<P: Placed>(
     shape: BucketShape,
@@ -164,7 +164,7 @@ pub(crate) fn insert_each<P: Placed>(
     #[cfg(target_arch = "x86_64")]
     if avx2::is_there() {
         missing.resize(keys.len(), 0);
-        // SAFETY: AVX2 and its company were just detected.
+        // SAFETY: AVX2, BMI1, BMI2 and POPCNT were just detected.
         return unsafe {
             if far {
                 avx2::insert::<true, true, P>(shape, words, keys, ahead, missing)
@@ -190,13 +190,13 @@ fn insert_portable<P: Placed>(shape: BucketShape, words: &mut [u32], key: &P) ->
 pub(crate) fn count_ones(words: &[u32]) -> u32 {
     #[cfg(target_arch = "x86_64")]
     if avx2::is_there() {
-        // SAFETY: AVX2 and its company were just detected.
+        // SAFETY: AVX2, BMI1, BMI2 and POPCNT were just detected.
         return unsafe { avx2::count_ones(words) };
     }
     words.iter().map(|word| word.count_ones()).sum()
 }
 
-/// Cache lines to prefetch meanwhile: this number for each key, in their order, from this word on.
+/// Cache lines to prefetch during insertions: `lines` per key, in order, from `word` on.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Ahead {
     pub(crate) word: usize,
@@ -222,7 +222,7 @@ pub(crate) fn prefetch_all(words: &[u32]) {
 pub(crate) fn prefetch_first<P: Placed>(shape: BucketShape, words: &[u32], keys: &[P]) {
     #[cfg(target_arch = "x86_64")]
     if avx2::is_there() {
-        // SAFETY: AVX2 and its company were just detected.
+        // SAFETY: AVX2, BMI1, BMI2 and POPCNT were just detected.
         return unsafe { avx2::ask_for_first(shape, words, keys) };
     }
     for key in keys {
@@ -283,7 +283,8 @@ mod tests {
                 for (key, count) in keys[..60].iter().zip(&counts) {
                     let bucket = bucket_of_mut(shape, &mut single, key.0);
                     let missing = insert(shape, bucket, key.1);
-                    // Beyond eight bits, keys of a batch take turns, and a bit of two keys may count for the other.
+                    // Beyond eight bits, the keys of a batch take turns, and a new bit of two keys may be counted for
+                    // either.
                     assert!(missing == *count || hashes > 8, "{shape:?}");
                 }
                 assert!(single == expected, "{shape:?}");

@@ -130,7 +130,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         for device in [keys.device(), answers.device(), stream.device()] {
             self.device.expect_same(device, "a lookup in a dictionary")?;
         }
-        // Values of no words are not written.
+        // Values of zero words: none is written.
         let values = answers.global_mut().cast();
         // SAFETY: there is a bit per key; the rest is the contract of this function.
         unsafe { self.queue_lookup(stream, method, keys, values, 0, answers.slice_mut(..words)) }

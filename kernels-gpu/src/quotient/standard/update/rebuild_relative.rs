@@ -57,8 +57,8 @@ impl<F: Near> Theirs<F> {
     }
 }
 
-/// Combines a block's fingerprints and the batch, in ascending order: of one quotient, after all lesser ones, or of
-/// all.
+/// Combines a block's fingerprints and the batch, in ascending order; with `of`, only those of this quotient, for which
+/// all smaller ones have been combined.
 ///
 /// # Safety
 /// - The contract of [`Ours::start`] and [`Theirs::get`].

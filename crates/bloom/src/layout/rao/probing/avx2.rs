@@ -120,7 +120,7 @@ fn reduce(a: __m256i, b: __m256i, n: __m256i) -> __m256i {
     _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_castps_si256(_mm256_shuffle_ps::<0b11_01_11_01>(a, b)))
 }
 
-/// Steps the positions of eight keys; see [`super::plus`].
+/// Adds the steps to the positions of eight keys; see [`super::plus`].
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 fn plus(positions: __m256i, steps: __m256i, shape: BucketShape) -> __m256i {
