@@ -96,6 +96,7 @@ impl Counted {
         8 * self.words.capacity() as u64 + 16 * self.many.capacity() as u64
     }
 
+    #[inline(always)]
     fn push(&mut self, cut: Cut, low: u64, copies: u64) {
         let copies = if copies <= cut.most_copies() {
             copies
@@ -125,18 +126,25 @@ impl Counted {
         let Scratch { counted, words, .. } = scratch;
         counted.words.clear();
         counted.many.clear();
-        let mut old = self.from(cut, 0).peekable();
+        let mut old = self.from(cut, 0);
+        let mut next = old.next();
         for run in words[..sorted].chunk_by(|&a, &b| cut.value(a) == cut.value(b)) {
             let (low, mut copies) = (cut.value(run[0]), run.iter().map(|&word| cut.copies(word)).sum());
-            while let Some((low, copies)) = old.next_if(|&(old, _)| old < low) {
-                counted.push(cut, low, copies);
+            while let Some((before, copies)) = next
+                && before < low
+            {
+                counted.push(cut, before, copies);
+                next = old.next();
             }
-            if let Some((_, before)) = old.next_if(|&(old, _)| old == low) {
-                copies += before;
+            if let Some((before, more)) = next
+                && before == low
+            {
+                copies += more;
+                next = old.next();
             }
             counted.push(cut, low, copies);
         }
-        old.for_each(|(low, copies)| counted.push(cut, low, copies));
+        next.into_iter().chain(old).for_each(|(low, copies)| counted.push(cut, low, copies));
         counted.clone() // as long as it has to be
     }
 

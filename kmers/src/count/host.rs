@@ -26,12 +26,11 @@ use crate::{Error, K, Settings, Table};
 
 /// Least memory per round, if the budget allows it; small in tests, so that they have several rounds.
 const LEAST_ROUND: u64 = if cfg!(test) { 1 << 18 } else { 256 << 20 };
-/// Memory of the first round, which shows whether k-mers repeat.
-const FIRST_ROUND: u64 = LEAST_ROUND / 4;
 /// Memory per thread for a batch and other buffers, about.
 const THREAD_BYTES: u64 = 2 << 20;
-/// Copies of each k-mer in a round that pay for super-k-mers.
-const LEAST_COPIES: f64 = 1.5;
+/// Share of k-mers that are known, and copies of each k-mer in a round, that pay for super-k-mers.
+const LEAST_KNOWN: f64 = 0.5;
+const LEAST_COPIES: f64 = 2.0;
 
 pub(super) fn count(texts: &[Text<'_>], settings: &Settings) -> Result<Table, Error> {
     let mut counter = Counter::new(settings);
@@ -90,7 +89,7 @@ impl<'s> Counter<'s> {
     /// Returns the bytes of fingerprints that are counted at once, or an error if the budget has no room for any.
     fn fingerprints(&self) -> Result<u64, Error> {
         let counted = self.parts.bytes();
-        let wanted = if counted == 0 { FIRST_ROUND } else { LEAST_ROUND.max(counted / 2) };
+        let wanted = LEAST_ROUND.max(counted / 2);
         let Some(allowed) = self.settings.memory else { return Ok(wanted) };
         let threads = self.settings.threads;
         let of_threads = threads as u64 * self.of_thread();
@@ -137,8 +136,8 @@ impl<'s> Counter<'s> {
         // The share of k-mers that were not new is about the share of all different k-mers that are known.
         let known = 1.0 - (different - before) as f64 / kmers.max(1) as f64;
         let next = self.super_kmers() / super_kmers::BYTES * super_kmers::average(self.settings.k);
-        self.by_minimizers =
-            super_kmers::suit(self.settings.k) && next as f64 * known >= LEAST_COPIES * different as f64;
+        let pays = known >= LEAST_KNOWN && next as f64 * known >= LEAST_COPIES * different as f64;
+        self.by_minimizers = pays && super_kmers::suit(self.settings.k);
         Ok(())
     }
 
