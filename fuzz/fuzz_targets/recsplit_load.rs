@@ -7,7 +7,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use warpset_base::file::HEADER_BYTES;
-use warpset_mphf::{ConsensusKind, HashKind, PerfectHash, RecSplitKind, StaticFilter, StaticFilterView};
+use warpset_mphf::{ConsensusKind, HashKind, PerfectHash, PlacementKind, RecSplitKind, StaticFilter, StaticFilterView};
 use xxhash_rust::xxh3::Xxh3;
 
 /// The number of a filter.
@@ -77,4 +77,5 @@ fn load_all<M: HashKind>(bytes: &[u8]) {
 fuzz_target!(|bytes: &[u8]| {
     load_all::<RecSplitKind>(bytes);
     load_all::<ConsensusKind>(bytes);
+    load_all::<PlacementKind>(bytes);
 });

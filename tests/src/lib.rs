@@ -4,8 +4,8 @@ pub mod bloom;
 pub mod files;
 
 /// Pages of the documentation that are compiled and run as tests, besides those that belong to `warpset`.
-pub const PAGES: [&str; 5] =
-    ["docs/bloom.md", "docs/consensus.md", "docs/lsm.md", "docs/quotient.md", "docs/recsplit.md"];
+pub const PAGES: [&str; 6] =
+    ["docs/bloom.md", "docs/consensus.md", "docs/lsm.md", "docs/placement.md", "docs/quotient.md", "docs/recsplit.md"];
 
 /// The programs of these pages.
 #[cfg(doctest)]
@@ -16,6 +16,8 @@ mod pages {
     struct Consensus;
     #[doc = include_str!("../../docs/lsm.md")]
     struct Lsm;
+    #[doc = include_str!("../../docs/placement.md")]
+    struct Placement;
     #[doc = include_str!("../../docs/quotient.md")]
     struct Quotient;
     #[doc = include_str!("../../docs/recsplit.md")]

@@ -158,6 +158,8 @@ fn find<'a>(tree: &Path, commands: &[&'a str], tier: &str) -> anyhow::Result<Opt
             command.current_dir(tree).arg("test").arg("--quiet").args(arguments.split(' ')).args(more);
             let folder = std::env::var_os("CARGO_TARGET_DIR");
             command.env("CARGO_TARGET_DIR", folder.unwrap_or_else(|| tree.with_file_name("compiled").into()));
+            // Inputs that found one fault would be tried first for the next.
+            command.env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1");
             command.env("RUST_BACKTRACE", "0").env(TIER, tier);
             let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
             anyhow::Ok(status.context("cannot start `timeout`")?.success())

@@ -2,8 +2,8 @@
 
 use crate::parallel;
 
-/// Words of answers that one task spreads to bytes; few under Miri, which is slow.
-const TASK: usize = if cfg!(miri) { 4 } else { 1 << 10 };
+/// Nanoseconds to spread a word of answers to bytes.
+const WORD_NS: f64 = 6.0;
 
 /// One bit per key, in words of 64: bit `i % 64` of word `i / 64` answers for key `i`.
 ///
@@ -82,18 +82,14 @@ impl Bitmap {
 
 /// Converts bits to booleans, or to bytes 0 and 1.
 pub fn bits_to<T: Send + From<bool>>(answers: &mut [T], words: &[u64]) {
-    let spread = |(answers, words): (&mut [T], &[u64])| {
+    let task = parallel::task_len(words.len(), WORD_NS);
+    parallel::for_each(answers.chunks_mut(64 * task).zip(words.chunks(task)), |(answers, words)| {
         for (answers, word) in answers.chunks_mut(64).zip(words) {
             for (i, answer) in answers.iter_mut().enumerate() {
                 *answer = T::from(word >> i & 1 == 1);
             }
         }
-    };
-    if words.len() <= TASK {
-        spread((answers, words));
-    } else {
-        parallel::for_each(answers.chunks_mut(TASK * 64).zip(words.chunks(TASK)), spread);
-    }
+    });
 }
 
 #[cfg(test)]
@@ -115,9 +111,10 @@ mod tests {
 
     #[test]
     fn bits_become_booleans_and_bytes() {
-        let words: Vec<u64> = (0..3 * TASK as u64).map(warpset_core::hash::finalise).collect();
+        let many = if cfg!(miri) { 200 } else { 20_000 };
+        let words: Vec<u64> = (0..many as u64).map(warpset_core::hash::finalise).collect();
         let bit = |i: usize| words[i / 64] >> (i % 64) & 1 == 1;
-        for len in [0, 1, 64, 100, 64 * TASK, 64 * (3 * TASK - 1) + 7] {
+        for len in [0, 1, 64, 100, 64 * many - 57] {
             let mut answers = vec![false; len];
             bits_to(&mut answers, &words[..len.div_ceil(64)]);
             assert!((0..len).all(|i| answers[i] == bit(i)), "{len}");

@@ -466,4 +466,18 @@ mod tests {
         let FileError::WrongStructure { expected, found } = other else { panic!("{other}") };
         assert_eq!([expected.number, found.number], [8, 7]);
     }
+
+    #[test]
+    fn damage_changes_the_checksum() {
+        let (kind, payload) = (FileKind::new(7, 1, "test"), [1u64, 2, 3]);
+        let mut header = Header { payload_bytes: 24, fields: [3; FIELDS], checksum: 0 };
+        header.checksum = Header::checksum_of(&header.to_bytes(kind), &payload);
+        let bytes = header.to_bytes(kind);
+        header.verify(&bytes, &payload).unwrap();
+        let mut damaged = bytes;
+        damaged[30] ^= 1;
+        for refused in [header.verify(&bytes, &[1u64, 2, 2]), header.verify(&damaged, &payload)] {
+            assert!(matches!(refused, Err(FileError::Corrupted { expected, .. }) if expected == header.checksum));
+        }
+    }
 }

@@ -64,30 +64,45 @@ pub fn for_each<T: Send>(parts: impl IntoIterator<Item = T>, task: impl Fn(T) + 
     });
 }
 
-/// Whether work on `len` items in tasks of `task` items stays on the calling thread: if they are fewer than two tasks,
-/// or the pool has one thread.
-pub fn is_serial(len: usize, task: usize) -> bool {
-    len < 2 * task || rayon::current_num_threads() == 1
+/// Nanoseconds of work that are done sooner by the calling thread than with help: waking a thread takes some ten
+/// microseconds until it works. None under Miri, so that its small inputs are divided too.
+const ALONE_NS: f64 = if cfg!(miri) { 0.0 } else { 60_000.0 };
+/// Nanoseconds that each further task costs the call: to wake a thread for it, and to hand it out.
+const TASK_NS: f64 = 1_000.0;
+/// Nanoseconds of the longest task, so that threads finish at the same time.
+const LONGEST_NS: f64 = 100_000.0;
+
+/// Returns the number of items per task of a batch of `items`, each `item_ns` nanoseconds of work: a multiple of 64, or
+/// all if one thread is as fast. All batches are divided by this rule.
+///
+/// Work `w` in `n` tasks of different threads takes `w / n + n * TASK_NS`, least for `n = sqrt(w / TASK_NS)`.
+pub fn task_len(items: usize, item_ns: f64) -> usize {
+    let work = items as f64 * item_ns;
+    if work < ALONE_NS || rayon::current_num_threads() == 1 {
+        return items.max(1);
+    }
+    let task_ns = (work * TASK_NS).sqrt().min(LONGEST_NS);
+    ((task_ns / item_ns) as usize + 1).next_multiple_of(64)
 }
 
-/// Runs `work` on items in tasks of `task` items, with the answers of each task: one answer for every `per_answer`
-/// items, of which a task is a multiple.
+/// Returns the number of threads that share such a batch, by [`task_len`]; 1 if one thread is as fast.
+pub fn threads_of(items: usize, item_ns: f64) -> usize {
+    items.div_ceil(task_len(items, item_ns)).clamp(1, rayon::current_num_threads())
+}
+
+/// Runs `work` on items, each `item_ns` nanoseconds of work, with the answers of each task: one answer for every
+/// `per_answer` items, a divisor of 64.
 pub fn answer<Q: Sync, A: Send>(
     items: &[Q],
     answers: &mut [A],
-    (task, per_answer): (usize, usize),
+    (item_ns, per_answer): (f64, usize),
     work: impl Fn(&[Q], &mut [A]) + Sync,
 ) {
-    if is_serial(items.len(), task) {
+    let task = task_len(items.len(), item_ns);
+    if task >= items.len() {
         return work(items, answers);
     }
-    let parts = items.chunks(task).zip(answers.chunks_mut(task / per_answer));
-    for_each(parts, |(items, answers)| work(items, answers));
-}
-
-/// Sums the results of `count` for tasks of `task` items.
-pub fn sum<Q: Sync>(items: &[Q], task: usize, count: impl Fn(&[Q]) -> usize + Sync) -> usize {
-    if is_serial(items.len(), task) { count(items) } else { map(items.chunks(task), count).into_iter().sum() }
+    for_each(items.chunks(task).zip(answers.chunks_mut(task / per_answer)), |(items, answers)| work(items, answers));
 }
 
 /// Calls `task` with each part and returns the results in the order of the parts.
@@ -207,8 +222,9 @@ mod tests {
     fn helpers_end_before_the_caller_goes_on() {
         use std::sync::atomic::{AtomicUsize, Ordering};
         for helpers in [0, 1, 3, 4, 20] {
-            let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            let (next, done, runs) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
             let work = || {
+                runs.fetch_add(1, Ordering::Relaxed);
                 while next.fetch_add(1, Ordering::Relaxed) < 1000 {
                     done.fetch_add(1, Ordering::Relaxed);
                 }
@@ -218,6 +234,7 @@ mod tests {
                 7
             });
             assert_eq!((own, done.into_inner()), (7, 1000));
+            assert_eq!(runs.into_inner(), if cfg!(miri) { 1 } else { 1 + helpers });
         }
     }
 

@@ -1,21 +1,21 @@
 //! Stable radix sort of host slices, by digits of eight bits, on the threads of the current pool.
 //!
-//! Large slices by their highest digit first, on all threads, so that the rest stays in the caches; the rest by the
-//! lowest digit first, part by part.
+//! A large slice is split by its highest digit, on all threads, into parts that fit in the caches. Each part is then
+//! sorted on one thread, by the lowest digit first.
 
 use std::ops::{BitOr, BitXor};
 
 use crate::parallel;
 
-/// Fewer items are sorted by comparing them, after a step at most: the digits' counts cost more.
+/// Parts shorter than this are sorted by [`few`]: counting digits would cost more.
 const FEW: usize = 2048;
-/// Fewer are sorted by comparing them at once.
+/// Parts shorter than this are sorted by comparisons alone.
 const VERY_FEW: usize = 24;
-/// Few items that have the first digit in common, at most: more are faster sorted without that step.
+/// Most items that [`few`] sends to one place: if there are more, it sorts by comparisons instead.
 const CROWD: u16 = 12;
-/// Items from which on the highest digit comes first.
+/// Only slices of at least this length are split by their highest digit.
 const MANY: usize = 1 << 16;
-/// Items that a task looks at.
+/// Items in which a task looks for bits that differ.
 const PART: usize = 1 << 15;
 const DIGIT_BITS: u32 = 8;
 const DIGITS: usize = 1 << DIGIT_BITS;
@@ -68,7 +68,7 @@ where
     assert!(bits <= R::BITS, "a rank has {} bits", R::BITS);
     let mut spare = Vec::with_capacity(items.len());
     parallel::fill(&mut spare, items.len(), MANY, |i| items[i]);
-    // A part that holds nearly all, because most items are alike, is split again.
+    // Parts up to this length stay on one thread: a longer one, as of items that are mostly alike, is split again.
     let alone = (items.len() / (2 * rayon::current_num_threads())).max(MANY - 1);
     sort_within(items, &mut spare, bits, alone, Home::Here, &rank);
 }
@@ -194,8 +194,8 @@ fn by_digits<T: Copy, R: Rank>(here: &mut [T], there: &mut [T], bits: u32, rank:
     home
 }
 
-/// Sorts few items, stable, on this thread; returns the place of the result. Ranks that are spread evenly go to about
-/// one place per item by their highest differing bits; then neighbours change places.
+/// Sorts few items, stable, on this thread; returns the place of the result. The highest bits in which ranks differ
+/// choose an item's place, about one place per item; an insertion sort then orders the items of each place.
 fn few<T: Copy, R: Rank>(here: &mut [T], there: &mut [T], rank: &impl Fn(T) -> R) -> Home {
     let compared = |here: &mut [T]| {
         here.sort_by_key(|&item| rank(item));

@@ -79,19 +79,21 @@ impl<const N: usize> Stencil for [bool; N] {
     }
 }
 
-/// Keys that one task looks at; a multiple of 64.
-const TASK: usize = if cfg!(miri) { 64 } else { 1 << 16 };
+/// Nanoseconds to look at a key.
+const KEY_NS: f64 = 1.0;
 
 /// Keys of a batch that a stencil selects.
 pub(crate) struct Selected<'k, K> {
     /// The keys, in their order.
     pub keys: Vec<&'k K>,
+    /// Keys per task, selected or not, a multiple of 64 or all.
+    task: usize,
     /// Per task, the number of selected keys before its own.
     starts: Vec<usize>,
 }
 
-fn tasks(len: usize) -> impl Iterator<Item = Range<usize>> {
-    (0..len).step_by(TASK).map(move |first| first..len.min(first + TASK))
+fn tasks(len: usize, task: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..len).step_by(task).map(move |first| first..len.min(first + task))
 }
 
 /// Gathers the keys that `stencil` selects, at 8 bytes of memory each.
@@ -103,16 +105,17 @@ pub(crate) fn select<'k, K: Sync>(
     stencil: &(impl Stencil + ?Sized),
 ) -> Result<Selected<'k, K>, LengthMismatch> {
     same_length(keys.len(), stencil.len())?;
-    let parts: Vec<Vec<&K>> =
-        parallel::map(tasks(keys.len()), |range| range.filter(|&i| stencil.is_set(i)).map(|i| &keys[i]).collect());
+    let task = parallel::task_len(keys.len(), KEY_NS);
+    let select = |range: Range<usize>| range.filter(|&i| stencil.is_set(i)).map(|i| &keys[i]).collect();
+    let parts: Vec<Vec<&K>> = parallel::map(tasks(keys.len(), task), select);
     let starts = parts.iter().scan(0, |next, part| Some(std::mem::replace(next, *next + part.len()))).collect();
-    Ok(Selected { keys: parts.concat(), starts })
+    Ok(Selected { keys: parts.concat(), task, starts })
 }
 
 impl<K> Selected<'_, K> {
     /// Spreads the answers of the selected keys, in their order, over all keys; the others get no.
     pub fn spread(&self, stencil: &(impl Stencil + ?Sized), answers: &Bitmap) -> Bitmap {
-        let parts = parallel::map(tasks(stencil.len()).zip(&self.starts), |(range, &start)| {
+        let parts = parallel::map(tasks(stencil.len(), self.task).zip(&self.starts), |(range, &start)| {
             let (first, mut next) = (range.start, start);
             let mut words = vec![0u64; range.len().div_ceil(64)];
             for i in range.filter(|&i| stencil.is_set(i)) {
@@ -131,9 +134,10 @@ mod tests {
 
     #[test]
     fn selected_keys_get_their_answers_back() {
-        for len in [0, 1, 63, 64, 65, TASK - 1, TASK, TASK + 1, 2 * TASK + 77] {
+        let many = if cfg!(miri) { 200 } else { 100_000 };
+        for len in [0, 1, 63, 64, 65, 129, many] {
             let keys: Vec<usize> = (0..len).collect();
-            for every in [1, 2, 7, TASK + 5, usize::MAX] {
+            for every in [1, 2, 7, 100, usize::MAX] {
                 let stencil: Vec<bool> = keys.iter().map(|&i| i % every == every - 1).collect();
                 let bytes: Vec<u8> = stencil.iter().map(|&set| u8::from(set) * 3).collect();
                 let bitmap = Bitmap::from_bools(&stencil);

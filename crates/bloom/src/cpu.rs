@@ -128,6 +128,7 @@ impl<L: Layout> Bloom<L> {
     }
 
     /// Returns a borrow that can answer queries.
+    #[inline]
     pub fn view(&self) -> View<'_, L> {
         View::new(self.layout, bytemuck::cast_slice(self.words.as_slice()))
     }

@@ -86,6 +86,9 @@ pub(crate) mod engine {
         /// Whether a filter keeps the number of set bits of each block.
         const COUNTS_ONES: bool = false;
 
+        /// Nanoseconds per key of a batch of lookups in a cache; see [`warpset_base::parallel::task_len`].
+        const LOOKUP_NS: f64 = 6.0;
+
         /// Returns the key's probe. Equal keys have equal probes.
         fn probe<K: Key + ?Sized>(&self, key: &K) -> Self::Probe;
         /// Computes the probes of up to [`BATCH`] keys; `probes` has the length of `keys`.

@@ -26,8 +26,8 @@ use crate::{Error, rates};
 
 mod murmur3;
 
-/// Keys that one task looks up.
-const TASK: usize = 1 << 14;
+/// Nanoseconds to look a key up.
+const KEY_NS: f64 = 20.0;
 /// Most bits per key of a filter; a file that says more is damaged.
 const MOST_HASHES: u32 = 255;
 /// Most words of Java's arrays, and so of Spark's filters.
@@ -246,7 +246,7 @@ impl<'a> SparkBloomView<'a> {
     }
 
     fn answer<K: SparkKey>(&self, keys: &[K], answers: &mut [bool]) {
-        parallel::for_each(keys.chunks(TASK).zip(answers.chunks_mut(TASK)), |(keys, answers)| {
+        parallel::answer(keys, answers, (KEY_NS, 1), |keys, answers| {
             answers.iter_mut().zip(keys).for_each(|(answer, key)| *answer = self.contains(key));
         });
     }

@@ -10,8 +10,10 @@ use crate::{BlockedLayout, Hashed, Key, Layout, RaoLayout, SplitBlockLayout};
 
 /// Filters above this size (half of a usual L2 cache) are prefetched.
 pub(crate) const PREFETCH_BYTES: usize = 1 << 20;
-/// Keys that one task of a parallel bulk operation takes; a multiple of [`BATCH`].
-pub(crate) const TASK: usize = 1 << 14;
+/// Nanoseconds to combine, count or scan a word of 32 bits.
+pub(crate) const WORD_NS: f64 = 0.25;
+/// Random hashes that are looked up at a time.
+const SAMPLE: usize = 1 << 16;
 
 /// A filter's parameters and a borrow of its words: answers queries, owns nothing.
 ///
@@ -113,7 +115,7 @@ impl<'a, L: Layout> View<'a, L> {
     pub(crate) fn bits<K: Key>(&self, keys: &[K]) -> Vec<u64> {
         let mut words = vec![0; keys.len().div_ceil(64)];
         let task = |keys: &[K], words: &mut [u64]| self.answer(keys, |i, bits, _| words[i] = bits);
-        parallel::answer(keys, &mut words, (TASK, 64), task);
+        parallel::answer(keys, &mut words, (L::LOOKUP_NS, 64), task);
         words
     }
 
@@ -126,11 +128,8 @@ impl<'a, L: Layout> View<'a, L> {
                 any != 0
             })
         };
-        if is_serial(keys.len()) {
-            return task(keys);
-        }
         let found = AtomicBool::new(false);
-        parallel::for_each(keys.chunks(TASK), |keys| {
+        parallel::for_each(keys.chunks(parallel::task_len(keys.len(), L::LOOKUP_NS)), |keys| {
             if !found.load(Ordering::Relaxed) && task(keys) {
                 found.store(true, Ordering::Relaxed);
             }
@@ -141,7 +140,7 @@ impl<'a, L: Layout> View<'a, L> {
     /// Counts the set bits.
     pub fn count_ones(&self) -> u64 {
         let count = |words: &[L::Word]| words.iter().map(|w| w.get().count_ones() as u64).sum::<u64>();
-        parallel::map(self.words.chunks(TASK), count).into_iter().sum()
+        parallel::map(self.words.chunks(parallel::task_len(self.words.len(), WORD_NS)), count).into_iter().sum()
     }
 
     /// Returns the fraction of set bits; about half at the intended number of keys.
@@ -158,7 +157,7 @@ impl<'a, L: Layout> View<'a, L> {
     /// random key are set, from the number of ones in each. Reads the whole filter.
     pub fn fpr(&self) -> f64 {
         let words = self.layout.words_per_block();
-        let blocks = (TASK / words).max(1);
+        let blocks = ((1 << 14) / words).max(1);
         let sum = |part: &[L::Word]| part.chunks_exact(words).map(|block| self.layout.block_rate(block)).sum::<f64>();
         // Summed in a fixed order, so that the same filter gives the same number.
         let sums = parallel::map(self.words.chunks(blocks * words), sum);
@@ -180,7 +179,7 @@ impl<'a, L: Layout> View<'a, L> {
         let spread = warpset_core::hash::spread_seed(seed);
         let mut hits = 0;
         let mut done = 0;
-        let mut hashes = vec![Hashed(0); TASK.min(samples as usize)];
+        let mut hashes = vec![Hashed(0); SAMPLE.min(samples as usize)];
         while done < samples {
             let n = hashes.len().min((samples - done) as usize);
             for (i, hash) in hashes[..n].iter_mut().enumerate() {
@@ -191,9 +190,4 @@ impl<'a, L: Layout> View<'a, L> {
         }
         hits as f64 / samples.max(1) as f64
     }
-}
-
-/// Whether an input of this length stays on the calling thread.
-pub(crate) fn is_serial(len: usize) -> bool {
-    parallel::is_serial(len, TASK)
 }

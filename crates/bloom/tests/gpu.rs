@@ -242,6 +242,18 @@ fn test_and_insert_on_device_slices_finds_the_first_of_equal_keys() {
     }
 }
 
+/// Claims keep the low 39 bits of a hash.
+#[test]
+fn hashes_of_equal_claims_stay_apart() {
+    let hashes: Vec<Hashed> = keys(200, 8).into_iter().map(|key| Hashed(key << 39 | 5)).collect();
+    for device in devices(8) {
+        let builder = Builder::with_layout(SplitBlockLayout::new(50_000).unwrap());
+        let expected = builder.clone().build().unwrap().test_and_insert_bulk(&hashes).unwrap();
+        assert!(expected.iter().filter(|&&new| new).count() > 190);
+        assert_eq!(builder.on(&device).build().unwrap().test_and_insert_bulk(&hashes).unwrap(), expected);
+    }
+}
+
 /// Compares theory and samples of a filter on the device and on the host.
 fn tells_the_same_rates<L: gpu::DeviceLayout>(device: &Device, on_host: &cpu::Bloom<L>) {
     let mut on_device = on_host.to_device(device).unwrap();
@@ -307,6 +319,19 @@ fn merging_and_folding_on_a_stream_wait_for_nothing_in_between() {
         b.fold(3).unwrap();
         assert!(folded.to_host().unwrap() == b);
         assert_eq!(counts.to_vec().unwrap(), [common, b.count_ones(), 0]);
+    }
+}
+
+#[test]
+fn other_streams_may_use_a_folded_filter() {
+    for device in devices(14) {
+        let mut filter = Builder::with_layout(SplitBlockLayout::new(96).unwrap()).on(&device).build().unwrap();
+        filter.insert_bulk(&keys(300, 1)).unwrap();
+        let (stream, mut ones) = (device.new_stream().unwrap(), device.alloc_zeroed::<u64>(1).unwrap());
+        filter.fold(3).unwrap();
+        // SAFETY: everything is allocated until the stream has been waited for, and used by it alone.
+        unsafe { filter.count_ones_async(&stream, ones.as_mut_slice()).unwrap() };
+        assert_eq!(stream.download_first(&ones).unwrap(), filter.to_host().unwrap().count_ones());
     }
 }
 

@@ -25,6 +25,7 @@
 //! - [`quotient`]: fingerprints, slots and walks of the quotient filters.
 //! - [`recsplit`]: trial hashes and splitting trees of RecSplit.
 //! - [`consensus`]: seeds and trees of Consensus.
+//! - [`placement`]: segments, seeds and slots of placement.
 //! - [`sequence_filter`]: shapes, hashes and bits of sequence filters.
 //! - [`static_set`]: shards, groups and buckets of exact static sets.
 #![no_std]
@@ -42,6 +43,8 @@ pub mod hash;
 pub mod lsm;
 #[cfg(feature = "sequence")]
 pub mod minimizer;
+#[cfg(feature = "recsplit")]
+pub mod placement;
 #[cfg(feature = "quotient")]
 pub mod quotient;
 pub mod recsplit;

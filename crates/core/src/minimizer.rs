@@ -322,7 +322,7 @@ mod tests {
                 let wanted = (0..k).fold(0, |other, i| other << 2 | u64::from(complement(base(i))));
                 assert_eq!(reverse_complement(kmer, k), wanted, "{k} {kmer:x}");
                 assert_eq!(reverse_complement(wanted, k), kmer);
-                assert_eq!(canonical(kmer, k), canonical(wanted, k));
+                assert_eq!([canonical(kmer, k), canonical(wanted, k)], [kmer.min(wanted); 2]);
             }
         }
     }

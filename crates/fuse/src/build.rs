@@ -123,10 +123,10 @@ pub(crate) fn build<F: Width, K: Key>(settings: &Settings, keys: &[K]) -> Result
 
 /// Returns the words of many keys, on all threads.
 fn words_of<K: Key>(keys: &[K]) -> Result<Vec<u64>, OutOfMemory> {
-    /// Keys that a thread takes at a time.
-    const TASK: usize = 1 << 13;
+    /// Nanoseconds to hash a string.
+    const HASH_NS: f64 = 15.0;
     let mut words: Vec<u64> = zeroed_vec(keys.len() as u64)?;
-    parallel::for_each(words.chunks_mut(TASK).zip(keys.chunks(TASK)), |(words, keys)| {
+    parallel::answer(keys, &mut words, (HASH_NS, 1), |keys, words| {
         words.iter_mut().zip(keys).for_each(|(word, key)| *word = word_of(key));
     });
     Ok(words)

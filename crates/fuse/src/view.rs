@@ -11,8 +11,8 @@ use crate::lookup::Lookup;
 use crate::width::Width;
 use crate::{Hashed, Key, Layout};
 
-/// Keys that one task of a parallel operation takes; a multiple of 64.
-const TASK: usize = 1 << 13;
+/// Nanoseconds per key of a batch of lookups.
+const LOOKUP_NS: f64 = 5.0;
 
 /// A filter's parameters and a borrow of its words: answers queries, owns nothing.
 ///
@@ -92,7 +92,9 @@ impl<'a, F: Width> View<'a, F> {
     /// Looks up many keys, one bit of the result per key, on all threads of the current rayon pool.
     pub(crate) fn bits<K: Key>(&self, keys: &[K]) -> Vec<u64> {
         let (mut words, lookup) = (vec![0u64; keys.len().div_ceil(64)], self.lookup());
-        parallel::answer(keys, &mut words, (TASK, 64), |keys, words| lookup.each_64(keys, |i, bits| words[i] = bits));
+        parallel::answer(keys, &mut words, (LOOKUP_NS, 64), |keys, words| {
+            lookup.each_64(keys, |i, bits| words[i] = bits);
+        });
         words
     }
 

@@ -242,3 +242,16 @@ pub(crate) fn byte_len<T>(len: usize) -> Result<usize> {
         _ => Err(GpuError::TooLarge { items: len, item_size: size_of::<T>() }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "out of its allocation")]
+    fn parts_end_within_their_allocation() {
+        let memory = Arc::new(Memory::on_device(&crate::testing::deferred(1), 32).unwrap());
+        assert_eq!(memory.part(16, 16).bytes, 16);
+        memory.part(17, 16);
+    }
+}

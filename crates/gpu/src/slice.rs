@@ -322,3 +322,13 @@ fn cast_len<U>(address: usize, bytes: usize) -> Result<usize> {
     }
     Ok(bytes / size)
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    #[should_panic(expected = "range ends at 4")]
+    fn ranges_end_with_the_items() {
+        assert_eq!(super::resolve(1..=2, 3), (1, 2));
+        super::resolve(0..4, 3);
+    }
+}

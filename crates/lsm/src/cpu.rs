@@ -4,7 +4,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use crate::element::are_same;
 use crate::level::{Level, Sorted};
@@ -26,8 +26,6 @@ pub struct Dictionary<K, V, P, L = Arc<Level<K, V>>> {
     pub(crate) policy: P,
     /// Occupied levels by ascending index: from the newest elements to the oldest.
     pub(crate) levels: Vec<L>,
-    /// Number of live elements, if known.
-    pub(crate) live: OnceLock<u64>,
     elements: PhantomData<(K, V)>,
 }
 
@@ -57,7 +55,7 @@ impl<K: OrderedKey, V: Value, P, L: Sorted<K, V>> Dictionary<K, V, P, L> {
     pub(crate) fn from_levels(policy: P, levels: Vec<L>) -> Self {
         // Values that are too large do not compile.
         let _ = V::NONE;
-        Dictionary { policy, levels, live: OnceLock::new(), elements: PhantomData }
+        Dictionary { policy, levels, elements: PhantomData }
     }
 }
 
@@ -72,7 +70,7 @@ impl<K: OrderedKey, V: Value, P: MergePolicy> Dictionary<K, V, P> {
 impl<K: OrderedKey, V: Value, P> Dictionary<K, V, P> {
     /// Returns a dictionary that shares the levels.
     pub(crate) fn with_policy<Q>(&self, policy: Q) -> Dictionary<K, V, Q> {
-        Dictionary { policy, levels: self.levels.clone(), live: self.live.clone(), elements: PhantomData }
+        Dictionary { policy, levels: self.levels.clone(), elements: PhantomData }
     }
 
     pub(crate) fn levels(&self) -> &[Arc<Level<K, V>>] {

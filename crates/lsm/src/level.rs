@@ -61,9 +61,9 @@ impl<K: OrderedKey, V: Value> Level<K, V> {
         Level { index, elements, search_index: SearchIndex::default() }
     }
 
-    /// Returns a level in which all elements live.
+    /// Returns an only level, in which all elements live.
     pub fn of_live(index: LevelIndex, elements: Elements<K, V>) -> Self {
-        Level { index, elements, search_index: SearchIndex::default().assume_distinct() }
+        Level { index, elements, search_index: SearchIndex::of_live() }
     }
 }
 

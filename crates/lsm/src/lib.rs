@@ -44,6 +44,7 @@ pub mod cpu;
 mod element;
 mod error;
 mod format;
+mod gains;
 #[cfg(feature = "gpu")]
 pub mod gpu;
 mod invariants;

@@ -101,16 +101,6 @@ pub(crate) fn close_gaps<T: Copy>(items: &mut [T], lengths: &[usize], live: &[us
     to
 }
 
-/// Counts the live elements.
-pub(crate) fn count_live<K: OrderedKey, V: Value>(runs: &[Run<'_, K, V>]) -> u64 {
-    let runs: Vec<Run<'_, K, ()>> = runs.iter().map(Run::without_values).collect();
-    let len: usize = runs.iter().map(Run::len).sum();
-    let cuts = by_key(&runs, len.div_ceil(PART));
-    let live =
-        parallel::map_with(Folder::default, parts(&runs, &cuts), |folder, pieces| folder.live(&pieces).0.len() as u64);
-    live.into_iter().sum()
-}
-
 /// Cuts items into parts of these lengths.
 pub(crate) fn split<'a, T>(mut items: &'a mut [T], lengths: &[usize]) -> Vec<&'a mut [T]> {
     let mut parts = Vec::with_capacity(lengths.len());

@@ -14,8 +14,9 @@ use warpset_core::recsplit::shape::MAX_BUCKET;
 /// Settings for building a function of the kind `M`, or a [`StaticFilter`](crate::StaticFilter) around one; each setter
 /// states its default.
 ///
-/// [`RecSplit::builder`](crate::RecSplit::builder), [`Consensus::builder`](crate::Consensus::builder) and
-/// [`StaticFilter::builder`](crate::StaticFilter::builder) make one.
+/// [`RecSplit::builder`](crate::RecSplit::builder), [`Consensus::builder`](crate::Consensus::builder),
+/// [`Placement::builder`](crate::Placement::builder) and [`StaticFilter::builder`](crate::StaticFilter::builder) make
+/// one.
 #[derive(Clone)]
 #[must_use = "a builder does nothing until `build_from`"]
 pub struct Builder<M: HashKind = RecSplitKind, S = PerfectHash<M>> {
@@ -69,7 +70,8 @@ impl<M: HashKind, S> Builder<M, S> {
     }
 
     /// Sets the expected number of keys in a bucket, at least 1. Larger buckets take less space and make lookups
-    /// slower. Default: 1000 for RecSplit, 2400 for Consensus.
+    /// slower, except for Placement, whose buckets are segments. Default: 1000 for RecSplit, 2400 for Consensus, 32,768
+    /// for Placement.
     pub fn bucket_size(mut self, bucket_size: u32) -> Self {
         self.bucket_size = bucket_size;
         self
@@ -127,7 +129,8 @@ impl<M: HashKind, S> Builder<M, S> {
     }
 
     /// Chooses the settings that are predicted to build fastest within `bits_per_key`: leaf size, fanouts and bucket
-    /// size for RecSplit, from 1.53 on; overhead and bucket size for Consensus, from 1.46 on. Below, the build fails
+    /// size for RecSplit, from 1.53 on; overhead and bucket size for Consensus, from 1.46 on; keys per seed for
+    /// Placement, from 1.9 on. Below, the build fails
     /// with [`Error::UnreachableSpace`]. Small functions take more, for their fixed parts. The same settings are
     /// fastest on devices too, within the accuracy of the prediction: a device takes the same share of the host's time
     /// for all shapes. [`Kind::for_space`](crate::Kind::for_space) chooses the kind.

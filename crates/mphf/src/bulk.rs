@@ -3,11 +3,11 @@
 use crate::batch::BATCH;
 use crate::function::Lookup;
 use crate::{HashKind, Number};
-use rayon::prelude::*;
 use warpset_base::key::{Hash128, Key};
+use warpset_base::parallel;
 
-/// Keys per task of a thread: some 100 microseconds of work. Fewer stay on the calling thread.
-const CHUNK: usize = 1 << 12;
+/// Nanoseconds per key.
+const LOOKUP_NS: f64 = 25.0;
 
 /// Runs `work` for all keys, on the threads of the current pool. It gets some keys and the places of their answers, one
 /// place per `PER` keys; `answers` has `keys.len().div_ceil(PER)` places.
@@ -16,12 +16,8 @@ pub(crate) fn in_chunks<const PER: usize, K: Sync, A: Send>(
     answers: &mut [A],
     work: impl Fn(&[K], &mut [A]) + Sync,
 ) {
-    const { assert!(CHUNK.is_multiple_of(PER)) };
-    if keys.len() < 2 * CHUNK || rayon::current_num_threads() == 1 {
-        return work(keys, answers);
-    }
-    let chunks = keys.par_chunks(CHUNK).zip(answers.par_chunks_mut(CHUNK / PER));
-    chunks.for_each(|(keys, answers)| work(keys, answers));
+    const { assert!(64 % PER == 0) };
+    parallel::answer(keys, answers, (LOOKUP_NS, PER), work);
 }
 
 impl<M: HashKind> Lookup<'_, M> {

@@ -149,7 +149,7 @@ impl sealed::HashKind for ConsensusKind {
         header.keys
     }
 
-    fn tables(header: &Header<Self>, lists: &Lists) -> query::Tables {
+    fn tables(header: &Header<Self>, lists: &Lists, _: &[u64]) -> query::Tables {
         query::Tables::new(header, lists)
     }
 

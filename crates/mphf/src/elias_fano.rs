@@ -25,6 +25,7 @@ mod encode;
 pub(crate) use encode::{Least, Prefixes, Space, encode_stretch, layout, stretches};
 
 use crate::windows::prefetch;
+use warpset_core::bits::field;
 use warpset_core::recsplit::elias_fano::{JUMP_BLOCK as BLOCK, ListValues, POINT};
 use warpset_core::recsplit::lookup::lists::{Jump, Lists as Places};
 
@@ -78,6 +79,22 @@ impl Layout {
         [upper_keys, upper_bits, upper_bits + self.upper_bits_words]
     }
 
+    /// Returns the entries of the lists in these words, in order: keys and bits before. Words may be damaged.
+    pub(crate) fn entries<'a>(&self, words: &'a [u64]) -> impl Iterator<Item = (u64, u64)> + use<'a> {
+        let layout = *self;
+        let [upper_keys, upper_bits, jumps] = layout.parts().map(|part| part as usize);
+        let (keys, bits) = (ones(&words[upper_keys..upper_bits]), ones(&words[upper_bits..jumps]));
+        (0..=layout.buckets).zip(keys.zip(bits)).map(move |(index, (keys, bits))| {
+            let at = index * u64::from(layout.low_keys + layout.low_bits);
+            let low =
+                [field(words, at, layout.low_keys), field(words, at + u64::from(layout.low_keys), layout.low_bits)];
+            let keys_before =
+                ((keys - index) << layout.low_keys | low[0]).wrapping_add(index.wrapping_mul(layout.least_keys));
+            let bits = (bits - index) << layout.low_bits | low[1];
+            (keys_before, bits.wrapping_add(layout.list_values().line(keys_before, index)))
+        })
+    }
+
     /// Returns the words of all parts.
     pub(crate) fn words(&self) -> u64 {
         self.lower_words() + self.upper_keys_words + self.upper_bits_words + self.jump_words()
@@ -106,6 +123,14 @@ impl Layout {
     fn ones(&self, index: u64, values: [u64; 2]) -> [u64; 2] {
         self.list_values().ones(index, values)
     }
+}
+
+/// Returns the positions of all ones.
+fn ones(words: &[u64]) -> impl Iterator<Item = u64> {
+    (0..).step_by(64).zip(words).flat_map(|(first, &word)| {
+        let rests = std::iter::successors(Some(word), |rest| Some(rest & rest.wrapping_sub(1)));
+        rests.take_while(|&rest| rest != 0).map(move |rest| first + u64::from(rest.trailing_zeros()))
+    })
 }
 
 /// Returns the base-2 logarithm of the jump array's stride for an expected bucket size.

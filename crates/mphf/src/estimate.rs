@@ -10,7 +10,8 @@ pub struct Estimate {
     pub hashes_per_key: f64,
     /// Time per key on one core with AVX-512, in nanoseconds, for comparing shapes with each other.
     pub nanoseconds_per_key: f64,
-    /// Time per key of a large function on one H100 or H200, in nanoseconds, from keys to words in its memory.
+    /// Time per key of a large function on one H100 or H200, in nanoseconds, from keys to words in its memory; infinite
+    /// for kinds that are built on the host only.
     pub device_nanoseconds_per_key: f64,
     /// Time on a device that is independent of the number of keys, in nanoseconds, besides launches: the time of one
     /// bucket if each bucket is searched by one warp, else 0.

@@ -102,7 +102,12 @@ pub struct Header<M: sealed::HashKind> {
 impl<M: HashKind> Header<M> {
     /// Returns the words of the whole function.
     pub(crate) fn words(&self) -> u64 {
-        HEADER_WORDS + self.code_bits.div_ceil(64) + self.layout.words()
+        self.lists_at() + self.layout.words()
+    }
+
+    /// Returns the position of the lists' first word.
+    pub(crate) fn lists_at(&self) -> u64 {
+        HEADER_WORDS + self.code_bits.div_ceil(64)
     }
 
     /// Returns the first words.

@@ -5,7 +5,7 @@
 
 use crate::bulk::in_chunks;
 use crate::elias_fano::Lists;
-use crate::format::{self, Header};
+use crate::format::Header;
 use crate::kind::sealed;
 use crate::stored::{self, StoredFunction, StoredParts};
 use crate::{Error, HashKind, Number};
@@ -34,10 +34,25 @@ pub struct Parameters<M: sealed::HashKind> {
 }
 
 impl<M: HashKind> Parameters<M> {
-    /// Derives the parameters from a checked header.
-    pub(crate) fn trusted(header: Header<M>) -> Self {
-        let lists = Lists::at(header.layout, format::HEADER_WORDS + header.code_bits.div_ceil(64));
-        Self { header, lists, tables: M::tables(&header, &lists) }
+    /// Derives the parameters from a checked header and the words of the lists, which `of_lists` copies if they are
+    /// needed.
+    #[cfg(feature = "gpu")]
+    pub(crate) fn new<E>(header: Header<M>, of_lists: impl FnOnce(&mut [u64]) -> Result<(), E>) -> Result<Self, E> {
+        let mut list_words = vec![0; if M::READS_LISTS { header.layout.words() as usize } else { 0 }];
+        if M::READS_LISTS {
+            of_lists(&mut list_words)?;
+        }
+        Ok(Self::from_lists(header, &list_words))
+    }
+
+    /// Derives the parameters from a checked header and all words of the function.
+    pub(crate) fn trusted(header: Header<M>, words: &[u64]) -> Self {
+        Self::from_lists(header, &words[header.lists_at() as usize..])
+    }
+
+    fn from_lists(header: Header<M>, list_words: &[u64]) -> Self {
+        let lists = Lists::at(header.layout, header.lists_at());
+        Self { header, lists, tables: M::tables(&header, &lists, list_words) }
     }
 
     /// Returns the space of codes and lists.
@@ -54,7 +69,7 @@ impl<M: HashKind> stored::sealed::StoredParts for Function<M> {
     type Parameters = Parameters<M>;
 
     fn parse(words: &[u64]) -> Result<Parameters<M>, FileError> {
-        format::parse(words).map(Parameters::trusted)
+        crate::format::parse(words).map(|header| Parameters::trusted(header, words))
     }
 
     fn keys(parameters: &Parameters<M>) -> u64 {
@@ -97,7 +112,7 @@ impl<M: HashKind, W: AsRef<[u64]>> PerfectHash<M, W> {
     /// Returns the number of `key`, below [`values`](Self::values). A key that the function was not built from gets an
     /// arbitrary number. A function of no keys has no numbers and returns 0: read a table that may be empty by
     /// `table.get(number as usize)`.
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, key: impl Key) -> u64 {
         let lookup = self.lookup();
         M::get(lookup, key.hash128(lookup.parameters.header.seed))

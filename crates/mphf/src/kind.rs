@@ -27,27 +27,31 @@ pub enum Kind {
     RecSplit = FileKind::RECSPLIT.number,
     /// [`ConsensusKind`](crate::ConsensusKind): tasks that share the bits of a bucket.
     Consensus = FileKind::CONSENSUS.number,
+    /// [`PlacementKind`](crate::PlacementKind): a seed per few keys.
+    Placement = FileKind::PLACEMENT.number,
 }
 
 impl Kind {
     /// All kinds of hash function.
-    pub const ALL: &'static [Kind] = &[Kind::RecSplit, Kind::Consensus];
+    pub const ALL: &'static [Kind] = &[Kind::RecSplit, Kind::Consensus, Kind::Placement];
 
     /// Returns its number in headers, with the version of its format.
     pub(crate) const fn structure(self) -> FileKind {
         match self {
             Kind::RecSplit => FileKind::RECSPLIT,
             Kind::Consensus => FileKind::CONSENSUS,
+            Kind::Placement => FileKind::PLACEMENT,
         }
     }
 
     /// Returns the kind that is predicted to build a function of `bits_per_key` bits per key fastest on the host.
-    /// [`Builder::for_space`](crate::Builder::for_space) sets up a builder of either.
+    /// [`Builder::for_space`](crate::Builder::for_space) sets up a builder of each.
     ///
     /// ```
     /// use warpset_mphf::Kind;
     ///
     /// assert_eq!(Kind::for_space(1.5)?, Kind::Consensus);
+    /// assert_eq!(Kind::for_space(1.95)?, Kind::Placement);
     /// assert!(Kind::for_space(0.5).is_err());
     /// # Ok::<(), warpset_mphf::Error>(())
     /// ```
@@ -78,13 +82,15 @@ impl Kind {
         fn estimate<M: HashKind>(bits_per_key: f64) -> Result<Estimate, Error> {
             Builder::<M>::new().for_space(bits_per_key).estimate()
         }
-        let [recsplit, consensus] =
-            [estimate::<crate::RecSplitKind>(bits_per_key), estimate::<crate::ConsensusKind>(bits_per_key)];
         // Consensus has the smallest functions. If these are too large, its error names the least.
-        match (recsplit, consensus?) {
-            (Ok(recsplit), consensus) if time(&recsplit) <= time(&consensus) => Ok(Kind::RecSplit),
-            _ => Ok(Kind::Consensus),
-        }
+        let consensus = estimate::<crate::ConsensusKind>(bits_per_key)?;
+        let others = [
+            (Kind::RecSplit, estimate::<crate::RecSplitKind>(bits_per_key)),
+            (Kind::Placement, estimate::<crate::PlacementKind>(bits_per_key)),
+        ];
+        let all = others.into_iter().filter_map(|(kind, estimate)| Some((kind, time(&estimate.ok()?))));
+        let fastest = all.chain([(Kind::Consensus, time(&consensus))]).min_by(|a, b| a.1.total_cmp(&b.1));
+        Ok(fastest.map_or(Kind::Consensus, |(kind, _)| kind))
     }
 
     /// Returns the kind of a saved function by its first 128 bytes; the rest is not checked.
@@ -114,10 +120,11 @@ impl Kind {
 }
 
 /// A kind of perfect hash functions: the code of a bucket's keys, and its lookup. Sealed;
-/// [`RecSplitKind`](crate::RecSplitKind) and [`ConsensusKind`](crate::ConsensusKind) implement it.
+/// [`RecSplitKind`](crate::RecSplitKind), [`ConsensusKind`](crate::ConsensusKind) and
+/// [`PlacementKind`](crate::PlacementKind) implement it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no kind of perfect hash functions",
-    note = "use `RecSplit`, `Consensus` or `StaticFilter`, or the kinds `RecSplitKind` and `ConsensusKind`"
+    note = "use `RecSplit`, `Consensus`, `Placement` or `StaticFilter`, or the kinds of these functions"
 )]
 pub trait HashKind: sealed::HashKind {}
 
@@ -177,8 +184,12 @@ pub(crate) mod sealed {
         /// Returns an upper bound: all values of a function are below it.
         fn values(header: &Header<Self>) -> u64;
 
-        /// Derives the tables of a function.
-        fn tables(header: &Header<Self>, lists: &Lists) -> Self::Tables;
+        /// Whether [`tables`](Self::tables) reads the lists.
+        const READS_LISTS: bool = false;
+
+        /// Derives the tables of a function from its header, which was checked, and the words of its lists, which may
+        /// be damaged. They are empty unless [`READS_LISTS`](Self::READS_LISTS).
+        fn tables(header: &Header<Self>, lists: &Lists, list_words: &[u64]) -> Self::Tables;
 
         /// Returns the value of the key with this hash under the function's seed; 0 if there are no keys.
         fn get(lookup: Lookup<'_, Self>, hash: Hash128) -> u64;

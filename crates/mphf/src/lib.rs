@@ -1,4 +1,4 @@
-//! Minimal perfect hashing with RecSplit and Consensus.
+//! Minimal perfect hashing with RecSplit, Consensus and placement.
 //!
 //! A minimal perfect hash function maps `n` known keys to `0..n`, each to its own number, in 1.46 to 3 bits per key. It
 //! does not store the keys.
@@ -26,7 +26,7 @@
 //! | any of these over borrowed bytes | [`ConsensusView`], [`RecSplitView`], [`StaticFilterView`] |
 //! | keys that do not fit in memory | [`Builder::external`], over a [`KeySource`] such as [`KeyFile`] |
 //! | yes or no alone, for known keys | a binary fuse filter, crate `warpset-fuse`: smaller and faster than a [`StaticFilter`] |
-//! | the fastest lookup, at 1.9 bits per key or more | PHastR, crate `sux` |
+//! | the fastest lookups, at 1.99 bits per key or more, on the host | [`Placement`] |
 //!
 //! **Cost.** [`Builder::for_space`] takes the bits per key and chooses the settings. Leaf size, overhead and bucket
 //! size trade build time for space by hand, and [`Builder::estimate`] predicts both. A lookup reads a few cache lines.
@@ -57,6 +57,7 @@ mod function;
 pub mod gpu;
 mod kind;
 mod number;
+mod placement;
 mod processor;
 mod progress;
 mod recsplit;
@@ -75,6 +76,9 @@ pub use estimate::Estimate;
 pub use function::{Function, PerfectHash, Space};
 pub use kind::{HashKind, Kind};
 pub use number::Number;
+#[cfg(feature = "mmap")]
+pub use placement::MappedPlacement;
+pub use placement::{Placement, PlacementKind, PlacementView};
 pub use progress::{Progress, ProgressAction, Stage};
 #[cfg(feature = "mmap")]
 pub use recsplit::MappedRecSplit;

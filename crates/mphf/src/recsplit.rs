@@ -178,7 +178,7 @@ impl sealed::HashKind for RecSplitKind {
         header.code.shape.base(header.keys, header.layout.buckets)
     }
 
-    fn tables(header: &Header<Self>, lists: &Lists) -> query::Tables {
+    fn tables(header: &Header<Self>, lists: &Lists, _: &[u64]) -> query::Tables {
         query::Tables::new(header, lists)
     }
 

@@ -19,6 +19,12 @@ impl Words for HostWords<'_> {
     fn word(self, index: u64) -> u64 {
         word(self.0, index as usize)
     }
+    #[cfg(target_endian = "little")]
+    #[inline(always)]
+    fn byte(self, index: u64) -> u8 {
+        let bytes: &[u8] = bytemuck::cast_slice(self.0);
+        bytes.get(index as usize).copied().unwrap_or(0)
+    }
     #[inline(always)]
     fn bits_from(self, at: u64) -> u64 {
         bits_from(self.0, at)

@@ -15,6 +15,7 @@ pub(crate) mod fingerprint_source;
 pub(crate) mod fingerprints;
 mod from_fingerprints;
 mod in_place;
+pub(crate) mod one;
 pub(crate) mod prefetch;
 mod resize;
 pub(crate) mod rewrite;
@@ -74,6 +75,7 @@ impl<S: SlotKind> QuotientFilter<S> {
     }
 
     /// Returns the words, little-endian, block by block: the memory image that every backend shares.
+    #[inline]
     pub fn words(&self) -> &[u64] {
         self.words.as_slice()
     }

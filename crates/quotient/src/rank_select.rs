@@ -90,10 +90,10 @@ impl crate::slot_kind::Slots for RankSelect {
 
     fn walk<'a>(layout: &Layout, words: &'a [u64], quotient: u64) -> BlockWalk<'a> {
         if layout.is_counted() {
-            let runs = Runs::from_quotient(counted_blocks(layout, words), layout.split, quotient);
+            let runs = Runs::from_quotient(words, counted_blocks(layout, words), layout.split, quotient);
             return BlockWalk::Counted(runs, Copies::default());
         }
-        BlockWalk::Plain(Runs::from_quotient(blocks(layout, words), layout.split, quotient))
+        BlockWalk::Plain(Runs::from_quotient(words, blocks(layout, words), layout.split, quotient))
     }
 
     fn write<J: WriteJob>(layout: &Layout, words: &mut [u64], job: J) -> J::Output {
@@ -120,7 +120,7 @@ impl crate::slot_kind::Slots for RankSelect {
     #[inline]
     fn contains(layout: &Layout, words: &[u64], fingerprint: u64) -> bool {
         if layout.is_counted() {
-            return lookup::count_counted(layout, words, fingerprint) > 0;
+            return lookup::count::<true>(layout, words, fingerprint) > 0;
         }
         lookup::contains(layout, words, fingerprint)
     }
@@ -128,9 +128,9 @@ impl crate::slot_kind::Slots for RankSelect {
     #[inline]
     fn count(layout: &Layout, words: &[u64], fingerprint: u64) -> u64 {
         if layout.is_counted() {
-            return lookup::count_counted(layout, words, fingerprint);
+            return lookup::count::<true>(layout, words, fingerprint);
         }
-        lookup::count(layout, words, fingerprint)
+        lookup::count::<false>(layout, words, fingerprint)
     }
 
     /// No prepass: blocks have their offsets.

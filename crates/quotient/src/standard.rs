@@ -105,8 +105,14 @@ impl crate::slot_kind::Slots for Standard {
 
     #[inline]
     fn count(layout: &Layout, words: &[u64], fingerprint: u64) -> u64 {
-        let (quotient, remainder) = (layout.split.quotient(fingerprint), layout.split.remainder(fingerprint));
-        with_slots!(layout, words, layout.slots(), |slots| core::count(&slots, quotient, remainder))
+        let split = layout.split;
+        match layout.container {
+            Container::Packed => Packed::new(words, split).count(fingerprint),
+            Container::Bytes => {
+                let slots = ByteSlots::new(words, layout.slots(), split.remainder_bits);
+                core::count(&slots, split.quotient(fingerprint), split.remainder(fingerprint))
+            }
+        }
     }
 
     type Prepass = WaitingRuns;

@@ -10,8 +10,8 @@ use crate::cpu::fingerprint_source;
 use crate::slot_kind::{Counts, SlotKind};
 use crate::{Hashed, Key, Layout, rates};
 
-/// Keys per task of a parallel operation; a multiple of 64.
-const TASK: usize = 1 << 13;
+/// Nanoseconds per key of a batch of lookups.
+const LOOKUP_NS: f64 = 20.0;
 
 /// A filter's parameters and a borrow of its words. It answers queries and owns nothing.
 ///
@@ -84,7 +84,7 @@ impl<'a, S: SlotKind> View<'a, S> {
     /// Whether the key may be in the filter. Never false for a key that was inserted and not removed.
     #[inline]
     pub fn contains(&self, key: impl Key) -> bool {
-        self.layout.fingerprint(key).is_some_and(|fingerprint| self.contains_fingerprint(fingerprint))
+        self.layout.fingerprint(key).is_some_and(|fingerprint| S::contains(&self.layout, self.words, fingerprint))
     }
 
     /// Whether this fingerprint is stored.
@@ -96,7 +96,7 @@ impl<'a, S: SlotKind> View<'a, S> {
     /// Returns the number of stored copies of the key's fingerprint.
     #[inline]
     pub fn count(&self, key: impl Key) -> u64 {
-        self.layout.fingerprint(key).map_or(0, |fingerprint| self.count_fingerprint(fingerprint))
+        self.layout.fingerprint(key).map_or(0, |fingerprint| S::count(&self.layout, self.words, fingerprint))
     }
 
     /// Returns the number of stored copies of this fingerprint.
@@ -128,7 +128,7 @@ impl<'a, S: SlotKind> View<'a, S> {
     pub(crate) fn bits<K: Key>(&self, keys: &[K]) -> Vec<u64> {
         let prepass = self.prepass(keys.len());
         let mut words = vec![0u64; keys.len().div_ceil(64)];
-        parallel::answer(keys, &mut words, (TASK, 64), |keys, words| {
+        parallel::answer(keys, &mut words, (LOOKUP_NS, 64), |keys, words| {
             self.contains_each(keys, prepass.as_ref(), |i, yes| words[i / 64] |= u64::from(yes) << (i % 64));
         });
         words
@@ -137,7 +137,7 @@ impl<'a, S: SlotKind> View<'a, S> {
     /// Writes the copies of each key to a slice of the same length.
     pub(crate) fn fill_counts<K: Key>(&self, keys: &[K], answers: &mut [u64]) {
         let (layout, of) = (&self.layout, self.layout.fingerprints_of());
-        parallel::answer(keys, answers, (TASK, 1), |keys, answers| {
+        parallel::answer(keys, answers, (LOOKUP_NS, 1), |keys, answers| {
             if self.asks_one_by_one::<K>() {
                 return keys.iter().zip(answers).for_each(|(key, answer)| *answer = self.count(key));
             }

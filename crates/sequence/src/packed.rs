@@ -204,4 +204,16 @@ mod tests {
         packed.clear();
         assert!(packed.is_empty() && packed.words() == 0);
     }
+
+    #[test]
+    fn packed_words_end_at_their_length() {
+        for len in 0..100 {
+            let mut packed = Packed::new();
+            assert_eq!(packed.push_packed(&[!0; 4], None, len), 0..len / 32 + 1);
+            assert!(
+                (0..32 * packed.words()).all(|i| (packed.breaks()[i / 32] >> (i % 32) & 1 == 1) == (i >= len)),
+                "{len}"
+            );
+        }
+    }
 }

@@ -17,8 +17,8 @@ use crate::{Layout, MapValue, StaticKey, Value};
 
 /// Keys of a batch.
 const BATCH: usize = 32;
-/// Keys per task, a multiple of 64; fewer than two of these stay on the calling thread.
-const TASK: usize = if cfg!(miri) { 128 } else { 1 << 13 };
+/// Nanoseconds per key of a batch.
+const LOOKUP_NS: f64 = 10.0;
 /// Slot of absent keys.
 const ABSENT: usize = usize::MAX;
 /// Least bytes of pilots and keys with prefetches: half of a typical second-level cache.
@@ -242,7 +242,7 @@ impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
     /// Returns one bit per item, on all threads.
     pub(crate) fn bits<Q: Sync>(self, items: &[Q], key_of: impl Fn(&Q) -> Option<K> + Sync) -> Bitmap {
         let mut words = vec![0; items.len().div_ceil(64)];
-        parallel::answer(items, &mut words, (TASK, 64), |items, words| {
+        parallel::answer(items, &mut words, (LOOKUP_NS, 64), |items, words| {
             self.slots::<_, false>(items, &key_of, |first, slots| put_bits(words, first, slots));
         });
         Bitmap::from_words(words, items.len())
@@ -255,7 +255,7 @@ impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
 
     /// Passes the number of each key to `put`; the slices have equal lengths.
     pub(crate) fn numbers<A: Send>(self, keys: &[K], numbers: &mut [A], put: impl Fn(&mut A, Option<u64>) + Sync) {
-        parallel::answer(keys, numbers, (TASK, 1), |keys, numbers| {
+        parallel::answer(keys, numbers, (LOOKUP_NS, 1), |keys, numbers| {
             self.slots::<_, false>(
                 keys,
                 |&key| Some(key),
@@ -281,7 +281,8 @@ impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
         of: impl Fn(usize) -> A + Sync,
     ) -> Bitmap {
         let mut words = vec![0; keys.len().div_ceil(64)];
-        let tasks = keys.chunks(TASK).zip(out.chunks_mut(TASK)).zip(words.chunks_mut(TASK / 64));
+        let task = parallel::task_len(keys.len(), LOOKUP_NS);
+        let tasks = keys.chunks(task).zip(out.chunks_mut(task)).zip(words.chunks_mut(task.div_ceil(64)));
         parallel::for_each(tasks, |((keys, out), words)| {
             self.slots::<_, VALUES>(
                 keys,
@@ -301,7 +302,7 @@ impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
 impl<K: StaticKey, V: MapValue> Lookup<'_, K, V> {
     /// Passes the value of each key to `put`; the slices have equal lengths.
     pub(crate) fn get<A: Send>(self, keys: &[K], values: &mut [A], put: impl Fn(&mut A, Option<V>) + Sync) {
-        parallel::answer(keys, values, (TASK, 1), |keys, values| {
+        parallel::answer(keys, values, (LOOKUP_NS, 1), |keys, values| {
             self.slots::<_, true>(
                 keys,
                 |&key| Some(key),

@@ -237,7 +237,14 @@ fn damaged_bytes_are_an_error() {
 
 #[test]
 fn absurd_parameters_are_an_error() {
-    let bytes = StaticSet::<u64>::builder().build_from(&keys_of(mixed, 300)).unwrap().to_bytes();
+    let set = StaticSet::<u64>::builder().build_from(&keys_of(mixed, 300)).unwrap();
+    let bytes = set.to_bytes();
+    for (keys, is_fine) in [(set.slots(), true), (set.slots() + 1, false)] {
+        let mut changed = bytes.clone();
+        changed[40..48].copy_from_slice(&keys.to_le_bytes());
+        let words = aligned(&changed);
+        assert_eq!(StaticSetView::<u64>::from_bytes_unverified(bytemuck::cast_slice(&words)).is_ok(), is_fine);
+    }
     for field in 0..8 {
         for value in [0, 1, 7, 16, 21, 63, 64, 1 << 20, u64::from(u32::MAX), 1 << 32, 1 << 63, u64::MAX] {
             let mut damaged = bytes.clone();

@@ -16,6 +16,7 @@
 //! [`SortedArray`]: crate::lsm::SortedArray
 //! [`RecSplit`]: crate::mphf::RecSplit
 //! [`Consensus`]: crate::mphf::Consensus
+//! [`Placement`]: crate::mphf::Placement
 //! [Bloom filters]: crate::bloom
 //! [static filters]: crate::mphf::StaticFilter
 //! [dictionaries]: crate::lsm

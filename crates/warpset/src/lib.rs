@@ -22,6 +22,7 @@
 //! | [`Lsm`] | ordered dictionary, log-structured | update in batches, count events, look up, list ranges |
 //! | [`SortedArray`] | ordered dictionary in one sorted array | look up faster, update seldom |
 //! | [`RecSplit`] | minimal perfect hash function, 1.53 to 3 bits per key | number known keys `0..n` |
+//! | [`Placement`] | minimal perfect hash function, 1.98 bits per key | number known keys, with the fastest lookups |
 //! | [`Consensus`] | minimal perfect hash function, 1.46 to 2 bits per key | number known keys in less space |
 //! | [`StaticFilter`] | fingerprints on top of such a function | number known keys and reject most others |
 //! | [`StaticSet`] | exact set of integers that never changes | test membership without false positives |
@@ -67,6 +68,7 @@
 //! [`SortedArray`]: lsm::SortedArray
 //! [`RecSplit`]: mphf::RecSplit
 //! [`Consensus`]: mphf::Consensus
+//! [`Placement`]: mphf::Placement
 //! [`StaticFilter`]: mphf::StaticFilter
 //! [`Minimizers`]: sequence::Minimizers
 //! [`SequenceFilter`]: sequence::SequenceFilter
@@ -134,10 +136,11 @@ pub mod prelude {
     pub use crate::lsm::{MappedLsm, MappedSortedArray};
     #[cfg(feature = "mphf")]
     pub use crate::mphf::{
-        Consensus, ConsensusKind, ConsensusView, RecSplit, RecSplitKind, RecSplitView, StaticFilter, StaticFilterView,
+        Consensus, ConsensusKind, ConsensusView, Placement, PlacementKind, PlacementView, RecSplit, RecSplitKind,
+        RecSplitView, StaticFilter, StaticFilterView,
     };
     #[cfg(all(feature = "mphf", feature = "mmap"))]
-    pub use crate::mphf::{MappedConsensus, MappedRecSplit, MappedStaticFilter};
+    pub use crate::mphf::{MappedConsensus, MappedPlacement, MappedRecSplit, MappedStaticFilter};
     #[cfg(feature = "gpu")]
     pub use crate::primitives::{DeviceFilter, DeviceInsert};
     #[cfg(feature = "quotient")]

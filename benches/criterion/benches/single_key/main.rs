@@ -19,7 +19,7 @@ use bench_frame::input::keys::KeySpace;
 use criterion::measurement::WallTime;
 use criterion::{BatchSize, BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
 
-/// Keys in a structure: more than a second-level cache holds of most of them.
+/// Keys in a structure: most structures then exceed a second-level cache.
 const KEYS: usize = 1 << 20;
 
 /// Returns the first keys of a stream: 0 is inserted, 1 is not.
@@ -27,7 +27,7 @@ fn keys(stream: u64, n: usize) -> Vec<u64> {
     KeySpace::new(0x2026).stream(stream).u64_keys(n)
 }
 
-/// Times `operation` on one key after the other, again from the first after the last.
+/// Times `operation` on the keys one by one, cyclically.
 fn each<K: Copy, R>(
     group: &mut BenchmarkGroup<'_, WallTime>,
     name: impl Into<String>,
@@ -45,7 +45,7 @@ fn each<K: Copy, R>(
     });
 }
 
-/// Times `work` on all of the input, which `make` makes again before each repeat.
+/// Times `work` on the whole input, which `make` makes again before each repeat.
 fn whole<I, R>(
     group: &mut BenchmarkGroup<'_, WallTime>,
     name: impl Into<String>,

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
 
 use bench_frame::input::keys::KeySpace;
-use warpset::lsm::{CleanupPolicy, Lsm, OrderedMap, SortedArray};
+use warpset::lsm::cpu::Dictionary;
+use warpset::lsm::{CleanupPolicy, Lsm, MergePolicy, OrderedMap, Ranges, SortedArray};
 
 use super::{INSERTED, OTHERS, SEED, Shape};
 use bench_frame::clock::Effort;
@@ -15,6 +16,9 @@ use bench_record::Record;
 const QUERIES: usize = 1 << 20;
 /// Expected lengths of ranges, as in the paper.
 const LENGTHS: [u64; 2] = [8, 1024];
+
+/// Insertions of one key with a count after each.
+const INTERLEAVED: usize = 1 << 10;
 
 /// Keys per range where everything is listed.
 const SCANNED: u64 = 1 << 12;
@@ -93,7 +97,9 @@ impl Bench {
         self.changed(session, threads, &lsm)?;
         self.queries(session, threads, "lsm", &lsm)?;
         if threads == Threads::One {
+            self.gets(session, &lsm)?;
             self.one_by_one(session, &lsm)?;
+            self.counts_between_updates(session, &lsm)?;
         }
 
         let mut cleaned = lsm.clone();
@@ -169,17 +175,19 @@ impl Bench {
         session: &mut Session,
         threads: Threads,
         name: &str,
-        of: &(impl OrderedMap<u32, u32> + Sync),
+        of: &Dictionary<u32, u32, impl MergePolicy + Sync>,
     ) -> anyhow::Result<()> {
         for (operation, keys, hit) in [("get, present", &self.present, true), ("get, absent", &self.absent, false)] {
-            let (seconds, values) = session.made(threads, || Ok(of.get_bulk(keys)?))?;
+            let (seconds, values) = session.made(threads, || Ok(of.get_bulk(keys)))?;
             let right = values.iter().zip(keys).all(|(value, key)| *value == hit.then_some(!key));
             session.add(&Target::Cpu, threads, self.row(operation, keys.len(), name, false).time(seconds), right);
         }
         for length in LENGTHS {
             let ranges = self.ranges(length);
-            let (seconds, counts) = session.made(threads, || Ok(of.count_range_bulk(&ranges)?))?;
-            let (listing, found) = session.made(threads, || Ok(of.range_bulk(&ranges)?))?;
+            let (seconds, counts) = session.made(threads, || Ok(of.count_range_bulk(&ranges)))?;
+            // Into the memory of an earlier list, as the sorted vector's.
+            let mut found = Ranges::default();
+            let listing = session.time(threads, &mut found, |found| Ok(of.range_bulk_into(&ranges, found)?))?;
             let right = (0..ranges.len()).all(|i| {
                 let (keys, values) = found.get(i);
                 let inside = keys.iter().zip(values).all(|(key, value)| ranges[i].contains(key) && *value == !key);
@@ -193,22 +201,74 @@ impl Bench {
         Ok(())
     }
 
-    /// Measures short ranges one after the other, for programs that cannot wait for a batch.
-    fn one_by_one(&self, session: &mut Session, lsm: &Lsm<u32, u32>) -> anyhow::Result<()> {
-        let ranges = self.ranges(LENGTHS[0]);
-        let (counting, counted) = session
-            .made(Threads::One, || Ok(ranges.iter().map(|range| lsm.count_range(range.clone())).sum::<u64>()))?;
-        let (listing, sum) = session.made(Threads::One, || {
-            let values = ranges.iter().flat_map(|range| lsm.range(range.clone()));
-            Ok(values.fold(0u64, |sum, (_, value)| sum + u64::from(value)))
-        })?;
-        let all = lsm.range_bulk(&ranges)?;
-        let right =
-            counted == all.keys.len() as u64 && sum == all.values.iter().map(|&value| u64::from(value)).sum::<u64>();
-        for (operation, seconds) in [("count, one by one", counting), ("range, one by one", listing)] {
-            let row = self.row(operation, ranges.len(), "lsm", false).param("length", LENGTHS[0]).time(seconds);
-            session.add(&Target::Cpu, Threads::One, row, right);
+    /// Measures lookups one after the other in one, several and many levels.
+    fn gets(&self, session: &mut Session, lsm: &Lsm<u32, u32>) -> anyhow::Result<()> {
+        let mut cleaned = lsm.clone();
+        cleaned.cleanup()?;
+        // Batches of different lengths, so that every level is occupied.
+        let mut many = Lsm::<u32, u32>::builder().batch_size(64).cleanup(CleanupPolicy::Manual).build()?;
+        let mut rest = (&self.keys[..], &self.values[..]);
+        while !rest.0.is_empty() {
+            let (keys, values) = (rest.0.split_at(rest.0.len().div_ceil(2)), rest.1.split_at(rest.1.len().div_ceil(2)));
+            many.insert_bulk(keys.0, values.0)?;
+            rest = (keys.1, values.1);
         }
+        for of in [&cleaned, lsm, &many] {
+            let levels = of.level_lens().len();
+            for (operation, keys, hits) in
+                [("get, present", &self.present, self.present.len()), ("get, absent", &self.absent, 0)]
+            {
+                let (seconds, found) =
+                    session.made(Threads::One, || Ok(keys.iter().filter(|&&key| of.get(key) == Some(!key)).count()))?;
+                let row = self.row(&format!("{operation}, one by one"), keys.len(), "lsm", false);
+                session.add(&Target::Cpu, Threads::One, row.param("levels", levels).time(seconds), found == hits);
+            }
+        }
+        Ok(())
+    }
+
+    /// Measures ranges one after the other, for programs that cannot wait for a batch.
+    fn one_by_one(&self, session: &mut Session, lsm: &Lsm<u32, u32>) -> anyhow::Result<()> {
+        for length in LENGTHS {
+            let ranges = self.ranges(length);
+            let (counting, counted) = session
+                .made(Threads::One, || Ok(ranges.iter().map(|range| lsm.count_range(range.clone())).sum::<u64>()))?;
+            let (listing, sum) = session.made(Threads::One, || {
+                let values = ranges.iter().flat_map(|range| lsm.range(range.clone()));
+                Ok(values.fold(0u64, |sum, (_, value)| sum + u64::from(value)))
+            })?;
+            let all = lsm.range_bulk(&ranges)?;
+            let right = counted == all.keys.len() as u64
+                && sum == all.values.iter().map(|&value| u64::from(value)).sum::<u64>();
+            for (operation, seconds) in [("count, one by one", counting), ("range, one by one", listing)] {
+                let row = self.row(operation, ranges.len(), "lsm", false).param("length", length).time(seconds);
+                session.add(&Target::Cpu, Threads::One, row, right);
+            }
+        }
+        Ok(())
+    }
+
+    /// Measures insertions of one key, each followed by a count of a long range.
+    fn counts_between_updates(&self, session: &mut Session, lsm: &Lsm<u32, u32>) -> anyhow::Result<()> {
+        let (ranges, mut counted) = (self.ranges(LENGTHS[1]), 0);
+        let mut changed = lsm.clone();
+        let seconds = session.time_change(Threads::One, lsm, &mut changed, |lsm| {
+            counted = 0;
+            for (range, &key) in ranges.iter().zip(&self.absent).take(INTERLEAVED) {
+                lsm.insert(key, !key)?;
+                counted += lsm.count_range(range.clone());
+            }
+            Ok(())
+        })?;
+        let mut model: BTreeMap<u32, u32> = lsm.iter().collect();
+        let mut expected = 0;
+        for (range, &key) in ranges.iter().zip(&self.absent).take(INTERLEAVED) {
+            model.insert(key, !key);
+            expected += model.range(range.clone()).count() as u64;
+        }
+        let row = self.row("insert one, count", INTERLEAVED.min(ranges.len()), "lsm", false);
+        let row = row.param("length", LENGTHS[1]).time(seconds);
+        session.add(&Target::Cpu, Threads::One, row, counted == expected);
         Ok(())
     }
 
@@ -264,6 +324,21 @@ impl Bench {
             sorted[place(*range.start())..end].iter().copied()
         })?;
 
+        let (ranges, mut changed) = (self.ranges(LENGTHS[1]), sorted.clone());
+        let mut counted = 0;
+        let seconds = session.time_change(Threads::One, &sorted, &mut changed, |sorted| {
+            for (range, &key) in ranges.iter().zip(&self.absent).take(INTERLEAVED) {
+                let place = |key: u32| move |pair: &(u32, u32)| pair.0 < key;
+                sorted.insert(sorted.partition_point(place(key)), (key, !key));
+                let end = sorted.partition_point(|pair| pair.0 <= *range.end());
+                counted += end - sorted.partition_point(place(*range.start()));
+            }
+            Ok(())
+        })?;
+        let row = self.row("insert one, count", INTERLEAVED.min(ranges.len()), "sorted Vec", true);
+        let row = row.param("length", LENGTHS[1]).time(seconds);
+        session.add(&Target::Cpu, Threads::One, row, counted > 0);
+
         let changes = self.changes();
         for (operation, added) in CHANGES {
             let mut changed = tree.clone();
@@ -297,7 +372,9 @@ impl Bench {
         {
             let (seconds, found) =
                 session.made(Threads::One, || Ok(keys.iter().filter(|&&key| get(key) == Some(!key)).count()))?;
-            self.add_peer(session, operation, name, keys.len(), seconds, found == hits);
+            for operation in [operation.to_owned(), format!("{operation}, one by one")] {
+                self.add_peer(session, &operation, name, keys.len(), seconds, found == hits);
+            }
         }
         Ok(())
     }
@@ -318,12 +395,10 @@ impl Bench {
                 found.extend(ranges.iter().flat_map(|of| range(of.clone())));
                 Ok(())
             })?;
-            let mut times = vec![("count", counting), ("range", listing)];
-            if length == LENGTHS[0] {
-                let sum = || ranges.iter().flat_map(|of| range(of.clone())).map(|pair| u64::from(pair.1)).sum::<u64>();
-                let (summing, _) = session.made(Threads::One, || Ok(sum()))?;
-                times.extend([("count, one by one", counting), ("range, one by one", summing)]);
-            }
+            let sum = || ranges.iter().flat_map(|of| range(of.clone())).map(|pair| u64::from(pair.1)).sum::<u64>();
+            let (summing, _) = session.made(Threads::One, || Ok(sum()))?;
+            let one_by_one = [("count, one by one", counting), ("range, one by one", summing)];
+            let times = [("count", counting), ("range", listing)].into_iter().chain(one_by_one);
             let right = counts.iter().sum::<usize>() == found.len();
             for (operation, seconds) in times {
                 let row = self.row(operation, ranges.len(), name, true).param("length", length).time(seconds);
@@ -367,6 +442,9 @@ mod tests {
             "update batches",
             "count, one by one",
             "range, one by one",
+            "get, present, one by one",
+            "get, absent, one by one",
+            "insert one, count",
         ] {
             let compared = |row: &&Record| row.operation == operation && row.peer_ratio.is_some();
             assert!(rows.iter().any(|row| compared(&row)), "{operation}");

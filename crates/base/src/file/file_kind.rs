@@ -37,6 +37,8 @@ impl FileKind {
     pub const STATIC_FILTER: FileKind = FileKind::new(17, 1, "StaticFilter");
     /// `Consensus`.
     pub const CONSENSUS: FileKind = FileKind::new(18, 1, "Consensus");
+    /// `Placement`.
+    pub const PLACEMENT: FileKind = FileKind::new(19, 1, "Placement");
     /// `StandardQuotientFilter`.
     pub const STANDARD_QUOTIENT_FILTER: FileKind = FileKind::new(24, 1, "StandardQuotientFilter");
     /// `RankSelectQuotientFilter`.
@@ -69,6 +71,7 @@ impl FileKind {
         FileKind::RECSPLIT,
         FileKind::STATIC_FILTER,
         FileKind::CONSENSUS,
+        FileKind::PLACEMENT,
         FileKind::STANDARD_QUOTIENT_FILTER,
         FileKind::RANK_SELECT_QUOTIENT_FILTER,
         FileKind::LSM,

@@ -377,9 +377,11 @@ mod tests {
     #[test]
     fn unknown_fields_are_skipped() {
         let mut header = SMALL[..14].to_vec();
-        // Field 5: list of two i8; 6: map of one binary to a double; 7: true; 8: struct with a uuid; 200: i64, long
-        // form.
+        // Field 5: list of two i8; 6: list of 15; 7: map of one binary to a double; 8: true; 9: struct with a uuid;
+        // 200: i64, long form.
         header.extend_from_slice(&[0x19, 0x23, 1, 2]);
+        header.extend_from_slice(&[0x19, 0xf3, 15]);
+        header.extend_from_slice(&[0xff; 15]);
         header.extend_from_slice(&[0x1b, 1, 0x87, 2, b'a', b'b', 0, 0, 0, 0, 0, 0, 0, 0]);
         header.push(0x11);
         header.extend_from_slice(&[0x1c, 0x1d]);

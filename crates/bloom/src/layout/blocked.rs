@@ -1,7 +1,7 @@
 //! The blocked layout with parameters on the CPU.
 //!
 //! The number of bits per key is a constant of the inner loops (one copy per number, 1 to 32); block and word size are
-//! not. Blocks of at least 256 bits with sectors of 32 or 64 bits use AVX2.
+//! not. Blocks of at least 256 bits with sectors of 32 or 64 bits use AVX2; blocks of 64 bits are read as one word.
 
 use warpset_base::file::FileKind;
 use warpset_core::bloom::blocked::{self, BlockShape, MAX_HASHES, Pattern};
@@ -139,23 +139,80 @@ fn contains_batch<const K: usize>(layout: &BlockedLayout, words: &[u32], hashes:
     bits
 }
 
-fn contains_one<const K: usize>(layout: &BlockedLayout, words: &[u32], hash: u64) -> bool {
+/// Inserts hashes in their order; bit `i` of the result tells whether hash `i` changed a bit.
+fn insert_batch<const K: usize>(layout: &BlockedLayout, words: &mut [u32], first_block: u64, hashes: &[u64]) -> u64 {
     let places = Places::<K>::of(layout.shape);
-    let first = layout.block_of(&hash) as usize * places.words;
-    places.all_set(&words[first..first + places.words], hash) != 0
-}
-
-fn insert_batch<const K: usize>(layout: &BlockedLayout, words: &mut [u32], first_block: u64, hashes: &[u64]) {
-    let places = Places::<K>::of(layout.shape);
-    for hash in hashes {
+    let mut changed = 0;
+    for (n, hash) in hashes.iter().enumerate() {
         let first = (layout.block_of(hash) - first_block) as usize * places.words;
         let block = &mut words[first..first + places.words];
         let pattern = Pattern::of(*hash);
+        let mut all = 1;
         for i in 0..K {
             let bit = places.bit(pattern, i);
-            block[(bit / 32) as usize] |= 1 << (bit % 32);
+            let word = &mut block[(bit / 32) as usize];
+            all &= *word >> (bit % 32);
+            *word |= 1 << (bit % 32);
         }
+        changed |= ((all ^ 1) as u64) << n;
     }
+    changed
+}
+
+/// Bits of a key in a block of 64 bits, which is one word of one sector or two.
+#[derive(Clone, Copy)]
+struct WordMask<const K: usize> {
+    shift: u32,
+    /// Place of the second sector; zero if there is one sector.
+    second: u32,
+}
+
+impl<const K: usize> WordMask<K> {
+    #[inline(always)]
+    fn of(shape: BlockShape) -> WordMask<K> {
+        WordMask { shift: 32 - shape.sector_bits().trailing_zeros(), second: shape.sector_bits() % 64 }
+    }
+
+    #[inline(always)]
+    fn mask(self, hash: u64) -> u64 {
+        let pattern = Pattern::of(hash);
+        let mut mask = 0;
+        for (i, salt) in blocked::SALT[..K].iter().enumerate() {
+            let place = pattern.a.wrapping_mul(*salt).wrapping_add(pattern.b) >> self.shift;
+            mask |= 1u64 << (place + if i % 2 == 0 { 0 } else { self.second });
+        }
+        mask
+    }
+}
+
+#[inline(always)]
+fn join([low, high]: [u32; 2]) -> u64 {
+    u64::from(low) | u64::from(high) << 32
+}
+
+/// Does the work of [`contains_batch`] for blocks of 64 bits, each read once.
+fn contains_batch_64<const K: usize>(layout: &BlockedLayout, words: &[u32], hashes: &[u64]) -> u64 {
+    let (mask, blocks) = (WordMask::<K>::of(layout.shape), words.as_chunks::<2>().0);
+    let mut bits = 0;
+    for (i, hash) in hashes.iter().enumerate() {
+        let missing = mask.mask(*hash) & !join(blocks[layout.block_of(hash) as usize]);
+        bits |= u64::from(missing == 0) << i;
+    }
+    bits
+}
+
+/// Does the work of [`insert_batch`] for blocks of 64 bits, each read and written once.
+fn insert_batch_64<const K: usize>(layout: &BlockedLayout, words: &mut [u32], first_block: u64, hashes: &[u64]) -> u64 {
+    let (mask, blocks) = (WordMask::<K>::of(layout.shape), words.as_chunks_mut::<2>().0);
+    let mut changed = 0;
+    for (i, hash) in hashes.iter().enumerate() {
+        let block = &mut blocks[(layout.block_of(hash) - first_block) as usize];
+        let old = join(*block);
+        let new = old | mask.mask(*hash);
+        *block = [new as u32, (new >> 32) as u32];
+        changed |= u64::from(new != old) << i;
+    }
+    changed
 }
 
 impl BlockedLayout {
@@ -166,11 +223,19 @@ impl BlockedLayout {
         self.shape.block_bits() >= 256 && self.shape.sector_bits() <= 64 && std::is_x86_feature_detected!("avx2")
     }
 
+    #[inline]
     fn contains_batch_portable(&self, words: &[u32], hashes: &[u64]) -> u64 {
+        if self.shape.block_bits() == 64 {
+            return with_constant_hashes!(self.shape.hashes(), contains_batch_64(self, words, hashes));
+        }
         with_constant_hashes!(self.shape.hashes(), contains_batch(self, words, hashes))
     }
 
-    fn insert_batch_portable(&self, words: &mut [u32], first_block: u64, hashes: &[u64]) {
+    #[inline]
+    fn insert_batch_portable(&self, words: &mut [u32], first_block: u64, hashes: &[u64]) -> u64 {
+        if self.shape.block_bits() == 64 {
+            return with_constant_hashes!(self.shape.hashes(), insert_batch_64(self, words, first_block, hashes));
+        }
         with_constant_hashes!(self.shape.hashes(), insert_batch(self, words, first_block, hashes))
     }
 }
@@ -197,12 +262,7 @@ impl Engine for BlockedLayout {
     }
     #[inline]
     fn contains(&self, words: &[u32], probe: &u64) -> bool {
-        #[cfg(target_arch = "x86_64")]
-        if self.is_vector_shape() {
-            // SAFETY: `is_vector_shape` detected AVX2.
-            return unsafe { avx2::contains_batch(self, words, &[*probe]) != 0 };
-        }
-        with_constant_hashes!(self.shape.hashes(), contains_one(self, words, *probe))
+        self.contains_batch(words, &[*probe]) != 0
     }
     #[inline]
     fn contains_batch(&self, words: &[u32], probes: &[u64]) -> u64 {
@@ -273,22 +333,7 @@ impl OneBlock for BlockedLayout {
     }
     #[inline]
     fn insert(&self, words: &mut [u32], first_block: u64, probe: &u64) -> bool {
-        #[cfg(target_arch = "x86_64")]
-        if self.is_vector_shape() {
-            // SAFETY: `is_vector_shape` detected AVX2.
-            return unsafe { avx2::insert_batch::<true>(self, words, first_block, &[*probe]) != 0 };
-        }
-        let first = (self.block_of(probe) - first_block) as usize * self.words_per_block();
-        let block = &mut words[first..first + self.words_per_block()];
-        let pattern = Pattern::of(*probe);
-        let mut missing = 0;
-        for i in 0..self.shape.hashes() {
-            let bit = pattern.bit(self.shape, i);
-            let word = &mut block[(bit / 32) as usize];
-            missing |= !*word >> (bit % 32) & 1;
-            *word |= 1 << (bit % 32);
-        }
-        missing != 0
+        self.insert_and_tell(words, first_block, &[*probe]) != 0
     }
     #[inline]
     fn insert_batch(&self, words: &mut [u32], first_block: u64, probes: &[u64]) {
@@ -307,11 +352,7 @@ impl OneBlock for BlockedLayout {
             // SAFETY: `is_vector_shape` detected AVX2.
             return unsafe { avx2::insert_batch::<true>(self, words, first_block, probes) };
         }
-        let mut changed = 0;
-        for (i, probe) in probes.iter().enumerate() {
-            changed |= (self.insert(words, first_block, probe) as u64) << i;
-        }
-        changed
+        self.insert_batch_portable(words, first_block, probes)
     }
 }
 

@@ -222,6 +222,7 @@ impl Engine for RaoLayout {
     type Probe = RaoProbe;
     type Word = u32;
     const COUNTS_ONES: bool = true;
+    const LOOKUP_NS: f64 = 15.0;
 
     #[inline(always)]
     fn probe<K: Key + ?Sized>(&self, key: &K) -> RaoProbe {

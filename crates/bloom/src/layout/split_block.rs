@@ -116,6 +116,7 @@ fn block_at(words: &[Unaligned], block: usize) -> [u32; WORDS_PER_BLOCK] {
 impl Engine for SplitBlockLayout {
     type Probe = u64;
     type Word = Unaligned;
+    const LOOKUP_NS: f64 = 4.0;
 
     #[inline(always)]
     fn probe<K: Key + ?Sized>(&self, key: &K) -> u64 {

@@ -462,3 +462,24 @@ impl<W: WriteWords> SlotsMut for PackedSlots<W> {
         self.words.replace(first + OCCUPIEDS, 1 << (quotient % 64), (occupied as u64) << (quotient % 64));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::finalise;
+
+    #[test]
+    fn superclusters_of_both_containers_begin_alike() {
+        for seed in 0..100 {
+            let used = finalise(seed) | finalise(!seed);
+            let (mut bytes, mut packed) = ([0; 8], [0; 8]);
+            packed[OCCUPIEDS as usize] = used;
+            (0..64).for_each(|slot| bytes[slot / 8] |= (used >> slot & 1) << (8 * (slot % 8)));
+            let (bytes, packed) = (ByteSlots::new(&bytes[..], 64, 5), PackedSlots::new(&packed[..], 64, 5));
+            for slot in 0..64 {
+                let begin = 64 - u64::from((!used & lowest(slot as u32)).leading_zeros());
+                assert_eq!([bytes.supercluster_start(slot), packed.supercluster_start(slot)], [begin; 2]);
+            }
+        }
+    }
+}

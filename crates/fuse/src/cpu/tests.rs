@@ -243,6 +243,12 @@ fn headers_with_absurd_numbers_are_refused_or_harmless() {
     let filter = BinaryFuse8::builder().form(Form::Sharded).build_from(&keys(300, 1)).unwrap();
     let bytes = filter.to_bytes();
     let aligned = |bytes: &[u8]| bytemuck::pod_collect_to_vec::<u8, u64>(bytes);
+    for (keys, is_fine) in [(filter.layout().slots(), true), (filter.layout().slots() + 1, false)] {
+        let mut changed = bytes.clone();
+        changed[32..40].copy_from_slice(&keys.to_le_bytes());
+        let words = aligned(&changed);
+        assert_eq!(crate::BinaryFuse8View::from_bytes_unverified(bytemuck::cast_slice(&words)).is_ok(), is_fine);
+    }
     for field in 0..8 {
         for value in [0, 1, 2, 3, 7, 8, 255, 1 << 16, 1 << 31, u64::from(u32::MAX), 1 << 32, 1 << 63, u64::MAX] {
             let mut broken = bytes.clone();

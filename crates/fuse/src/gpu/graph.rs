@@ -108,3 +108,27 @@ fn blocks_for(stream: &Stream, slots: u32) -> u32 {
     let most = stream.device().properties().multiprocessors.max(1) * RESIDENT;
     slots.div_ceil(BLOCK).clamp(1, most)
 }
+
+#[cfg(test)]
+mod tests {
+    use warpset_core::fuse::cell::MOST_IN_GRAPH;
+    use warpset_core::fuse::graph::Graph;
+
+    use super::*;
+
+    #[test]
+    fn full_counters_are_noticed() {
+        let stream = warpset_gpu::testing::deferred(1).new_stream().unwrap();
+        let graph = Graph { starts: 4, segment_bits: 2 };
+        for (n, full) in [(MOST_IN_GRAPH as usize, 0), (MOST_IN_GRAPH as usize + 1, 1)] {
+            let hashes = stream.alloc_zeroed::<u64>(n).unwrap();
+            let mut cells = stream.alloc_zeroed::<u64>(graph.slots(3) as usize).unwrap();
+            let mut failed = stream.alloc_zeroed::<u32>(1).unwrap();
+            let (hashes, cells) = (hashes.global(), cells.global_mut());
+            let kernel = fuse_graph_add { hashes, n, graph, arity: 3, cells, failed: failed.global_mut() };
+            // SAFETY: a hash per key and a cell per slot, used by this stream alone.
+            unsafe { kernel.launch(&stream, grid(n)).unwrap() };
+            assert_eq!(stream.download_first(&failed).unwrap(), full, "{n} keys");
+        }
+    }
+}

@@ -44,7 +44,7 @@ impl Reader<'_> {
             },
         };
         let value = self.take(len)?;
-        if len > bytes || (bytes < 8 && value >> (8 * bytes) != 0) {
+        if len > bytes {
             return Err(Error::InvalidArray { what: "an integer", value });
         }
         Ok(value)

@@ -202,6 +202,15 @@ fn absurd_arrays_are_refused() {
             Err(Error::InvalidArray { what: "the number of fingerprints", .. })
         ));
     }
+    // The length of a segment in eight bytes, where there are four.
+    let mut bytes = vec![5, 253];
+    bytes.extend_from_slice(&(1u64 << 32 | 4).to_le_bytes());
+    bytes.extend([3, 4, 12]);
+    bytes.extend([0; 12]);
+    assert!(matches!(
+        BinaryFuse8::from_xorf_bincode(&bytes, Bincode::Standard),
+        Err(Error::InvalidArray { what: "an integer", .. })
+    ));
     // Longer arrays are cut: no key has the rest.
     let mut longer = good.clone();
     longer.fingerprints.extend([7; 100]);

@@ -71,6 +71,18 @@ fn streams_that_do_not_wait_are_found() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn memory_of_a_stream_is_there_for_others() -> Result<()> {
+    for device in SEEDS.map(testing::deferred) {
+        let (first, second) = (device.new_stream()?, device.new_stream()?);
+        let mut words = first.alloc_zeroed::<u32>(LEN)?;
+        second.fill_words(&mut words, 7)?;
+        device.synchronize()?;
+        assert_eq!(words.to_vec()?, [7; LEN]);
+    }
+    Ok(())
+}
+
 /// A way to order the second stream behind the first.
 type Way = fn(&Device, &Stream, &Stream) -> Result<()>;
 

@@ -1,7 +1,7 @@
 //! Updates and cleanups in host memory, of trees and sorted arrays.
 
 use std::ops::RangeBounds;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use super::Dictionary;
 use crate::element::are_same;
@@ -171,7 +171,7 @@ impl<K: OrderedKey, V: Value, P: MergePolicy> Dictionary<K, V, P> {
 
     pub(crate) fn empty(mut policy: P) -> Self {
         policy.note_cleanup(0);
-        Dictionary { live: OnceLock::from(0), ..Dictionary::from_levels(policy, Vec::new()) }
+        Dictionary::from_levels(policy, Vec::new())
     }
 
     /// Returns a dictionary of live elements.
@@ -195,7 +195,6 @@ impl<K: OrderedKey, V: Value, P: MergePolicy> Dictionary<K, V, P> {
             self.levels.push(Arc::new(Level::of_live(index, elements)));
         }
         self.policy.note_cleanup(len as u64);
-        self.live = OnceLock::from(len as u64);
     }
 
     /// Returns the runs of a batch, if any, and of all levels, the newest first.
@@ -217,7 +216,6 @@ impl<K: OrderedKey, V: Value, P: MergePolicy> Dictionary<K, V, P> {
         let (index, merged) = self.policy.place_for(batch.len(), lengths);
         let elements = if merged == 0 { batch } else { merge_all(&self.runs(Some(&batch))[..=merged])? };
         self.levels.splice(..merged, [Arc::new(Level::new(index, elements))]);
-        self.live = OnceLock::new();
         self.policy.note_update();
         if self.policy.is_due(self.resident_len()) {
             // If memory runs out, the next update tries again.

@@ -1,5 +1,7 @@
 //! Merge of pieces of runs by one thread: always the two neighbours that are shortest together.
 
+use std::ops::Range;
+
 use super::resize;
 use crate::run::Run;
 use crate::{OrderedKey, Value};
@@ -270,26 +272,62 @@ fn merge_two<K: OrderedKey, V: Value, const FLAGS: bool>(
     values: &mut [V],
     flags: &mut [u8],
 ) {
-    let (mut i, mut j) = (0, 0);
     let (a_values, b_values) = (&a.values[..a.keys.len()], &b.values[..b.keys.len()]);
-    while i < a.keys.len() && j < b.keys.len() {
-        let (key_a, key_b) = (a.keys[i], b.keys[j]);
-        let from_a = key_a <= key_b;
-        let to = i + j;
-        keys[to] = if from_a { key_a } else { key_b };
-        let (value_a, value_b) = (a_values[i], b_values[j]);
-        values[to] = if from_a { value_a } else { value_b };
-        if FLAGS {
-            flags[to] = if from_a { a.flags[i] } else { b.flags[j] };
+    assert!(keys.len() == a.keys.len() + b.keys.len() && values.len() == keys.len());
+    assert!(!FLAGS || a.flags.len() == a.keys.len() && b.flags.len() == b.keys.len() && flags.len() == keys.len());
+    // Elements that are still to be merged, from both ends: two independent chains of comparisons.
+    let (mut i, mut j) = (0, 0);
+    let (mut i_end, mut j_end) = (a.keys.len(), b.keys.len());
+    loop {
+        let steps = (i_end - i).min(j_end - j) / 2;
+        if steps == 0 {
+            break;
         }
-        i += usize::from(from_a);
-        j += usize::from(!from_a);
+        for _ in 0..steps {
+            // SAFETY: each step takes at most two elements from each side, which has at least `2 * steps` left, so all
+            // four places are inside their sides. Every side has a value and, if `FLAGS`, a flag per key, and the
+            // outputs have a place per element, by the assertions.
+            unsafe {
+                let mut take = |from_a: bool, i: usize, j: usize, to: usize| {
+                    let (key_a, key_b) = (*a.keys.get_unchecked(i), *b.keys.get_unchecked(j));
+                    *keys.get_unchecked_mut(to) = if from_a { key_a } else { key_b };
+                    let (value_a, value_b) = (*a_values.get_unchecked(i), *b_values.get_unchecked(j));
+                    *values.get_unchecked_mut(to) = if from_a { value_a } else { value_b };
+                    if FLAGS {
+                        let (flag_a, flag_b) = (*a.flags.get_unchecked(i), *b.flags.get_unchecked(j));
+                        *flags.get_unchecked_mut(to) = if from_a { flag_a } else { flag_b };
+                    }
+                };
+                let from_a = a.keys.get_unchecked(i) <= b.keys.get_unchecked(j);
+                take(from_a, i, j, i + j);
+                i += usize::from(from_a);
+                j += usize::from(!from_a);
+                let from_a = a.keys.get_unchecked(i_end - 1) > b.keys.get_unchecked(j_end - 1);
+                take(from_a, i_end - 1, j_end - 1, i_end + j_end - 1);
+                i_end -= usize::from(from_a);
+                j_end -= usize::from(!from_a);
+            }
+        }
     }
-    let (rest, from) = if i < a.keys.len() { (a, i) } else { (b, j) };
-    let to = keys.len() - (rest.keys.len() - from);
-    keys[to..].copy_from_slice(&rest.keys[from..]);
-    values[to..].copy_from_slice(&rest.values[from..]);
-    if FLAGS {
-        flags[to..].copy_from_slice(&rest.flags[from..]);
+    let mut copy = |from: &Side<'_, K, V>, places: Range<usize>, to: usize| {
+        let to = to..to + places.len();
+        keys[to.clone()].copy_from_slice(&from.keys[places.clone()]);
+        values[to.clone()].copy_from_slice(&from.values[places.clone()]);
+        if FLAGS {
+            flags[to].copy_from_slice(&from.flags[places]);
+        }
+    };
+    // One side has at most one element left, whose place a search finds.
+    if i_end - i == 1 {
+        let place = j + b.keys[j..j_end].partition_point(|&key| key < a.keys[i]);
+        copy(&b, j..place, i + j);
+        j = place;
+    } else if j_end - j == 1 {
+        let place = i + a.keys[i..i_end].partition_point(|&key| key <= b.keys[j]);
+        copy(&a, i..place, i + j);
+        copy(&b, j..j_end, place + j);
+        (i, j) = (place, j_end);
     }
+    copy(&a, i..i_end, i + j);
+    copy(&b, j..j_end, i_end + j);
 }

@@ -15,8 +15,8 @@ use crate::{OrderedKey, Value};
 
 /// Keys that pass through the levels together; one word of a bitmap.
 const GROUP: usize = 64;
-/// Keys per task.
-const TASK: usize = 1 << 12;
+/// Nanoseconds per key of a batch.
+const LOOKUP_NS: f64 = 40.0;
 /// Numbers of the keys of a group.
 const EACH: [u8; GROUP] = {
     let mut numbers = [0; GROUP];
@@ -39,31 +39,41 @@ pub(crate) fn lower_bound<K: OrderedKey, V: Value, S: Sorted<K, V>>(level: &S, k
 
 /// Returns the value of a key.
 pub(crate) fn get<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], key: K) -> Option<V> {
-    // In a single level the search is as fast as the filter.
-    let is_filtered = levels.len() > 1;
-    let hash = filter_hash(key);
-    if is_filtered {
-        // Memory accesses of the filters of all levels overlap.
-        for filter in levels.iter().filter_map(|level| level.search_index().filter()) {
-            prefetch(filter.words(), filter.place(hash));
-        }
+    if let [level] = levels {
+        // The search is as fast as the filter.
+        let run = level.run();
+        let place = find(run, level.search_index().tree_for_one(run.keys), key)?;
+        return (!run.is_tombstone(place)).then(|| run.values[place]);
     }
-    for level in levels {
-        let (run, index) = (level.run(), level.search_index());
-        let (tree, filter) =
-            if is_filtered { index.both_for_one(run.keys) } else { (index.tree_for_one(run.keys), None) };
-        if filter.is_some_and(|filter| !filter.contains(hash)) {
-            continue;
+    let hash = filter_hash(key);
+    for levels in levels.chunks(GROUP) {
+        // All filters are asked before the first search, so that their memory accesses overlap and no branch depends on
+        // the level of the key.
+        let mut candidates = 0;
+        for (i, level) in levels.iter().enumerate() {
+            let passes = level.search_index().filter().is_none_or(|filter| filter.contains(hash));
+            candidates |= u64::from(passes) << i;
         }
-        let place = match tree {
-            Some(tree) => tree.lower_bound_ahead(run.keys, key, |node| prefetch(run.values, node)),
-            None => run.lower_bound(key),
-        };
-        if run.keys.get(place) == Some(&key) {
-            return (!run.is_tombstone(place)).then(|| run.values[place]);
+        while candidates != 0 {
+            let level = &levels[candidates.trailing_zeros() as usize];
+            candidates &= candidates - 1;
+            let run = level.run();
+            if let Some(place) = find(run, level.search_index().tree_for_get(run.keys), key) {
+                return (!run.is_tombstone(place)).then(|| run.values[place]);
+            }
         }
     }
     None
+}
+
+/// Returns the place of the newest element of a key.
+#[inline]
+fn find<K: OrderedKey, V: Value>(run: Run<'_, K, V>, tree: Option<&SearchTree<K>>, key: K) -> Option<usize> {
+    let place = match tree {
+        Some(tree) => tree.lower_bound_ahead(run.keys, key, |node| prefetch(run.values, node)),
+        None => run.lower_bound(key),
+    };
+    (run.keys.get(place) == Some(&key)).then_some(place)
 }
 
 /// Level with its search data, as a batch uses it.
@@ -171,11 +181,8 @@ fn look_up<K: OrderedKey, V: Value, S: Sorted<K, V>, T: Send>(
             answer(&look_up_group(&levels, keys), targets);
         }
     };
-    if keys.len() <= TASK {
-        task((keys, targets));
-    } else {
-        parallel::for_each(keys.chunks(TASK).zip(targets.chunks_mut(TASK)), task);
-    }
+    let len = parallel::task_len(keys.len(), LOOKUP_NS);
+    parallel::for_each(keys.chunks(len).zip(targets.chunks_mut(len)), task);
 }
 
 /// Looks up as [`look_up`] does, with one word per group for the bits of keys with a value.
@@ -194,12 +201,8 @@ fn look_up_bits<K: OrderedKey, V: Value, S: Sorted<K, V>, T: Send>(
             *word = answers.found;
         }
     };
-    if keys.len() <= TASK {
-        task(((keys, targets), words));
-    } else {
-        let parts = keys.chunks(TASK).zip(targets.chunks_mut(TASK)).zip(words.chunks_mut(TASK / GROUP));
-        parallel::for_each(parts, task);
-    }
+    let len = parallel::task_len(keys.len(), LOOKUP_NS);
+    parallel::for_each(keys.chunks(len).zip(targets.chunks_mut(len)).zip(words.chunks_mut(len.div_ceil(GROUP))), task);
 }
 
 /// Returns the values of keys.

@@ -6,7 +6,6 @@ use super::{lookup, order, range};
 use crate::cpu::Dictionary;
 use crate::error::one_per_key;
 use crate::level::{self, Sorted};
-use crate::merge::count_live;
 use crate::{Bitmap, Error, OrderedKey, Range, Ranges, Value};
 
 /// Queries. Methods that end in `_bulk` use all threads of the current rayon pool.
@@ -183,12 +182,9 @@ impl<K: OrderedKey, V: Value, P, L: Sorted<K, V> + Sync> Dictionary<K, V, P, L> 
         order::last_to(&self.levels, K::MAX)
     }
 
-    /// Counts the keys that have a value. The first call after an update walks through all elements.
+    /// Counts the keys that have a value. The first call after an update examines the levels that it wrote.
     pub fn len(&self) -> u64 {
-        *self.live.get_or_init(|| {
-            let runs: Vec<_> = self.levels.iter().map(Sorted::run).collect();
-            count_live(&runs)
-        })
+        self.count_range(..)
     }
 
     /// Whether no key has a value.

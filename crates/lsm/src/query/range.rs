@@ -10,10 +10,10 @@ use warpset_base::parallel;
 use warpset_base::words::{OutOfMemory, zeroed_vec};
 
 use super::few::{FEW, few_into};
-use super::lookup::lower_bound;
 use super::scan::Range;
+use crate::gains::Gains;
 use crate::level::Sorted;
-use crate::merge::{Folder, PART, close_gaps, count_live, merge_live_into, split};
+use crate::merge::{Folder, PART, close_gaps, merge_live_into, split};
 use crate::run::Run;
 use crate::search_tree::by_best;
 use crate::search_tree::{SearchTree, prefetch};
@@ -98,42 +98,10 @@ pub(crate) fn ends<K: OrderedKey>(range: &impl RangeBounds<K>) -> Option<(K, K)>
     (least <= largest).then_some((least, largest))
 }
 
-/// Returns the places of a range in a level, given that its elements start at `begin`.
-fn places<K: OrderedKey, V: Value, S: Sorted<K, V>>(level: &S, begin: usize, largest: K) -> std::ops::Range<usize> {
-    let keys = level.run().keys;
-    if largest == K::MAX {
-        return begin..keys.len();
-    }
-    // Most ranges are short, so steps double before halving.
-    let rest = &keys[begin..];
-    let mut step = 4;
-    while step < rest.len() && rest[step] <= largest {
-        step *= 4;
-    }
-    let near = &rest[..rest.len().min(step)];
-    begin..begin + near.partition_point(|&key| key <= largest)
-}
-
-/// Returns the pieces of the levels in a range, and whether all their elements are certainly live. `begin` gives the
-/// start of the range in each level.
+/// Returns the pieces of the levels at these places, and whether all their elements are certainly live.
 fn pieces<'a, K: OrderedKey, V: Value, S: Sorted<K, V>>(
     levels: &'a [S],
-    ends: Option<(K, K)>,
-    begin: impl Fn(usize, K) -> usize,
-    pieces: &mut Vec<Run<'a, K, V>>,
-) -> bool {
-    let Some((least, largest)) = ends else {
-        pieces.clear();
-        return true;
-    };
-    let place = |(i, level)| places(level, begin(i, least), largest);
-    pieces_at(levels, levels.iter().enumerate().map(place), pieces)
-}
-
-/// Returns the [`pieces`] at these places of the levels.
-fn pieces_at<'a, K: OrderedKey, V: Value, S: Sorted<K, V>>(
-    levels: &'a [S],
-    places: impl Iterator<Item = std::ops::Range<usize>>,
+    places: impl Iterator<Item = Places>,
     pieces: &mut Vec<Run<'a, K, V>>,
 ) -> bool {
     pieces.clear();
@@ -153,31 +121,33 @@ fn pieces_at<'a, K: OrderedKey, V: Value, S: Sorted<K, V>>(
     }
 }
 
-/// Starts of the elements of a group of ranges in each level: the ranges of a task descend the search tree of a level
+/// Places of the elements of a range in a level.
+type Places = std::ops::Range<usize>;
+
+/// Returns the places of ranges in each level, by range, then by level. All ranges descend the search tree of a level
 /// together.
-struct Begins {
-    /// Places by level, then by range.
-    places: Vec<usize>,
-    ranges: usize,
-}
-
-impl Begins {
-    fn of<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], ends: &[Option<(K, K)>]) -> Begins {
-        let leasts: Vec<K> = ends.iter().map(|ends| ends.map_or(K::MIN, |(least, _)| least)).collect();
-        let mut places = vec![0; levels.len() * leasts.len()];
-        for (level, places) in levels.iter().zip(places.chunks_mut(leasts.len().max(1))) {
-            let keys = level.run().keys;
-            match level.search_index().tree() {
-                Some(tree) => by_best!(|by| tree.lower_bounds_by(by, keys, &leasts, places)),
-                None => places.iter_mut().zip(&leasts).for_each(|(place, &key)| *place = level.run().lower_bound(key)),
-            }
+fn places_of_many<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], ends: &[Option<(K, K)>]) -> Vec<Places> {
+    let asked: Vec<K> = ends
+        .iter()
+        .map(|ends| ends.map_or(K::MIN, |(least, _)| least))
+        .chain(ends.iter().map(|ends| ends.map_or(K::MIN, |(_, largest)| largest.above().unwrap_or(K::MAX))))
+        .collect();
+    let mut bounds = vec![0; asked.len()];
+    let mut places = vec![0..0; levels.len() * ends.len()];
+    for (number, level) in levels.iter().enumerate() {
+        let run = level.run();
+        match level.search_index().tree() {
+            Some(tree) => by_best!(|by| tree.lower_bounds_by(by, run.keys, &asked, &mut bounds)),
+            None => bounds.iter_mut().zip(&asked).for_each(|(bound, &key)| *bound = run.lower_bound(key)),
         }
-        Begins { places, ranges: leasts.len() }
+        let (begins, afters) = bounds.split_at(ends.len());
+        let places = places.iter_mut().skip(number).step_by(levels.len());
+        for (((places, &begin), &after), ends) in places.zip(begins).zip(afters).zip(ends) {
+            let is_open = ends.is_some_and(|(_, largest)| largest == K::MAX);
+            *places = begin..if is_open { run.len() } else { after.max(begin) };
+        }
     }
-
-    fn at(&self, level: usize, range: usize) -> usize {
-        self.places[level * self.ranges + range]
-    }
+    places
 }
 
 /// Whether these few keys are all different.
@@ -185,20 +155,30 @@ fn ascends<K: OrderedKey>(keys: &[K]) -> bool {
     keys.len() <= 32 && keys.windows(2).all(|two| two[0] < two[1])
 }
 
-/// Returns the place of the first element that is not below `least` in each of up to [`TOGETHER`] levels.
-fn begins_of_one<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], least: K) -> [usize; TOGETHER] {
-    let mut begins = [0; TOGETHER];
-    let mut searched: [(&[K], Option<&SearchTree<K>>); TOGETHER] = [(&[], None); TOGETHER];
-    let count = levels.len().min(TOGETHER);
-    for (searched, level) in searched.iter_mut().zip(levels) {
-        let keys = level.run().keys;
-        *searched = (keys, level.search_index().tree_for_one(keys));
+/// Returns the places of one range in each level.
+fn places_of_one<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], range: &impl RangeBounds<K>) -> Vec<Places> {
+    let mut places = Vec::with_capacity(levels.len());
+    let Some((least, largest)) = ends(range) else {
+        places.resize(levels.len(), 0..0);
+        return places;
+    };
+    for levels in levels.chunks(TOGETHER) {
+        let mut searched: [(&[K], Option<&SearchTree<K>>); TOGETHER] = [(&[], None); TOGETHER];
+        let searched = &mut searched[..levels.len()];
+        for (searched, level) in searched.iter_mut().zip(levels) {
+            let keys = level.run().keys;
+            *searched = (keys, level.search_index().tree_for_one(keys));
+        }
+        let mut bounds = [[0; 2]; TOGETHER];
+        let bounds = &mut bounds[..levels.len()];
+        SearchTree::lower_bounds_in_all(searched, [least, largest.above().unwrap_or(K::MAX)], bounds);
+        for (&mut [begin, after], level) in bounds.iter_mut().zip(levels) {
+            let run = level.run();
+            prefetch(run.values, begin);
+            places.push(begin..if largest == K::MAX { run.len() } else { after.max(begin) });
+        }
     }
-    SearchTree::lower_bounds_in_all(&searched[..count], least, &mut begins[..count]);
-    for (&begin, level) in begins.iter().zip(levels) {
-        prefetch(level.run().values, begin);
-    }
-    begins
+    places
 }
 
 /// Returns the [`pieces`] of a single range.
@@ -207,10 +187,7 @@ fn pieces_of_one<'a, K: OrderedKey, V: Value, S: Sorted<K, V>>(
     range: &impl RangeBounds<K>,
 ) -> (Vec<Run<'a, K, V>>, bool) {
     let mut found = Vec::with_capacity(levels.len());
-    let ends = ends(range);
-    let begins = ends.map_or([0; TOGETHER], |(least, _)| begins_of_one(levels, least));
-    let begin = |level: usize, least| begins.get(level).copied().unwrap_or_else(|| lower_bound(&levels[level], least));
-    let all_live = pieces(levels, ends, begin, &mut found);
+    let all_live = pieces(levels, places_of_one(levels, range).into_iter(), &mut found);
     (found, all_live)
 }
 
@@ -224,23 +201,31 @@ pub(crate) fn range<'a, K: OrderedKey, V: Value, S: Sorted<K, V>>(
 
 /// Counts the keys of a range that have a value.
 pub(crate) fn count<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], range: &impl RangeBounds<K>) -> u64 {
-    let (found, all_live) = pieces_of_one(levels, range);
-    count_pieces(&found, all_live, &mut Folder::default())
+    count_at(levels, &places_of_one(levels, range))
 }
 
-fn count_pieces<K: OrderedKey, V: Value>(found: &[Run<'_, K, V>], all_live: bool, folder: &mut Folder<K, ()>) -> u64 {
-    let candidates: usize = found.iter().map(Run::len).sum();
-    if all_live {
-        return candidates as u64;
-    }
-    if candidates > LARGE {
-        return count_live(found);
-    }
-    let keys: Vec<Run<'_, K, ()>> = found.iter().map(Run::without_values).collect();
-    if candidates <= FEW {
-        return few_into(&keys, &mut [K::MIN; FEW], &mut [(); FEW]) as u64;
-    }
-    folder.live(&keys).0.len() as u64
+/// Counts the keys at these places of the levels that have a value.
+fn count_at<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], places: &[Places]) -> u64 {
+    let each = || levels.iter().zip(places).enumerate().filter(|(_, (_, places))| !places.is_empty());
+    let between = |gains: &Gains, places: &Places| gains.below(places.end) - gains.below(places.start);
+    let known = each().map(|(number, (level, places))| {
+        let gains = level.search_index().gains_for(level.run(), &levels[number + 1..], places.len());
+        gains.map(|gains| between(gains, places))
+    });
+    let count = known.sum::<Option<i64>>().unwrap_or_else(|| {
+        if places.iter().map(ExactSizeIterator::len).sum::<usize>() <= FEW {
+            let pieces: Vec<_> =
+                each().map(|(_, (level, at))| level.run().without_values().slice(at.clone())).collect();
+            return few_into(&pieces, &mut [K::MIN; FEW], &mut [(); FEW]) as i64;
+        }
+        let gained = each().map(|(number, (level, places))| match level.search_index().gains() {
+            Some(gains) => between(gains, places),
+            None => Gains::of(level.run().slice(places.clone()), &levels[number + 1..]).below(places.len()),
+        });
+        gained.sum()
+    });
+    // In a damaged file that was opened unverified, keys may be unsorted.
+    count.max(0) as u64
 }
 
 /// Counts the keys of many ranges, as [`count`] does.
@@ -250,14 +235,11 @@ pub(crate) fn count_bulk<K: OrderedKey, V: Value, S: Sorted<K, V> + Sync, R: Ran
     counts: &mut [u64],
 ) {
     prepare(levels, ranges.len());
-    let tasks = ranges.chunks(TASK).zip(counts.chunks_mut(TASK));
-    let scratch = || (Vec::new(), Folder::default());
-    parallel::map_with(scratch, tasks, |(found, folder), (ranges, counts)| {
+    parallel::for_each(ranges.chunks(TASK).zip(counts.chunks_mut(TASK)), |(ranges, counts)| {
         let ends: Vec<Option<(K, K)>> = ranges.iter().map(ends).collect();
-        let begins = Begins::of(levels, &ends);
-        for (i, (&ends, count)) in ends.iter().zip(counts).enumerate() {
-            let all_live = pieces(levels, ends, |level, _| begins.at(level, i), found);
-            *count = count_pieces(found, all_live, folder);
+        let places = places_of_many(levels, &ends);
+        for (places, count) in places.chunks(levels.len().max(1)).zip(counts) {
+            *count = count_at(levels, places);
         }
     });
 }
@@ -270,18 +252,9 @@ pub(crate) fn range_bulk_into<K: OrderedKey, V: Value, S: Sorted<K, V> + Sync, R
     to: &mut Ranges<K, V>,
 ) -> Result<(), crate::Error> {
     prepare(levels, ranges.len());
-    let find = |ranges: &[R]| {
-        let ends: Vec<Option<(K, K)>> = ranges.iter().map(ends).collect();
-        let begins = Begins::of(levels, &ends);
-        let mut found = Vec::with_capacity(levels.len() * ends.len());
-        for (i, ends) in ends.iter().enumerate() {
-            let place = |(at, level)| ends.map_or(0..0, |(_, largest)| places(level, begins.at(at, i), largest));
-            found.extend(levels.iter().enumerate().map(place));
-        }
-        found
-    };
+    let find = |ranges: &[R]| places_of_many(levels, &ranges.iter().map(ends).collect::<Vec<_>>());
     // One list per task: by range, then by level.
-    let found: Vec<Vec<std::ops::Range<usize>>> = parallel::map(ranges.chunks(TASK), find);
+    let found: Vec<Vec<Places>> = parallel::map(ranges.chunks(TASK), find);
     let candidates: Vec<usize> = found.iter().map(|places| places.iter().map(ExactSizeIterator::len).sum()).collect();
     to.make_room(ranges.len(), candidates.iter().sum())?;
     let targets = split(&mut to.keys, &candidates).into_iter().zip(split(&mut to.values, &candidates));
@@ -295,7 +268,7 @@ pub(crate) fn range_bulk_into<K: OrderedKey, V: Value, S: Sorted<K, V> + Sync, R
         }
         let mut len = 0;
         for (places, end) in by_range.zip(ends) {
-            let all_live = pieces_at(levels, places.iter().cloned(), pieces);
+            let all_live = self::pieces(levels, places.iter().cloned(), pieces);
             len += live_into(pieces, all_live, folder, &mut keys[len..], &mut values[len..]);
             *end = len as u64;
         }

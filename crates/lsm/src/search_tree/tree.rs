@@ -75,36 +75,44 @@ impl<K: OrderedKey> SearchTree<K> {
         in_last_node(by, keys, place, key)
     }
 
-    /// Writes to `places` the number of keys below `key` in each level, one per level. All levels are descended
-    /// together and reach their keys in the same step, so that their memory accesses overlap. A level without a tree is
-    /// halved.
-    pub(crate) fn lower_bounds_in_all(levels: &[(&[K], Option<&SearchTree<K>>)], key: K, places: &mut [usize]) {
-        by_best!(|by| Self::lower_bounds_in_all_by(by, levels, key, places));
+    /// Writes to `places` the number of keys below each of `asked` in each level. All searches descend together and
+    /// reach their keys in the same step, so that their memory accesses overlap. A level without a tree is halved.
+    pub(crate) fn lower_bounds_in_all<const ASKED: usize>(
+        levels: &[(&[K], Option<&SearchTree<K>>)],
+        asked: [K; ASKED],
+        places: &mut [[usize; ASKED]],
+    ) {
+        by_best!(|by| Self::lower_bounds_in_all_by(by, levels, asked, places));
     }
 
     #[inline(always)]
-    fn lower_bounds_in_all_by(
+    fn lower_bounds_in_all_by<const ASKED: usize>(
         by: impl Compare,
         levels: &[(&[K], Option<&SearchTree<K>>)],
-        key: K,
-        places: &mut [usize],
+        asked: [K; ASKED],
+        places: &mut [[usize; ASKED]],
     ) {
         let tiers = |tree: Option<&SearchTree<K>>| tree.map_or(0, |tree| tree.tiers.len());
         let deepest = levels.iter().map(|&(_, tree)| tiers(tree)).max().unwrap_or(0);
-        places.fill(0);
+        places.fill([0; ASKED]);
         for left in (1..=deepest).rev() {
-            for (place, &(keys, tree)) in places.iter_mut().zip(levels) {
+            for (places, &(keys, tree)) in places.iter_mut().zip(levels) {
                 let Some(tree) = tree.filter(|tree| tree.tiers.len() >= left) else { continue };
                 let at = tree.tiers.len() - left;
-                let next = tree.tiers.get(at + 1).map_or(keys, AlignedWords::as_slice);
-                *place = down(by, tree.tiers[at].as_slice(), next, *place, key);
+                let (tier, next) =
+                    (tree.tiers[at].as_slice(), tree.tiers.get(at + 1).map_or(keys, AlignedWords::as_slice));
+                for (place, &key) in places.iter_mut().zip(&asked) {
+                    *place = down(by, tier, next, *place, key);
+                }
             }
         }
-        for (place, &(keys, tree)) in places.iter_mut().zip(levels) {
-            *place = match tiers(tree) {
-                0 => keys.partition_point(|&other| other < key),
-                _ => in_last_node(by, keys, *place, key),
-            };
+        for (places, &(keys, tree)) in places.iter_mut().zip(levels) {
+            for (place, &key) in places.iter_mut().zip(&asked) {
+                *place = match tiers(tree) {
+                    0 => keys.partition_point(|&other| other < key),
+                    _ => in_last_node(by, keys, *place, key),
+                };
+            }
         }
     }
 
@@ -179,10 +187,12 @@ mod tests {
         let parts = [&keys[..keys.len() / 20], keys, &keys[..keys.len() / 3], &keys[..keys.len() / 300]];
         let built = parts.map(SearchTree::new);
         let levels: Vec<_> = (0..4).map(|i| (parts[i], (i != 2).then_some(&built[i]))).collect();
-        let mut places = [7; 4];
+        let mut places = [[7; 2]; 4];
         for &key in asked.iter().step_by(asked.len().div_ceil(500).max(1)) {
-            SearchTree::lower_bounds_in_all(&levels, key, &mut places);
-            assert_eq!(places, parts.map(|keys| keys.partition_point(|&other| other < key)), "{key:?}");
+            let both = [key, asked[asked.len() / 2]];
+            SearchTree::lower_bounds_in_all(&levels, both, &mut places);
+            let expected = parts.map(|keys| both.map(|key| keys.partition_point(|&other| other < key)));
+            assert_eq!(places, expected, "{both:?}");
         }
     }
 

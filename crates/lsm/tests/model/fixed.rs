@@ -93,6 +93,27 @@ fn large_batches_on_any_number_of_threads() {
     }
 }
 
+/// Tests that searches by tasks of a pool, which build parts of the index on the same pool, end.
+#[test]
+fn tasks_of_a_pool_may_ask_while_indexes_are_built() {
+    let keys: Vec<u32> = (0..tier(200_000, 1 << 20)).map(|i| spread(i, 3) as u32).collect();
+    let values: Vec<u64> = keys.iter().map(|&key| key.into()).collect();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
+    for _ in 0..tier(3, 30) {
+        let mut lsm = Lsm::<u32, u64>::builder().cleanup(CleanupPolicy::Manual).build().unwrap();
+        lsm.insert_bulk(&keys, &values).unwrap();
+        lsm.insert_bulk(&keys[..100_000], &values[..100_000]).unwrap();
+        pool.install(|| {
+            warpset_base::parallel::for_each(keys.chunks(100), |keys| {
+                assert!(keys.iter().all(|&key| lsm.get(key) == Some(key.into())));
+                assert!(
+                    lsm.count_range(keys[0]..) > 0 && lsm.range(keys[0]..).next() == Some((keys[0], keys[0].into()))
+                );
+            });
+        });
+    }
+}
+
 #[test]
 fn bad_arguments_are_errors_and_change_nothing() {
     let builder = Lsm::<u32, u64>::builder();
@@ -153,6 +174,12 @@ fn large_ranges_of_levels_with_copies() {
             lsm.remove_bulk(&keys[..1000]).unwrap();
             let gone: BTreeSet<i64> = keys[..1000].iter().copied().collect();
             model.retain(|key, _| !gone.contains(key));
+        }
+        // Counts between updates: narrow ranges, then most of the elements.
+        for range in [-50..=50, -1000..=4000, -90_000..=99_000] {
+            assert_eq!(lsm.count_range(range.clone()), model.range(range.clone()).count() as u64, "{range:?}");
+            let counts = lsm.snapshot().count_range_bulk(std::slice::from_ref(&range));
+            assert_eq!(counts, [model.range(range).count() as u64]);
         }
     }
     let ranges: Vec<_> = [i64::MIN..=i64::MAX, -50_000..=50_000, 5..=5]

@@ -5,12 +5,13 @@ mod fixed;
 mod queries;
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use proptest::prelude::*;
 use warpset_base::testing::tier;
 use warpset_lsm::{CleanupPolicy, Error, Lsm, OrderedKey, Snapshot, SortedArray, Value, View};
 
-use queries::{agrees, ask, questions};
+use queries::{agrees, ask, model_range, questions};
 
 /// Operation of a batch.
 #[derive(Clone, Debug)]
@@ -264,6 +265,20 @@ impl<K: OrderedKey + FromNumber, V: Value + FromNumber> Others<K, V> for EveryFo
     }
 }
 
+/// Counts narrow ranges, for which little is known about the levels, and then wider ones.
+fn counts_agree<K, V>(lsm: &Lsm<K, V>, model: &BTreeMap<K, V>, seed: u64)
+where
+    K: OrderedKey + FromNumber,
+    V: Value + FromNumber,
+{
+    let ends = [1, 10, 100, 1000, 10_000, u64::MAX].map(|width| (37 * seed % 60, width)).map(|(low, width)| {
+        (Bound::Included(K::from_number(low)), Bound::Excluded(K::from_number(low.saturating_add(width))))
+    });
+    let expected = ends.map(|ends| model_range(model, ends).len() as u64);
+    assert_eq!(ends.map(|ends| lsm.count_range(ends)), expected, "{ends:?}");
+    assert_eq!(lsm.count_range_bulk(&ends), expected, "{ends:?}");
+}
+
 fn behaves_like_btreemap<K, V, O>(batch_size: u64, policy: CleanupPolicy, ops: &[Op]) -> Result<(), Error>
 where
     K: OrderedKey + FromNumber,
@@ -278,6 +293,7 @@ where
         apply!(lsm, op, lsm.cleanup()?);
         others.apply(op)?;
         lsm.check_invariants()?;
+        counts_agree(&lsm, &model, i as u64);
         if matches!(op, Op::Cleanup) {
             assert_eq!(lsm.resident_len(), model.len() as u64);
             assert!(lsm.level_lens().len() <= 1);

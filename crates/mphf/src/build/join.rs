@@ -52,7 +52,8 @@ impl<M: HashKind> Construction<M> {
         work_stealing::for_each(0..stretches + parts.len().div_ceil(some), work)?;
         let (checksum, ()) = rayon::join(|| format::checksum(&words), || drop((parts, buckets)));
         words[format::COMMON_WORDS - 1] = checksum;
-        Ok(PerfectHash::trusted(words, Parameters::trusted(header)))
+        let parameters = Parameters::trusted(header, &words);
+        Ok(PerfectHash::trusted(words, parameters))
     }
 }
 

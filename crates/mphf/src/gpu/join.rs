@@ -97,7 +97,9 @@ pub(super) fn join<M: DeviceHashKind>(
         return Err(AttemptError::Seed(Failure::Unlucky));
     }
     stream.upload(words.slice_mut(..trees), &header.to_words())?;
-    Ok(PerfectHash::from_parts(stream.device(), words, Parameters::trusted(header))?)
+    let parameters =
+        Parameters::new(header, |to| stream.download(words.slice(header.lists_at() as usize..words.len()), to))?;
+    Ok(PerfectHash::from_parts(stream.device(), words, parameters)?)
 }
 
 /// Computes the sums over all buckets.

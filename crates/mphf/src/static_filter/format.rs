@@ -48,7 +48,7 @@ impl<M: HashKind> Parameters<M> {
             return invalid("words of the function", function_words);
         }
         let (function, fingerprints) = payload.split_at(function_words as usize);
-        let function = function::Parameters::trusted(format::parse(function)?);
+        let function = function::Parameters::trusted(format::parse(function)?, function);
         let expected = fingerprint_words(function.header.keys, width);
         if !M::is_minimal(&function.header.code) || expected != fingerprints.len() as u128 {
             return invalid("words of the function", function_words);

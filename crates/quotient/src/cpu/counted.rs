@@ -8,7 +8,7 @@ use warpset_core::quotient::combine::Combination;
 use super::QuotientFilter;
 use super::batch::{REMOVE_IN_PLACE_SLOTS_PER_KEY, counted};
 use super::fingerprint_source::{self, Each, Kept};
-use super::fingerprints::TASK;
+use super::fingerprints::HASH_NS;
 use super::rewrite::{MOST_COPIES, lay_out};
 use crate::slot_kind::{Change, Copies, SlotKind};
 use crate::{Error, Key, Layout, View};
@@ -117,7 +117,8 @@ impl<S: SlotKind> QuotientFilter<S> {
         let with_copies = |(key, &copies): (&K, &u64)| {
             layout.expect_fingerprint(of.of(key)).map(|fingerprint| Copies { fingerprint, copies })
         };
-        let parts = parallel::map(keys.chunks(TASK).zip(copies.chunks(TASK)), |(keys, copies)| {
+        let task = parallel::task_len(keys.len(), HASH_NS);
+        let parts = parallel::map(keys.chunks(task).zip(copies.chunks(task)), |(keys, copies)| {
             keys.iter().zip(copies).filter(|(_, copies)| **copies > 0).map(with_copies).collect()
         });
         let mut all = parts.into_iter().collect::<Result<Vec<Vec<Copies>>, Error>>()?.concat();

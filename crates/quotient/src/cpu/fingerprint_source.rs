@@ -146,6 +146,22 @@ impl<A: Ascending> Iterator for Each<A> {
         self.0.advance(next.is_some() as usize);
         next
     }
+
+    #[inline]
+    fn fold<B, F: FnMut(B, A::Item) -> B>(mut self, init: B, mut f: F) -> B {
+        let mut folded = init;
+        loop {
+            let ready = self.0.ready();
+            let count = ready.len();
+            if count == 0 {
+                return folded;
+            }
+            for &item in ready {
+                folded = f(folded, item);
+            }
+            self.0.advance(count);
+        }
+    }
 }
 
 /// Slice in ascending order.

@@ -5,14 +5,15 @@ use warpset_base::sort::sort_by_rank;
 
 use crate::{Error, Key, Layout};
 
-/// Keys hashed per task.
-pub(super) const TASK: usize = 1 << 12;
+/// Nanoseconds to hash a key.
+pub(super) const HASH_NS: f64 = 3.0;
 
 /// Returns the fingerprints of the keys in ascending order, or an error if a key has none.
 pub(crate) fn sorted_fingerprints<K: Key>(layout: &Layout, keys: &[K]) -> Result<Vec<u64>, Error> {
     let of = layout.fingerprints_of();
     let mut fingerprints = vec![0; keys.len()];
-    parallel::try_for_each(fingerprints.chunks_mut(TASK).zip(keys.chunks(TASK)), |(fingerprints, keys)| {
+    let task = parallel::task_len(keys.len(), HASH_NS);
+    parallel::try_for_each(fingerprints.chunks_mut(task).zip(keys.chunks(task)), |(fingerprints, keys)| {
         for (fingerprint, key) in fingerprints.iter_mut().zip(keys) {
             *fingerprint = if layout.exact { layout.expect_fingerprint(of.of(key))? } else { of.or_none(key) };
         }
@@ -24,7 +25,8 @@ pub(crate) fn sorted_fingerprints<K: Key>(layout: &Layout, keys: &[K]) -> Result
 /// Returns the fingerprints of the keys that have one, in ascending order.
 pub(super) fn sorted_fingerprints_of_some<K: Key>(layout: &Layout, keys: &[K]) -> Vec<u64> {
     let of = layout.fingerprints_of();
-    let parts = parallel::map(keys.chunks(TASK), |keys| keys.iter().filter_map(|key| of.of(key)).collect::<Vec<u64>>());
+    let tasks = keys.chunks(parallel::task_len(keys.len(), HASH_NS));
+    let parts = parallel::map(tasks, |keys| keys.iter().filter_map(|key| of.of(key)).collect::<Vec<u64>>());
     sorted(layout, parts.concat())
 }
 

@@ -8,8 +8,10 @@ use crate::slot_kind::{Change, Changed, Counts, SlotKind};
 
 /// Least number of blocks of a thread's part.
 const LEAST_PART_BLOCKS: u64 = 64;
-/// Largest batch that is applied as one part.
-const FEW: usize = 256;
+/// Parts per thread, so that unequal parts even out.
+const PARTS_PER_THREAD: u64 = 8;
+/// Nanoseconds per key.
+const KEY_NS: f64 = 50.0;
 
 impl<S: SlotKind> QuotientFilter<S> {
     /// Whether every fingerprint of an ascending batch is certain to find an empty slot, with one left over at the end.
@@ -43,8 +45,8 @@ impl<S: SlotKind> QuotientFilter<S> {
     pub(super) fn change_in_place(&mut self, batch: &[u64], change: Change) -> Counts {
         let layout = self.layout;
         let split = layout.split;
-        let threads = rayon::current_num_threads() as u64;
-        let parts = if threads == 1 || batch.len() < FEW { 1 } else { 8 * threads };
+        let threads = parallel::threads_of(batch.len(), KEY_NS) as u64;
+        let parts = if threads == 1 { 1 } else { PARTS_PER_THREAD * threads };
         let part_blocks = layout.blocks.div_ceil(parts).max(LEAST_PART_BLOCKS);
         let part_slots = part_blocks * BLOCK_SLOTS;
         let part_words = (part_blocks * layout.block_words()) as usize;

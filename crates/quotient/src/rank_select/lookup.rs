@@ -3,15 +3,14 @@
 //! Answers are those of `warpset_core::quotient::rank_select`. Nearly all runs begin and end in the block of their
 //! quotient. They are answered from that block's words alone, with bounds checked once.
 
-#[cfg(target_arch = "x86_64")]
-use warpset_base::processor::Pdep;
-use warpset_core::bits::{Portable, Select, lowest};
+use warpset_core::bits::{Select, lowest, window};
 use warpset_core::quotient::Split;
 use warpset_core::quotient::rank_select::counters::count_of;
 use warpset_core::quotient::rank_select::{Blocks, DIGITS, OCCUPIEDS, metadata_words};
 
 use super::run::Fields;
 use crate::Layout;
+use crate::cpu::one::{self, Ask};
 use crate::cpu::prefetch::{BATCH, prefetch};
 
 /// Blocks of a filter for lookups, with counters or without.
@@ -24,8 +23,9 @@ pub(super) struct Lookup<'a, const COUNTED: bool> {
 }
 
 /// Run that begins and ends in the block of its quotient.
-struct Run<'a> {
-    block: &'a [u64],
+struct Run {
+    /// First word of the block.
+    first: usize,
     /// First slot of the run.
     slot: u32,
     /// Remainders of the run, digits included, and the bits after them.
@@ -68,7 +68,7 @@ impl<'a, const COUNTED: bool> Lookup<'a, COUNTED> {
 
     /// Returns the run of an occupied quotient, if the block tells its place and a word holds it.
     #[inline(always)]
-    fn run(&self, fingerprint: u64, select: impl Select) -> Option<Run<'a>> {
+    fn run(&self, fingerprint: u64, select: impl Select) -> Option<Run> {
         let width = self.split.remainder_bits;
         let quotient = self.split.quotient(fingerprint);
         let at = quotient as u32 % 64;
@@ -88,11 +88,9 @@ impl<'a, const COUNTED: bool> Lookup<'a, COUNTED> {
             return None;
         }
         let bit = slot * width;
-        let index = Self::REMAINDERS + (bit / 64) as usize;
-        // The next word has further bits, or none that matter.
-        let high = block.get(index + 1).map_or(0, |word| word << 1);
-        let stored = block.get(index)? >> (bit % 64) | high << (63 - bit % 64);
-        Some(Run { block, slot, stored, within: self.fields.first(len as u64) })
+        // The next word has further bits, or bits of the next block, which do not matter.
+        let stored = window(self.words, (64 * (first + Self::REMAINDERS)) as u64 + u64::from(bit));
+        Some(Run { first, slot, stored, within: self.fields.first(len as u64) })
     }
 
     /// Returns the number of copies of a fingerprint with an occupied quotient.
@@ -112,7 +110,7 @@ impl<'a, const COUNTED: bool> Lookup<'a, COUNTED> {
         if !COUNTED {
             return Some(equal.count_ones() as u64);
         }
-        let digits = run.block.get(DIGITS as usize)? >> run.slot;
+        let digits = self.words.get(run.first + DIGITS as usize)? >> run.slot;
         while equal != 0 {
             let index = self.fields.lowest_of(equal) as u32;
             if digits >> index & 1 == 0 {
@@ -125,7 +123,7 @@ impl<'a, const COUNTED: bool> Lookup<'a, COUNTED> {
 
     /// Returns the number of copies of item number `index` of a run with these digits.
     #[inline(always)]
-    fn count_at(&self, run: &Run<'_>, digits: u64, index: u32) -> u64 {
+    fn count_at(&self, run: &Run, digits: u64, index: u32) -> u64 {
         let width = self.split.remainder_bits;
         let after = (run.stored >> (index * width) >> 1) >> (width - 1);
         let len = (!(digits >> index >> 1)).trailing_zeros();
@@ -170,48 +168,44 @@ fn count_far<const COUNTED: bool>(words: &[u64], split: Split, fingerprint: u64,
     }
 }
 
-/// Makes a function of a filter's words and a fingerprint that asks the processor for its instructions and passes on at
-/// most as many arguments as there are registers.
-macro_rules! one_by_one {
-    ($(#[$doc:meta])* $name:ident, $method:ident, $counted:literal, $answer:ty) => {
-        $(#[$doc])*
-        #[inline]
-        pub(super) fn $name(layout: &Layout, words: &[u64], fingerprint: u64) -> $answer {
-            let split = layout.split;
-            if !Lookup::<$counted>::new(words, split).is_occupied(fingerprint) {
-                return Default::default();
-            }
-            #[cfg(target_arch = "x86_64")]
-            {
-                #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
-                fn fast(words: &[u64], split: Split, fingerprint: u64, pdep: Pdep) -> $answer {
-                    Lookup::<$counted>::new(words, split).$method(fingerprint, pdep)
-                }
-                if let Some(pdep) = Pdep::detect() {
-                    // SAFETY: a `Pdep` exists only where the processor has these instructions.
-                    return unsafe { fast(words, split, fingerprint, pdep) };
-                }
-            }
-            #[inline(never)]
-            fn portable(words: &[u64], split: Split, fingerprint: u64) -> $answer {
-                Lookup::<$counted>::new(words, split).$method(fingerprint, Portable)
-            }
-            portable(words, split, fingerprint)
-        }
-    };
+/// Whether a fingerprint is stored, in a filter without counters.
+struct Contains;
+
+impl Ask for Contains {
+    type Answer = bool;
+
+    #[inline(always)]
+    fn ask(words: &[u64], split: Split, fingerprint: u64, select: impl Select) -> bool {
+        Lookup::<false>::new(words, split).contains(fingerprint, select)
+    }
 }
 
-one_by_one! {
-    /// Whether a fingerprint is stored, in a filter without counters.
-    contains, contains, false, bool
+/// Number of stored copies of a fingerprint.
+struct Count<const COUNTED: bool>;
+
+impl<const COUNTED: bool> Ask for Count<COUNTED> {
+    type Answer = u64;
+
+    #[inline(always)]
+    fn ask(words: &[u64], split: Split, fingerprint: u64, select: impl Select) -> u64 {
+        Lookup::<COUNTED>::new(words, split).count(fingerprint, select)
+    }
 }
-one_by_one! {
-    /// Returns the number of stored copies of a fingerprint, in a filter without counters.
-    count, count, false, u64
+
+/// Whether a fingerprint is stored, in a filter without counters.
+#[inline]
+pub(super) fn contains(layout: &Layout, words: &[u64], fingerprint: u64) -> bool {
+    let lookup = Lookup::<false>::new(words, layout.split);
+    lookup.is_occupied(fingerprint) && one::ask::<Contains>(words, layout.split, fingerprint)
 }
-one_by_one! {
-    /// Returns the number of stored copies of a fingerprint, in a filter with counters.
-    count_counted, count, true, u64
+
+/// Returns the number of stored copies of a fingerprint.
+#[inline]
+pub(super) fn count<const COUNTED: bool>(layout: &Layout, words: &[u64], fingerprint: u64) -> u64 {
+    if !Lookup::<COUNTED>::new(words, layout.split).is_occupied(fingerprint) {
+        return 0;
+    }
+    one::ask::<Count<COUNTED>>(words, layout.split, fingerprint)
 }
 
 /// Reports the answers of `ask` for fingerprints with occupied quotients, and the default for all others, a batch at a

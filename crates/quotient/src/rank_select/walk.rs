@@ -1,9 +1,9 @@
 //! Iteration over all fingerprints of the blocks in ascending order, run by run.
 
 use warpset_base::processor::Pdep;
-use warpset_core::bits::{Portable, Select};
+use warpset_core::bits::{Portable, Select, window};
 use warpset_core::quotient::Split;
-use warpset_core::quotient::rank_select::Blocks;
+use warpset_core::quotient::rank_select::{Blocks, metadata_words};
 
 use crate::slot_kind::{Copies, Walk};
 
@@ -17,6 +17,7 @@ pub enum BlockWalk<'a> {
 
 /// Runs of a filter's quotients.
 pub struct Runs<'a, const COUNTED: bool> {
+    words: &'a [u64],
     blocks: Blocks<&'a [u64], COUNTED>,
     split: Split,
     /// Block of the next quotient, and its quotients that are to come.
@@ -29,8 +30,8 @@ pub struct Runs<'a, const COUNTED: bool> {
 
 impl<'a, const COUNTED: bool> Runs<'a, COUNTED> {
     /// Starts at the first fingerprint with a quotient of at least `from`.
-    pub(super) fn from_quotient(blocks: Blocks<&'a [u64], COUNTED>, split: Split, from: u64) -> Self {
-        let mut runs = Runs { blocks, split, home: from / 64, left: 0, slot: 0, quotient: None };
+    pub(super) fn from_quotient(words: &'a [u64], blocks: Blocks<&'a [u64], COUNTED>, split: Split, from: u64) -> Self {
+        let mut runs = Runs { words, blocks, split, home: from / 64, left: 0, slot: 0, quotient: None };
         if runs.home < blocks.blocks() {
             runs.left = runs.occupieds() & (!0 << (from % 64));
             if runs.left != 0 {
@@ -87,10 +88,42 @@ impl<'a, const COUNTED: bool> Runs<'a, COUNTED> {
 }
 
 impl Runs<'_, false> {
+    /// Writes runs of the block of the next quotient from place `count` on, as far as they are short and in the block.
+    /// Returns the number of fingerprints written in all.
+    #[inline(always)]
+    fn fill_short(&mut self, into: &mut [u64; 64], mut count: usize) -> usize {
+        let (width, block) = (self.split.remainder_bits, self.home);
+        // Runs up to this length are written as if they had four items; further ones are overwritten.
+        let short = (64 / width).min(4);
+        let Some(mut at) = self.slot.checked_sub(64 * block).filter(|at| *at < 64).map(|at| at as u32) else {
+            return count;
+        };
+        let (runends, mut left) = (self.blocks.runends(block), self.left);
+        let first_bit = 64 * (block * (u64::from(width) + metadata_words(false)) + metadata_words(false));
+        while left != 0 && at < 64 {
+            let quotient = left.trailing_zeros();
+            let start = at.max(quotient);
+            let len = 1 + (runends >> start).trailing_zeros();
+            let Some(places) = into.get_mut(count..count + 4).filter(|_| len <= short) else { break };
+            let first = self.split.join(64 * block + u64::from(quotient), 0);
+            let stored = window(self.words, first_bit + u64::from(start * width));
+            for (i, place) in (0..).zip(places) {
+                *place = first | self.split.remainder(stored.wrapping_shr(i * width));
+            }
+            count += len as usize;
+            (at, left) = (start + len, left & (left - 1));
+        }
+        (self.slot, self.left) = (64 * block + u64::from(at), left);
+        count
+    }
+
     #[inline(always)]
     fn fill(&mut self, into: &mut [u64; 64]) -> usize {
         let mut count = 0;
         while count < into.len() {
+            if self.quotient.is_none() && self.left != 0 {
+                count = self.fill_short(into, count);
+            }
             let Some(quotient) = self.next_slot() else { break };
             // The run is read as far as it is in this block of slots and as there are places.
             let ends = self.blocks.runends(self.slot / 64) >> (self.slot % 64);

@@ -5,7 +5,7 @@
 //! runs between the canonical slot and the run, so the walk to the right begins at the canonical slot instead of the
 //! cluster.
 
-use warpset_core::bits::{Portable, Select, above_last};
+use warpset_core::bits::{Select, above_last};
 use warpset_core::quotient::Split;
 
 mod append;
@@ -29,6 +29,7 @@ pub(super) struct Packed<'a> {
 
 impl<'a> Packed<'a> {
     /// Makes slots of `words`, whole blocks.
+    #[inline(always)]
     pub(super) fn new(words: &'a [u64], split: Split) -> Packed<'a> {
         Packed { words, split, block_words: split.remainder_bits as usize + 3 }
     }
@@ -54,7 +55,7 @@ impl<'a> Packed<'a> {
     /// Returns block and place of the start of a quotient's run; if the run is `new` and the slot is in use, of its
     /// future start.
     #[inline(always)]
-    fn run_start(&self, quotient: u64, new: bool) -> (usize, u32) {
+    fn run_start(&self, quotient: u64, new: bool, select: impl Select) -> (usize, u32) {
         let (block, at) = ((quotient / 64) as usize, (quotient % 64) as u32);
         let [occupieds, continuations, shifteds] = self.metadata(block);
         if shifteds >> at & 1 == 0 {
@@ -81,17 +82,17 @@ impl<'a> Packed<'a> {
         // The number is at least one in a sound filter: a run that had begun by its canonical slot would begin there,
         // unshifted.
         let skipped = runs.wrapping_add(new as u32).wrapping_sub(starts);
-        self.nth_head(block, !continuations & !upto, skipped.wrapping_sub(1))
+        self.nth_head(block, !continuations & !upto, skipped.wrapping_sub(1), select)
     }
 
     /// Returns block and place of the head with `rank` heads before it, among the given heads of a block and all heads
     /// of the blocks after it. The slots up to there are in use.
     #[inline(always)]
-    fn nth_head(&self, mut block: usize, mut heads: u64, mut rank: u32) -> (usize, u32) {
+    fn nth_head(&self, mut block: usize, mut heads: u64, mut rank: u32, select: impl Select) -> (usize, u32) {
         loop {
             let here = heads.count_ones();
             if rank < here {
-                return (block, Portable.select(heads, rank) % 64);
+                return (block, select.select(heads, rank) % 64);
             }
             rank -= here;
             block += 1;

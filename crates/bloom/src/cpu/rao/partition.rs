@@ -47,15 +47,16 @@ pub(super) fn by_part(shares: Vec<Vec<Vec<Assigned>>>) -> Vec<Vec<Vec<Assigned>>
 pub(super) struct Partition {
     shift: u32,
     parts: usize,
+    threads: usize,
     pub(super) part_buckets: usize,
 }
 
 impl Partition {
-    pub(super) fn new(buckets: u64, serial: bool) -> Partition {
-        let wanted = if serial { 1 } else { PARTS_PER_THREAD * rayon::current_num_threads() } as u64;
-        let shift = if serial { 32 } else { (buckets / wanted).checked_ilog2().unwrap_or(0) };
+    pub(super) fn new(buckets: u64, threads: usize) -> Partition {
+        let wanted = (PARTS_PER_THREAD * threads) as u64;
+        let shift = if threads == 1 { 32 } else { (buckets / wanted).checked_ilog2().unwrap_or(0) };
         let part_buckets = (1u64 << shift).min(buckets) as usize;
-        Partition { shift, parts: ((buckets - 1) >> shift) as usize + 1, part_buckets }
+        Partition { shift, parts: ((buckets - 1) >> shift) as usize + 1, threads, part_buckets }
     }
 
     /// Sorts each thread's share of the keys by part, in their order; `only_absent` leaves out contained keys.
@@ -63,7 +64,7 @@ impl Partition {
         if self.parts == 1 {
             return vec![self.assign_share(filter, keys, 0, only_absent)];
         }
-        let share = keys.len().div_ceil(rayon::current_num_threads());
+        let share = keys.len().div_ceil(self.threads);
         let shares = keys.chunks(share).enumerate();
         parallel::map(shares, |(i, keys)| self.assign_share(filter, keys, i * share, only_absent))
     }

@@ -11,18 +11,19 @@ use super::super::by_hash::ByHash;
 use super::partition::{Assigned, Partition, by_part};
 use super::undo::{Saved, Undo, keep};
 use crate::cpu::RaoBloom;
-use crate::cpu::insert::for_each_one;
+use crate::cpu::insert::{for_each_one, threads_for};
 use crate::layout::BATCH;
 use crate::layout::engine::Engine;
 use crate::layout::rao::probing::{self, Ahead};
 use crate::layout::rao::{RaoLayout, RaoProbe};
-use crate::view::is_serial;
 use crate::{Error, Key, Layout};
 
 /// Largest size of words that are taken to be in a cache of their core.
 const CACHED_BYTES: usize = 1 << 19;
 /// Most words per set bit for which all cache lines are read in order, not one by one: a bit per two lines.
 const STREAMED: usize = 32;
+/// Nanoseconds per key of an insertion; fewer than they are, because a division takes them twice.
+const KEY_NS: f64 = 5.0;
 /// Keys per step of an insertion that counts missing bits.
 const COUNTED: usize = 1 << 10;
 
@@ -49,7 +50,8 @@ impl RaoBloom {
         undo: &mut Undo,
     ) -> Result<Vec<Vec<u32>>, Error> {
         let layout = self.layout;
-        let serial = is_serial(keys.len());
+        let threads = threads_for(keys.len(), KEY_NS);
+        let serial = threads == 1;
         if serial
             && task == Task::Insert
             && layout.choices() == 1
@@ -59,7 +61,7 @@ impl RaoBloom {
             return Ok(Vec::new());
         }
         let Undo { was_empty, saved, copies, .. } = undo;
-        let partition = Partition::new(layout.blocks(), serial);
+        let partition = Partition::new(layout.blocks(), threads);
         // A contained key is not new, and with two choices it is not inserted again. In a larger filter with one
         // choice, lookups are cheaper after sorting.
         let is_cached = size_of_val(self.words.as_slice()) <= CACHED_BYTES;

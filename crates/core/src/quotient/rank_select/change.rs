@@ -118,9 +118,8 @@ impl<W: WriteWords, const COUNTED: bool> Blocks<W, COUNTED> {
         self.add_to_offsets(quotient / 64 + 1, empty / 64, 1);
     }
 
-    /// Returns the last slot of the cluster that has slot `free - 1`: runs with quotients before their slots follow
-    /// each other, up to one in its canonical slot or an empty slot. Returns `None` if that depends on slots after
-    /// these.
+    /// Returns the last slot of the cluster that has slot `free - 1`. The cluster goes on as long as the runs of the
+    /// quotients up to its last slot end after that slot. Returns `None` if it reaches the end of these slots.
     #[inline(always)]
     pub(super) fn last_of_cluster(&self, free: u64, select: impl Select) -> Option<u64> {
         let mut end = free;

@@ -13,6 +13,11 @@ pub trait Words: Copy {
     }
     /// Returns the word at `index`.
     fn word(self, index: u64) -> u64;
+    /// Returns the byte at `index`, the lowest of a word first.
+    #[inline(always)]
+    fn byte(self, index: u64) -> u8 {
+        (self.word(index / 8) >> (index % 8 * 8)) as u8
+    }
     /// Returns at least 57 bits from position `at` on, zeros above. The last 8 bytes, which hold only a jump array, may
     /// read as zeros.
     fn bits_from(self, at: u64) -> u64;

@@ -155,11 +155,8 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
         let Some(indexed) = self.indexed.get() else { return Ok(()) };
         let is_open = self.levels.len() > 1 && indexed.order.get().is_none();
         if is_open && !matches!(indexed.visible, Visible::Unknown) {
-            let order = self.waiting(|stream| {
-                let order = Interleaving::new(stream, &self.levels, matches!(indexed.visible, Visible::All))?;
-                stream.synchronize()?; // others may use it from now on
-                Ok(order)
-            })?;
+            let all_visible = matches!(indexed.visible, Visible::All);
+            let order = self.waiting(|stream| Interleaving::new(stream, &self.levels, all_visible))?;
             let _ = indexed.order.set(order); // or another thread was faster
         }
         Ok(())

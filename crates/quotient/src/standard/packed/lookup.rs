@@ -6,18 +6,18 @@
 
 use warpset_base::parallel;
 #[cfg(target_arch = "x86_64")]
-use warpset_base::processor::has_bit_instructions;
-
-use warpset_core::bits::range;
-use warpset_core::quotient::slots::PackedSlots;
-use warpset_core::quotient::standard as core;
+use warpset_base::processor::{Pdep, has_bit_instructions};
+use warpset_core::bits::{Portable, Select, range};
+use warpset_core::quotient::Split;
 
 use super::Packed;
+use super::update::next;
 use crate::Layout;
+use crate::cpu::one::{self, Ask};
 use crate::cpu::prefetch::{BATCH, prefetch};
 
-/// Blocks per task of the pass.
-const TASK_BLOCKS: usize = 1 << 12;
+/// Nanoseconds per block of the pass.
+const BLOCK_NS: f64 = 2.0;
 
 /// Waiting runs per block: the number of quotients of earlier blocks with a run that begins in this block or after it.
 pub struct WaitingRuns(Vec<u32>);
@@ -41,8 +41,8 @@ impl Packed<'_> {
     /// Counts the waiting runs of all blocks, on all threads.
     pub(in super::super) fn count_waiting_runs(&self) -> WaitingRuns {
         let mut counts = vec![0; self.words.len() / self.block_words];
-        let parts = counts.chunks_mut(TASK_BLOCKS).enumerate();
-        parallel::for_each(parts, |(i, counts)| self.count_waiting(i * TASK_BLOCKS, counts));
+        let task = parallel::task_len(counts.len(), BLOCK_NS);
+        parallel::for_each(counts.chunks_mut(task).enumerate(), |(i, counts)| self.count_waiting(i * task, counts));
         WaitingRuns(counts)
     }
 
@@ -82,23 +82,33 @@ impl Packed<'_> {
 
     /// Returns the run start of an occupied quotient, if `waiting` runs wait at its block's first slot.
     #[inline(always)]
-    fn run_start_after(&self, quotient: u64, waiting: u32) -> (usize, u32) {
+    fn run_start_after(&self, quotient: u64, waiting: u32, select: impl Select) -> (usize, u32) {
         let (block, at) = ((quotient / 64) as usize, (quotient % 64) as u32);
         let [occupieds, continuations, shifteds] = self.metadata(block);
         let heads = !continuations & (occupieds | shifteds);
         let before = range(0, at);
         let begun = (heads & before).count_ones();
         let rank = waiting.wrapping_add((occupieds & before).count_ones()).wrapping_sub(begun);
-        self.nth_head(block, heads & !before, rank)
+        self.nth_head(block, heads & !before, rank, select)
     }
 
     /// Whether a remainder is in the run that begins there.
     #[inline(always)]
-    fn is_in_run(&self, (block, at): (usize, u32), remainder: u64) -> bool {
+    fn is_in_run(&self, start: (usize, u32), remainder: u64) -> bool {
+        match self.equal_in_run(start, remainder) {
+            Some(equal) => equal != 0,
+            None => self.find_in_run(start, remainder).1,
+        }
+    }
+
+    /// Marks the remainders that are equal in the run that begins there, by one bit each; `None` if a word does not
+    /// hold the run or it may reach out of the block.
+    #[inline(always)]
+    fn equal_in_run(&self, (block, at): (usize, u32), remainder: u64) -> Option<u64> {
         let width = self.split.remainder_bits;
         let len = 1 + (!(self.metadata(block)[1] >> at >> 1)).trailing_zeros();
         if at + len >= 64 || len * width > 64 {
-            return self.find_in_run((block, at), remainder).1;
+            return None;
         }
         // All remainders are compared at once: a field is zero where they are equal, and then nothing carries into its
         // highest bit.
@@ -106,41 +116,53 @@ impl Packed<'_> {
         let highest = lowest << (width - 1);
         let differ = self.remainders_from(block, at) ^ lowest.wrapping_mul(remainder);
         let equal = !((differ & !highest).wrapping_add(!highest) | differ) & highest;
-        equal & range(0, len * width) != 0
+        Some(equal & range(0, len * width))
     }
 
     /// Whether an occupied quotient's fingerprint is stored.
     #[inline(always)]
-    fn is_stored(&self, fingerprint: u64) -> bool {
-        self.is_in_run(self.run_start(self.split.quotient(fingerprint), false), self.split.remainder(fingerprint))
+    fn is_stored(&self, fingerprint: u64, select: impl Select) -> bool {
+        let start = self.run_start(self.split.quotient(fingerprint), false, select);
+        self.is_in_run(start, self.split.remainder(fingerprint))
     }
 
     /// Whether an occupied quotient's fingerprint is stored, by the waiting runs.
     #[inline(always)]
-    fn is_stored_after(&self, fingerprint: u64, waiting: &WaitingRuns) -> bool {
+    fn is_stored_after(&self, fingerprint: u64, waiting: &WaitingRuns, select: impl Select) -> bool {
         let quotient = self.split.quotient(fingerprint);
         let waiting = waiting.0.get((quotient / 64) as usize).map_or(0, |waiting| *waiting);
-        self.is_in_run(self.run_start_after(quotient, waiting), self.split.remainder(fingerprint))
+        self.is_in_run(self.run_start_after(quotient, waiting, select), self.split.remainder(fingerprint))
     }
 
     /// Whether a fingerprint is stored.
     #[inline]
     pub(in super::super) fn contains(&self, fingerprint: u64) -> bool {
-        if !self.is_occupied(fingerprint) {
-            return false;
-        }
-        #[cfg(target_arch = "x86_64")]
-        if has_bit_instructions() {
-            // SAFETY: the processor has these instructions.
-            return unsafe { self.is_stored_with_bit_instructions(fingerprint) };
-        }
-        self.is_stored(fingerprint)
+        self.is_occupied(fingerprint) && one::ask::<Contains>(self.words, self.split, fingerprint)
     }
 
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
-    fn is_stored_with_bit_instructions(&self, fingerprint: u64) -> bool {
-        self.is_stored(fingerprint)
+    /// Returns the number of stored copies of a fingerprint.
+    #[inline]
+    pub(in super::super) fn count(&self, fingerprint: u64) -> u64 {
+        if self.is_occupied(fingerprint) { one::ask::<Count>(self.words, self.split, fingerprint) } else { 0 }
+    }
+
+    /// Returns the number of stored copies of an occupied quotient's fingerprint.
+    #[inline(always)]
+    fn count_stored(&self, fingerprint: u64, select: impl Select) -> u64 {
+        let remainder = self.split.remainder(fingerprint);
+        let start = self.run_start(self.split.quotient(fingerprint), false, select);
+        if let Some(equal) = self.equal_in_run(start, remainder) {
+            return u64::from(equal.count_ones());
+        }
+        let (mut place, mut found) = self.find_in_run(start, remainder);
+        let mut count = 0;
+        while found {
+            count += 1;
+            let (block, at) = next(place);
+            place = (block, at);
+            found = self.metadata(block)[1] >> at & 1 != 0 && self.remainder(block, at) == remainder;
+        }
+        count
     }
 
     /// Prefetches the cache lines with the metadata of a quotient and with its canonical remainder.
@@ -163,6 +185,7 @@ impl Packed<'_> {
         len: usize,
         fingerprint: impl Fn(usize) -> u64,
         mut take: impl FnMut(usize, bool),
+        select: impl Select,
     ) {
         let mut fingerprints = [0; BATCH];
         let mut first = 0;
@@ -182,8 +205,8 @@ impl Packed<'_> {
             for &i in &left[..stay] {
                 let i = i as usize % BATCH;
                 answers[i] = match waiting {
-                    Some(waiting) => self.is_stored_after(fingerprints[i], waiting),
-                    None => self.is_stored(fingerprints[i]),
+                    Some(waiting) => self.is_stored_after(fingerprints[i], waiting, select),
+                    None => self.is_stored(fingerprints[i], select),
                 };
             }
             for (i, answer) in answers[..count].iter().enumerate() {
@@ -210,19 +233,48 @@ impl Packed<'_> {
                 len: usize,
                 fingerprint: impl Fn(usize) -> u64,
                 take: impl FnMut(usize, bool),
+                select: impl Select,
             ) {
-                slots.answer(waiting, len, fingerprint, take);
+                slots.answer(waiting, len, fingerprint, take, select);
+            }
+            if let Some(pdep) = Pdep::detect() {
+                // SAFETY: a `Pdep` exists only where the processor has these instructions.
+                return unsafe { fast(self, waiting, len, fingerprint, take, pdep) };
             }
             if has_bit_instructions() {
                 // SAFETY: the processor has these instructions.
-                return unsafe { fast(self, waiting, len, fingerprint, take) };
+                return unsafe { fast(self, waiting, len, fingerprint, take, Portable) };
             }
         }
-        self.answer(waiting, len, fingerprint, take);
+        self.answer(waiting, len, fingerprint, take, Portable);
     }
 }
 
-/// Reports the number of stored copies of each of `len` fingerprints, slot by slot.
+/// Whether an occupied quotient's fingerprint is stored.
+struct Contains;
+
+impl Ask for Contains {
+    type Answer = bool;
+
+    #[inline(always)]
+    fn ask(words: &[u64], split: Split, fingerprint: u64, select: impl Select) -> bool {
+        Packed::new(words, split).is_stored(fingerprint, select)
+    }
+}
+
+/// Number of stored copies of an occupied quotient's fingerprint.
+struct Count;
+
+impl Ask for Count {
+    type Answer = u64;
+
+    #[inline(always)]
+    fn ask(words: &[u64], split: Split, fingerprint: u64, select: impl Select) -> u64 {
+        Packed::new(words, split).count_stored(fingerprint, select)
+    }
+}
+
+/// Reports the number of stored copies of each of `len` fingerprints.
 pub(in super::super) fn count_many(
     layout: &Layout,
     words: &[u64],
@@ -230,9 +282,7 @@ pub(in super::super) fn count_many(
     fingerprint: impl Fn(usize) -> u64,
     mut take: impl FnMut(usize, u64),
 ) {
-    let split = layout.split;
-    let packed = Packed::new(words, split);
-    let slots = PackedSlots::new(words, layout.slots(), split.remainder_bits);
+    let packed = Packed::new(words, layout.split);
     let mut fingerprints = [0; BATCH];
     let mut first = 0;
     while first < len {
@@ -242,7 +292,7 @@ pub(in super::super) fn count_many(
             packed.prefetch(*place);
         }
         for (i, &fingerprint) in fingerprints[..count].iter().enumerate() {
-            take(first + i, core::count(&slots, split.quotient(fingerprint), split.remainder(fingerprint)));
+            take(first + i, packed.count(fingerprint));
         }
         first += count;
     }
@@ -251,7 +301,8 @@ pub(in super::super) fn count_many(
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use warpset_core::quotient::Split;
+    use warpset_core::quotient::slots::PackedSlots;
+    use warpset_core::quotient::standard as core;
 
     use super::*;
     use crate::{Duplicates, StandardBuilder, StandardQuotientFilter};
@@ -271,7 +322,7 @@ mod tests {
         let counted = packed.count_waiting_runs();
         for waiting in [None, Some(&counted)] {
             let mut plain = vec![false; all.len()];
-            packed.answer(waiting, all.len(), |i| all[i], |i, yes| plain[i] = yes);
+            packed.answer(waiting, all.len(), |i| all[i], |i, yes| plain[i] = yes, Portable);
             assert_eq!(plain, wanted);
             let mut fast = vec![false; all.len()];
             packed.answer_many(waiting, all.len(), |i| all[i], |i, yes| fast[i] = yes);
@@ -284,6 +335,8 @@ mod tests {
             assert_eq!(counts, counted.0[first..]);
         }
         assert!(all.iter().zip(&wanted).all(|(&f, &yes)| packed.contains(f) == yes));
+        let count = |f: u64| core::count(&slots, split.quotient(f), split.remainder(f));
+        assert!(all.iter().all(|&f| packed.count(f) == count(f)));
     }
 
     proptest! {

@@ -5,7 +5,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use warpset_base::processor::has_bit_instructions;
-use warpset_core::bits::range;
+use warpset_core::bits::{Portable, range};
 use warpset_core::quotient::Split;
 use warpset_core::quotient::standard::Inserted;
 
@@ -92,7 +92,7 @@ impl<'a> PackedMut<'a> {
             return Inserted::Stored;
         }
         let occupied = occupieds >> home.1 & 1 != 0;
-        let start = self.read().run_start(quotient, !occupied);
+        let start = self.read().run_start(quotient, !occupied, Portable);
         let (place, found) = if occupied { self.read().find_in_run(start, remainder) } else { (start, false) };
         if found && !self.keeps_duplicates {
             return Inserted::Present;
@@ -149,7 +149,7 @@ impl<'a> PackedMut<'a> {
         if self.read().metadata(home.0)[0] >> home.1 & 1 == 0 {
             return false;
         }
-        let start = self.read().run_start(quotient, false);
+        let start = self.read().run_start(quotient, false, Portable);
         let (place, found) = self.read().find_in_run(start, remainder);
         if !found {
             return false;
@@ -351,8 +351,9 @@ impl<'a> PackedMut<'a> {
     }
 }
 
+/// Returns the slot after this one.
 #[inline(always)]
-fn next((block, at): Slot) -> Slot {
+pub(super) fn next((block, at): Slot) -> Slot {
     if at == 63 { (block + 1, 0) } else { (block, at + 1) }
 }
 

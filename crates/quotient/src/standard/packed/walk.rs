@@ -4,6 +4,8 @@
 #[cfg(target_arch = "x86_64")]
 use warpset_base::processor::has_bit_instructions;
 
+use warpset_core::bits::Portable;
+
 use super::Packed;
 
 /// Iterator over the fingerprints of a filter in ascending order, like
@@ -29,7 +31,7 @@ impl<'a> PackedWalk<'a> {
             walk.waiting = walk.occupieds(home) & (!0 << (from % 64));
             if walk.find_waiting() {
                 let first = walk.home as u64 * 64 + u64::from(walk.waiting.trailing_zeros());
-                let (block, at) = slots.run_start(first, false);
+                let (block, at) = slots.run_start(first, false, Portable);
                 (walk.quotient, walk.block, walk.to_come) = (first, block, !0 << at);
             }
         }

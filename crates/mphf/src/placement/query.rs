@@ -1,0 +1,111 @@
+//! Lookups of one key or many: those of `warpset_core::placement::lookup`, which devices share.
+
+use super::PlacementKind;
+use crate::batch::BATCH;
+use crate::format::{self, Header};
+use crate::windows::{HostWords, prefetch};
+use std::sync::Arc;
+use warpset_base::key::Hash128;
+use warpset_core::bits::Portable;
+use warpset_core::placement::lookup::{Function, Segment, SegmentPlan};
+use warpset_core::recsplit::lookup::Words;
+use warpset_core::recsplit::lookup::lists::Entry;
+
+/// A function to look keys up in.
+pub(crate) type Lookup<'a> = crate::function::Lookup<'a, PlacementKind>;
+
+/// The segments of a function, at least one.
+#[derive(Clone)]
+pub struct Tables {
+    segments: Arc<[Segment]>,
+}
+
+impl Tables {
+    pub(super) fn new(header: &Header<PlacementKind>, list_words: &[u64]) -> Self {
+        let plan = SegmentPlan {
+            keys: header.keys,
+            codes: format::HEADER_WORDS * 64,
+            buckets_per_key: header.code.buckets_per_key,
+            largest: header.largest_bucket,
+        };
+        let mut entries = header.layout.entries(list_words);
+        let (mut before, segments) = (entries.next().unwrap_or_default(), header.layout.buckets.max(1));
+        let segment = |_| {
+            // Only damaged words have fewer entries.
+            let end = entries.next().unwrap_or_default();
+            let (keys_before, bits_before) = std::mem::replace(&mut before, end);
+            plan.segment(Entry { keys_before, keys: end.0.wrapping_sub(keys_before), bits_before })
+        };
+        Self { segments: (0..segments).map(segment).collect() }
+    }
+}
+
+impl<'a> Function for Lookup<'a> {
+    type Words = HostWords<'a>;
+    type Segment = &'a Segment;
+
+    #[inline(always)]
+    fn words(&self) -> HostWords<'a> {
+        HostWords(self.words)
+    }
+    #[inline(always)]
+    fn segments(&self) -> u64 {
+        self.parameters.header.layout.buckets
+    }
+    #[inline(always)]
+    fn segment(&self, index: u64) -> &'a Segment {
+        &self.parameters.tables.segments[index as usize]
+    }
+}
+
+impl Lookup<'_> {
+    /// Returns the number of the key with this hash under the function's seed.
+    #[inline(always)]
+    pub(super) fn get(self, hash: Hash128) -> u64 {
+        let segment = self.segment_of(hash);
+        match self.words().byte(segment.seed_at(hash.low)) {
+            0 => bumped(self.words, segment, hash.low),
+            seed => segment.number_of(hash.low, seed),
+        }
+    }
+
+    /// Looks up at most `BATCH` keys, so that their cache misses overlap.
+    pub(super) fn get_batch_of(self, hashes: &[Hash128], numbers: &mut [u64]) {
+        let none = Segment::default();
+        let mut places = [(&none, 0); BATCH];
+        for (place, hash) in places.iter_mut().zip(hashes) {
+            let segment = self.segment_of(*hash);
+            *place = (segment, segment.seed_at(hash.low));
+            prefetch(self.words, place.1 / 8);
+        }
+        for ((number, hash), (segment, at)) in numbers.iter_mut().zip(hashes).zip(places) {
+            *number = match self.words().byte(at) {
+                0 => bumped(self.words, segment, hash.low),
+                seed => segment.number_of(hash.low, seed),
+            };
+        }
+    }
+}
+
+/// Returns the number of a bumped key. A separate function, so that others have no registers to save.
+#[cold]
+#[inline(never)]
+fn bumped(words: &[u64], segment: &Segment, low: u64) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    if crate::processor::has_fast_pdep() {
+        // SAFETY: the processor has the instructions.
+        return unsafe { bumped_pdep(words, segment, low) };
+    }
+    segment.bumped_number(HostWords(words), low, Portable)
+}
+
+/// Runs [`bumped`] with `pdep` for selection.
+///
+/// # Safety
+/// - The processor has BMI1, BMI2, LZCNT and POPCNT.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
+unsafe fn bumped_pdep(words: &[u64], segment: &Segment, low: u64) -> u64 {
+    // SAFETY: this function's contract.
+    segment.bumped_number(HostWords(words), low, unsafe { warpset_base::processor::Pdep::assume() })
+}

@@ -1,0 +1,221 @@
+//! Tests of the search and of lookups; files and damage are tested in `tests`.
+
+use super::*;
+use crate::StaticFilter;
+use warpset_base::key::Key;
+
+/// Checks that every key has its own number, one by one and in batches.
+fn assert_bijection<K: Key>(function: &Placement, keys: &[K]) {
+    let numbers = function.get_bulk(keys);
+    let mut seen = vec![false; keys.len()];
+    for (key, &number) in keys.iter().zip(&numbers) {
+        assert_eq!(function.get(key), number);
+        assert!(!std::mem::replace(&mut seen[number as usize], true), "{} keys", keys.len());
+    }
+}
+
+#[test]
+fn numbers_of_keys_around_all_limits() {
+    let limits = [0, 1, 2, 8, 16, 63, 64, 65, 100, 512, 1023, 1024, 1025, 2048, 5000, 1 << 14, (1 << 14) + 1, 50_000];
+    for keys in limits.into_iter().filter(|&keys| !cfg!(miri) || keys < 100) {
+        for (keys_per_seed, segment) in [(4.5, 1 << 14), (1.0, 1 << 14), (6.0, 1000), (5.0, 1), (4.0, 50_000)] {
+            let keys: Vec<u64> = (0..keys).map(|i| i * i).collect();
+            let builder = Placement::builder().keys_per_seed(keys_per_seed).bucket_size(segment);
+            assert_bijection(&builder.build_from(&keys).unwrap(), &keys);
+        }
+    }
+}
+
+#[test]
+fn threads_do_not_change_the_words() {
+    let keys: Vec<String> = (0..100_000).map(|i| format!("key {i}")).collect();
+    let build = |threads| Placement::builder().threads(threads).build_from(&keys).unwrap();
+    let alone = build(1);
+    assert_bijection(&alone, &keys);
+    assert!([2, 3, 8].into_iter().all(|threads| build(threads) == alone));
+    let external = Placement::builder().external().memory(1 << 22).build_from(|| Ok(keys.iter().map(Ok))).unwrap();
+    assert!(external == alone);
+}
+
+#[test]
+fn rotations_by_windows_are_those_by_slots() {
+    let code = KindOptions::default().code().unwrap();
+    let shape = code.shape(if cfg!(miri) { 1024 } else { 9000 });
+    let mut planes = find::Planes::default();
+    planes.clear(shape.keys);
+    let mut scratch = find::Scratch::default();
+    let keys: Vec<u64> = (0..u64::from(shape.keys)).map(|i| Hash128::of_integer(i, 0).low).collect();
+    let (mut bumped, mut placed) = (0, 0);
+    scratch.sort_keys(shape, &keys);
+    for keys in (0..shape.buckets).map(|bucket| scratch.keys_of(bucket)) {
+        let seed = planes.seed(shape, keys);
+        assert_eq!(seed, planes.seed_of_few(shape, keys));
+        match seed {
+            0 => bumped += 1,
+            _ => placed += 1,
+        }
+        keys.iter().filter(|_| seed != 0).for_each(|&low| planes.take(shape.slot_of(low, seed)));
+    }
+    assert!(bumped > 0 && placed > bumped * 10, "{bumped} {placed}");
+}
+
+#[test]
+fn space_is_as_predicted() {
+    let keys: Vec<u64> = (0..if cfg!(miri) { 100 } else { 1_000_000 }).collect();
+    for keys_per_seed in [3.0, 4.0, 4.5, 5.0] {
+        let builder = Placement::builder().keys_per_seed(keys_per_seed);
+        let (predicted, found) =
+            (builder.estimate().unwrap().bits_per_key, builder.build_from(&keys).unwrap().bits_per_key());
+        assert!(cfg!(miri) || (predicted - found).abs() < 0.02, "{keys_per_seed}: {predicted} {found}");
+    }
+}
+
+#[test]
+fn hashes_that_are_not_random() {
+    // All lows in one bucket, some of them equal; the second seed mixes them.
+    let keys: Vec<Hash128> = (0..5000).map(|i| Hash128 { high: i << 40, low: i / 2 }).collect();
+    let function = Placement::builder().build_from(&keys).unwrap();
+    assert_ne!(function.seed(), 0);
+    assert_bijection(&function, &keys);
+}
+
+#[test]
+fn duplicates_are_named() {
+    for count in [2, 100, 40_000].into_iter().filter(|&count| !cfg!(miri) || count < 1000) {
+        let mut keys: Vec<u64> = (0..count).collect();
+        keys[count as usize - 1] = 0;
+        match Placement::builder().build_from(&keys) {
+            Err(Error::DuplicateKey { first: 0, second, .. }) => assert_eq!(second, count - 1),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(matches!(Placement::builder().build_from(&[7_u64; 1000]), Err(Error::DuplicateKey { .. })));
+}
+
+#[test]
+fn filters_over_placement() {
+    let keys: Vec<u64> = (0..20_000).collect();
+    let filter = StaticFilter::builder_of_kind(PlacementKind).width(12).build_from(&keys).unwrap();
+    assert!(keys.iter().all(|&key| filter.contains(key)));
+    let passed = (20_000..120_000_u64).filter(|&key| filter.contains(key)).count();
+    assert!(passed < 60, "{passed}");
+}
+
+/// Gives words a right checksum.
+fn seal(words: &mut [u64]) {
+    words[15] = crate::format::checksum(words);
+}
+
+/// Returns pseudo-random words.
+fn random(seed: u64) -> impl FnMut() -> u64 {
+    let mut counter = seed << 32;
+    move || {
+        counter += 1;
+        Hash128::of_integer(counter, 0).low
+    }
+}
+
+#[test]
+fn hostile_words_do_no_harm() {
+    let keys: Vec<u64> = (0..300).collect();
+    let valid = Placement::builder().keys_per_seed(5.0).bucket_size(90).build_from(&keys).unwrap();
+    let mut accepted = 0;
+    for round in 0..if cfg!(miri) { 10 } else { 4000 } {
+        let mut random = random(round);
+        let mut words = valid.words().to_vec();
+        let mode = round % 4;
+        if mode < 2 {
+            for i in (3..20).filter(|i| !(11..16).contains(i)) {
+                // Some fields keep their values, so that more headers pass.
+                if random() % 4 == 0 {
+                    words[i] = if mode == 0 { random() % 100 } else { random() };
+                }
+            }
+        }
+        for _ in 0..random() % 50 {
+            let at = 20 + random() as usize % (words.len() - 20);
+            words[at] = if mode == 2 { 0 } else { random() };
+        }
+        seal(&mut words);
+        let Ok(function) = Placement::from_words(words) else { continue };
+        accepted += 1;
+        let asked: Vec<u64> = (0..100).collect();
+        let numbers = function.get_bulk(&asked);
+        for (key, number) in asked.into_iter().zip(numbers) {
+            assert!(number < function.values().max(1) && number == function.get(key));
+        }
+    }
+    assert!(cfg!(miri) || accepted > 1000, "{accepted}");
+}
+
+#[test]
+fn damage_is_an_error() {
+    let keys: Vec<u64> = (0..500).collect();
+    let bytes = Placement::builder().build_from(&keys).unwrap().to_bytes();
+    for at in (0..bytes.len()).step_by(if cfg!(miri) { 50 } else { 1 }) {
+        let mut bytes = bytes.clone();
+        bytes[at] ^= 1 << (at % 8);
+        assert!(Placement::read_from(bytes.as_slice()).is_err(), "{at}");
+    }
+}
+
+#[test]
+fn saved_forms_and_views() {
+    let keys: Vec<u64> = (0..700).collect();
+    let function = Placement::builder().bucket_size(90).build_from(&keys).unwrap();
+    assert!(Placement::from_bytes(&function.to_bytes()).unwrap() == function);
+    assert_eq!(Kind::of_bytes(&function.to_bytes()).unwrap(), Kind::Placement);
+    let view = PlacementView::from_words(function.words()).unwrap();
+    assert!(keys.iter().all(|key| view.get(key) == function.get(key)));
+    let filter = StaticFilter::builder_of_kind(PlacementKind).width(10).build_from(&keys).unwrap();
+    let read = StaticFilter::<PlacementKind>::from_bytes(&filter.to_bytes()).unwrap();
+    assert!((0..3000_u64).all(|key| read.get(key) == filter.get(key)));
+}
+
+#[cfg(feature = "mmap")]
+#[test]
+#[cfg_attr(miri, ignore)]
+fn functions_in_mapped_files() {
+    let keys: Vec<u64> = (0..700).collect();
+    let function = Placement::builder().build_from(&keys).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("placement");
+    function.save(&path).unwrap();
+    // SAFETY: no process changes the file.
+    let mapped = unsafe { Placement::map_unverified(&path).unwrap() };
+    assert!(keys.iter().all(|key| mapped.get(key) == function.get(key)));
+}
+
+/// Hashes of what functions are saved as, and of the numbers that they give.
+fn hashes<K: Key + Sync>(keys_per_seed: f64, segment: u32, keys: &[K]) -> [u64; 2] {
+    let builder = Placement::builder().keys_per_seed(keys_per_seed).bucket_size(segment).seed(segment.into());
+    let function = builder.build_from(keys).unwrap();
+    let numbers: Vec<u8> = keys.iter().flat_map(|key| function.get(key).to_le_bytes()).collect();
+    [function.to_bytes(), numbers].map(|bytes| xxhash_rust::xxh3::xxh3_64(&bytes))
+}
+
+/// Compares bits by seed and numbers by bits: they are part of the format.
+#[test]
+#[cfg_attr(miri, ignore)]
+fn version_1_stays_as_it_is() {
+    let keys: Vec<u64> = (0..50_000_u64).map(|i| i.pow(3)).collect();
+    let strings: Vec<String> = keys.iter().map(u64::to_string).collect();
+    let (few, numbers) = (&keys[..20], NUMBERS_OF_VERSION_1);
+    let function = Placement::builder().keys_per_seed(4.0).bucket_size(10).build_from(few).unwrap();
+    let found = [
+        hashes(4.5, 1 << 15, &keys),
+        hashes(5.0, 2000, &strings),
+        hashes(1.0, 500, &keys),
+        hashes(4.0, 50_000, &strings),
+    ];
+    let few: Vec<u64> = function.get_bulk(few);
+    assert!(found == HASHES_OF_VERSION_1 && few == numbers, "{found:#x?} {few:?}");
+}
+
+const NUMBERS_OF_VERSION_1: [u64; 20] = [6, 8, 16, 9, 14, 13, 4, 1, 5, 10, 18, 15, 2, 17, 3, 19, 11, 12, 0, 7];
+const HASHES_OF_VERSION_1: [[u64; 2]; 4] = [
+    [0x5cfc_84ce_f0ef_65b3, 0x4ee3_4801_0f1d_8e93],
+    [0xcbad_7d74_4304_5f1b, 0x9ff1_f5ce_2209_2d7c],
+    [0xb359_a9a7_4830_725c, 0xd0f0_5a95_6cce_e9ca],
+    [0x646b_9de2_5b26_d2c1, 0x5ad5_31ec_4a8c_74dc],
+];
