@@ -51,7 +51,6 @@ impl Kind {
     /// use warpset_mphf::Kind;
     ///
     /// assert_eq!(Kind::for_space(1.5)?, Kind::Consensus);
-    /// assert_eq!(Kind::for_space(1.95)?, Kind::Placement);
     /// assert!(Kind::for_space(0.5).is_err());
     /// # Ok::<(), warpset_mphf::Error>(())
     /// ```

@@ -19,7 +19,7 @@ const SPACE: [(f64, f64); 11] = [
     (6.0, 2.192),
 ];
 /// Nanoseconds per key for hashing and sorting.
-const SORT: f64 = 30.0;
+const SORT: f64 = 25.0;
 /// Nanoseconds for the search of a seed.
 const SEED: f64 = 80.0;
 
