@@ -127,7 +127,7 @@ fn hostile_words_do_no_harm() {
         if mode < 2 {
             for i in (3..20).filter(|i| !(11..16).contains(i)) {
                 // Some fields keep their values, so that more headers pass.
-                if random() % 4 == 0 {
+                if random().is_multiple_of(4) {
                     words[i] = if mode == 0 { random() % 100 } else { random() };
                 }
             }
