@@ -1,136 +1,107 @@
-//! Fingerprints of one thread and round, grouped by part as they arrive.
-//!
-//! Memory is allocated in *slabs*, each larger than an allocator keeps for itself, so that all of it returns to the
-//! system at the end. A slab is cut into *chunks*. Each part has one open chunk for its next fingerprints, each written
-//! once. A full chunk is followed by another, with a link to the one before.
+//! Counts of one thread and round, grouped by part as they arrive.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 use warpset_core::hash::permute::{permute, spread_of};
 
+use crate::chunks::Chunks;
 use crate::parts::Cut;
 use crate::table::key_bits;
 use crate::{K, Roll};
 
-/// Fingerprints per chunk and per slab, as powers of two; small in tests, so that they use several slabs.
-const CHUNK_BITS: u32 = 8;
-const SLAB_BITS: u32 = if cfg!(test) { 14 } else { 22 };
-const CHUNK: usize = 1 << CHUNK_BITS;
-/// Bytes of a chunk.
-pub(crate) const CHUNK_BYTES: u64 = 8 << CHUNK_BITS;
-/// Mark for no chunk.
-const NONE: u64 = !0;
+/// Words of counts, as [`Parts`](crate::parts::Parts) has them.
+type Words = Chunks<8>;
 
-/// Fingerprints with the places of each part.
+/// Words of counts with the places of each part.
 pub(crate) struct Filling {
     cut: Cut,
     bits: u32,
     roll: Roll,
-    slabs: Vec<Vec<u64>>,
-    /// Link of each chunk to the one before of the same part.
-    before: Vec<u64>,
-    /// Place of the next fingerprint of each part, counted through all slabs. At a multiple of a chunk's length the
-    /// next chunk is still to be allocated.
-    next: Vec<u64>,
-    /// Open chunk of each part.
-    open: Vec<u64>,
+    words: Words,
 }
 
 impl Filling {
+    /// Bytes that a part takes at least.
+    pub(crate) const PART_BYTES: u64 = Words::BYTES;
+
     pub(crate) fn new(k: K) -> Filling {
         let bits = key_bits(k);
         let cut = Cut::new(bits);
-        let (slabs, before) = (Vec::new(), Vec::new());
-        Filling {
-            cut,
-            bits,
-            roll: Roll::new(k),
-            slabs,
-            before,
-            next: vec![0; cut.parts()],
-            open: vec![NONE; cut.parts()],
-        }
+        Filling { cut, bits, roll: Roll::new(k), words: Chunks::new(cut.parts()) }
     }
 
     /// Adds the k-mers of a batch of letters, and adds to `taken` the bytes that are newly in use.
     pub(crate) fn fill(&mut self, batch: &[u8], taken: &AtomicU64) {
-        let Filling { cut, bits, roll, slabs, before, next, open } = self;
+        let Filling { cut, bits, roll, words } = self;
         let (cut, bits, spread) = (*cut, *bits, spread_of(0));
         roll.restart();
         roll.each(batch, |kmer| {
             // Fingerprint of the table's filter with seed 0.
             let fingerprint = permute(kmer, bits, spread);
-            let part = cut.part(fingerprint);
-            let next = &mut next[part];
-            if *next & (CHUNK as u64 - 1) == 0 {
-                let chunk = before.len() as u64;
-                before.push(std::mem::replace(&mut open[part], chunk));
-                *next = chunk << CHUNK_BITS;
-                if (*next >> SLAB_BITS) as usize == slabs.len() {
-                    slabs.push(vec![0; 1 << SLAB_BITS]);
-                }
-                taken.fetch_add(CHUNK_BYTES, Ordering::Relaxed);
-            }
-            slabs[(*next >> SLAB_BITS) as usize][*next as usize & ((1 << SLAB_BITS) - 1)] = fingerprint;
-            *next += 1;
+            words.push(cut.part(fingerprint), [cut.word(fingerprint, 1)], taken);
         });
     }
 
-    /// Returns the fingerprints of a part, chunk by chunk.
-    pub(crate) fn of_part(&self, part: usize) -> impl Iterator<Item = &[u64]> {
-        let last = self.next[part] & (CHUNK as u64 - 1);
-        let mut len = if last == 0 { CHUNK } else { last as usize };
-        let mut chunk = self.open[part];
-        std::iter::from_fn(move || {
-            if chunk == NONE {
-                return None;
-            }
-            let at = chunk << CHUNK_BITS;
-            let slab = &self.slabs[(at >> SLAB_BITS) as usize];
-            let begin = at as usize & ((1 << SLAB_BITS) - 1);
-            chunk = self.before[chunk as usize];
-            Some(&slab[begin..begin + std::mem::replace(&mut len, CHUNK)])
-        })
+    /// Adds copies of a k-mer, and adds to `taken` the bytes that are newly in use.
+    #[inline(always)]
+    pub(crate) fn add(&mut self, kmer: u64, mut copies: u64, taken: &AtomicU64) {
+        let fingerprint = permute(kmer, self.bits, spread_of(0));
+        let part = self.cut.part(fingerprint);
+        while copies > 0 {
+            let now = copies.min(self.cut.most_copies());
+            self.words.push(part, [self.cut.word(fingerprint, now)], taken);
+            copies -= now;
+        }
     }
 
-    /// Removes all fingerprints and keeps the memory for the next round.
+    /// Returns the words of a part, chunk by chunk.
+    pub(crate) fn of_part(&self, part: usize) -> impl Iterator<Item = &[u64]> {
+        self.words.of_group(part)
+    }
+
+    /// Returns the number of words of all parts.
+    pub(crate) fn len(&self) -> u64 {
+        self.words.len()
+    }
+
+    /// Removes all counts and keeps the memory for the next round.
     pub(crate) fn clear(&mut self) {
-        self.before.clear();
-        self.next.fill(0);
-        self.open.fill(NONE);
+        self.words.clear();
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
-    /// Checks parts with none, few, exactly one chunk, and many fingerprints, in two rounds of several slabs.
+    /// Checks k-mers that are added one by one, and with more copies than a word holds.
     #[test]
-    fn every_fingerprint_is_in_its_part_once() {
-        let k = K::new(31).unwrap();
-        let cut = Cut::new(key_bits(k));
-        let mut filling = Filling::new(k);
-        let taken = AtomicU64::new(0);
-        let base = |i| b"ACGT"[(warpset_core::hash::finalise(i) & 3) as usize];
-        for (round, len) in [(0, 2000), (1, (1u64 << SLAB_BITS) + 100_000), (2, 0)] {
-            // One k-mer often enough to fill its chunks to the last place.
-            let batch: Vec<u8> = (0..len).map(|i| base(i + round)).chain([0]).chain([b'A'; 30 + 5 * CHUNK]).collect();
+    fn every_copy_is_in_its_part() {
+        for k in [1, 16, 31, 32].map(|k| K::new(k).unwrap()) {
+            let cut = Cut::new(key_bits(k));
+            let (mut filling, taken) = (Filling::new(k), AtomicU64::new(0));
+            let batch: Vec<u8> =
+                (0..5000).map(|i| b"ACGTN"[(warpset_core::hash::finalise(i) % 41 / 10) as usize]).collect();
+            let mut wanted = vec![BTreeMap::<u64, u64>::new(); cut.parts()];
+            let mut want = |kmer, copies| {
+                let fingerprint = permute(kmer, key_bits(k), spread_of(0));
+                *wanted[cut.part(fingerprint)].entry(cut.value(cut.word(fingerprint, 1))).or_default() += copies;
+            };
             filling.fill(&batch, &taken);
-            let mut wanted = vec![Vec::new(); cut.parts()];
-            Roll::new(k).each(&batch, |kmer| {
-                let fingerprint = permute(kmer, 62, spread_of(0));
-                wanted[cut.part(fingerprint)].push(fingerprint);
-            });
-            for (part, mut wanted) in wanted.into_iter().enumerate() {
-                let mut found: Vec<u64> = filling.of_part(part).flatten().copied().collect();
-                found.sort_unstable();
-                wanted.sort_unstable();
-                assert!(found == wanted, "{part}");
+            Roll::new(k).each(&batch, |kmer| want(kmer, 1));
+            for (kmer, copies) in [(0, 1), (1, 1_000_000), (3, cut.most_copies()), (2, cut.most_copies() + 1)] {
+                filling.add(kmer, copies, &taken);
+                want(kmer, copies);
             }
-            filling.clear();
+            for (part, wanted) in wanted.into_iter().enumerate() {
+                let mut found = BTreeMap::new();
+                for &word in filling.of_part(part).flatten() {
+                    *found.entry(cut.value(word)).or_default() += cut.copies(word);
+                }
+                assert_eq!(found, wanted, "{part}");
+            }
         }
-        assert!(taken.into_inner() >= 8 << SLAB_BITS);
-        assert_eq!(filling.of_part(5).count(), 0);
     }
 }

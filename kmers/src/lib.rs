@@ -24,6 +24,7 @@
 
 #![warn(clippy::missing_errors_doc)]
 
+mod chunks;
 mod count;
 mod error;
 mod feed;
@@ -40,6 +41,7 @@ mod recognise;
 mod roll;
 mod screen;
 mod settings;
+mod super_kmers;
 mod table;
 mod wide;
 

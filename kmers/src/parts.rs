@@ -1,14 +1,15 @@
 //! Fingerprints of k-mers, grouped by their high bits, then sorted and counted part by part.
 //!
 //! The fingerprint of a k-mer is the one that its exact filter stores: a bijection of the k-mer, spread over all bits.
-//! Threads write each fingerprint once, into their own chunks per part. From time to time all parts are counted: one
-//! thread distributes the chunks of a part by the next bits of the fingerprint, so that each place gets a few, sorts
-//! these, and merges them into the counts of the part. All of that happens in a core's own cache. A count takes one
-//! word:
+//! A count takes one word:
 //!
 //! ```text
 //! | fingerprint without the bits of its part | copies, or 0 if they are too many and stand in a list beside |
 //! ```
+//!
+//! Threads write each word once, into their own chunks per part. From time to time all parts are counted: one thread
+//! distributes the chunks of a part by the next bits of the fingerprint, so that each place gets a few, sorts these,
+//! and merges them into the counts of the part. All of that happens in a core's own cache.
 
 use rayon::prelude::*;
 
@@ -16,7 +17,7 @@ use rayon::prelude::*;
 const PART_BITS: u32 = 11;
 /// Most bits for the number of copies in a word.
 const COPY_BITS: u32 = 16;
-/// Fingerprints per place before they are sorted, about.
+/// Words per place before they are sorted, about.
 const PER_PLACE: usize = 2;
 /// Most bits of a place, so that the ends of places stay in the cache.
 const MOST_PLACE_BITS: u32 = 14;
@@ -54,9 +55,27 @@ impl Cut {
         fingerprint & !(!0 << self.low_bits())
     }
 
-    /// Returns the number of copies that marks an overflow in a word.
-    fn too_many(self) -> u64 {
-        1 << self.copy_bits
+    /// Returns the word of a count; `copies` is at most [`Cut::most_copies`].
+    #[inline(always)]
+    pub(crate) fn word(self, fingerprint: u64, copies: u64) -> u64 {
+        self.low(fingerprint) << self.copy_bits | copies
+    }
+
+    /// Returns a word's fingerprint without the bits of its part.
+    #[inline(always)]
+    pub(crate) fn value(self, word: u64) -> u64 {
+        word >> self.copy_bits
+    }
+
+    /// Returns a word's copies.
+    #[inline(always)]
+    pub(crate) fn copies(self, word: u64) -> u64 {
+        word & self.most_copies()
+    }
+
+    /// Returns the largest number of copies that fits into a word.
+    pub(crate) fn most_copies(self) -> u64 {
+        (1 << self.copy_bits) - 1
     }
 }
 
@@ -77,8 +96,9 @@ impl Counted {
         8 * self.words.capacity() as u64 + 16 * self.many.capacity() as u64
     }
 
+    #[inline(always)]
     fn push(&mut self, cut: Cut, low: u64, copies: u64) {
-        let copies = if copies < cut.too_many() {
+        let copies = if copies <= cut.most_copies() {
             copies
         } else {
             self.many.push((self.words.len(), copies));
@@ -89,36 +109,42 @@ impl Counted {
 
     /// Iterates over the fingerprints of at least `least`, without the bits of their part, with their copies.
     pub(crate) fn from(&self, cut: Cut, least: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let first = self.words.partition_point(|word| word >> cut.copy_bits < least);
+        let first = self.words.partition_point(|&word| cut.value(word) < least);
         let mut many = self.many[self.many.partition_point(|&(place, _)| place < first)..].iter();
         self.words[first..].iter().map(move |&word| {
-            let copies = match word & (cut.too_many() - 1) {
+            let copies = match cut.copies(word) {
                 0 => many.next().map_or(0, |&(_, copies)| copies),
                 copies => copies,
             };
-            (word >> cut.copy_bits, copies)
+            (cut.value(word), copies)
         })
     }
 
-    /// Merges the fingerprints of `chunks` into the counts.
+    /// Merges the words of `chunks` into the counts.
     fn with(&self, cut: Cut, chunks: &[&[u64]], scratch: &mut Scratch) -> Counted {
         let sorted = scratch.sort(cut, chunks);
-        let Scratch { counted, fingerprints, .. } = scratch;
+        let Scratch { counted, words, .. } = scratch;
         counted.words.clear();
         counted.many.clear();
-        let mut old = self.from(cut, 0).peekable();
-        let runs = fingerprints[..sorted].chunk_by(|a, b| a == b);
-        for (fingerprint, mut copies) in runs.map(|run| (run[0], run.len() as u64)) {
-            let low = cut.low(fingerprint);
-            while let Some((low, copies)) = old.next_if(|&(old, _)| old < low) {
-                counted.push(cut, low, copies);
+        let mut old = self.from(cut, 0);
+        let mut next = old.next();
+        for run in words[..sorted].chunk_by(|&a, &b| cut.value(a) == cut.value(b)) {
+            let (low, mut copies) = (cut.value(run[0]), run.iter().map(|&word| cut.copies(word)).sum());
+            while let Some((before, copies)) = next
+                && before < low
+            {
+                counted.push(cut, before, copies);
+                next = old.next();
             }
-            if let Some((_, before)) = old.next_if(|&(old, _)| old == low) {
-                copies += before;
+            if let Some((before, more)) = next
+                && before == low
+            {
+                copies += more;
+                next = old.next();
             }
             counted.push(cut, low, copies);
         }
-        old.for_each(|(low, copies)| counted.push(cut, low, copies));
+        next.into_iter().chain(old).for_each(|(low, copies)| counted.push(cut, low, copies));
         counted.clone() // as long as it has to be
     }
 
@@ -134,50 +160,50 @@ impl Counted {
 /// Memory of one thread, reused from part to part.
 #[derive(Default)]
 struct Scratch {
-    fingerprints: Vec<u64>,
+    words: Vec<u64>,
     ends: Vec<u32>,
     counted: Counted,
 }
 
 impl Scratch {
-    /// Writes the fingerprints of a part in ascending order to the start of `fingerprints`. Returns their number.
+    /// Writes the words of a part in ascending order to the start of `words`. Returns their number.
     fn sort(&mut self, cut: Cut, chunks: &[&[u64]]) -> usize {
-        let Scratch { fingerprints, ends, .. } = self;
+        let Scratch { words, ends, .. } = self;
         let len: usize = chunks.iter().map(|chunk| chunk.len()).sum();
-        if fingerprints.len() < len {
-            fingerprints.resize(len, 0);
+        if words.len() < len {
+            words.resize(len, 0);
         }
-        // A part of 2^32 fingerprints exceeds all but the largest memories; it is sorted in one place.
+        // A part of 2^32 words exceeds all but the largest memories; it is sorted in one place.
         let place_bits = if len < u32::MAX as usize { (len / PER_PLACE).checked_ilog2().unwrap_or(0) } else { 0 };
         let place_bits = place_bits.min(MOST_PLACE_BITS).min(cut.low_bits());
         if place_bits == 0 {
             let mut begin = 0;
             for chunk in chunks {
-                fingerprints[begin..begin + chunk.len()].copy_from_slice(chunk);
+                words[begin..begin + chunk.len()].copy_from_slice(chunk);
                 begin += chunk.len();
             }
-            fingerprints[..len].sort_unstable();
+            words[..len].sort_unstable();
             return len;
         }
-        let shift = cut.low_bits() - place_bits;
-        let place = |fingerprint: u64| (fingerprint >> shift) as usize & ((1 << place_bits) - 1);
+        let shift = cut.low_bits() - place_bits + cut.copy_bits;
+        let place = |word: u64| (word >> shift) as usize;
         ends.clear();
         ends.resize(1 << place_bits, 0);
-        for &fingerprint in chunks.iter().copied().flatten() {
-            ends[place(fingerprint)] += 1;
+        for &word in chunks.iter().copied().flatten() {
+            ends[place(word)] += 1;
         }
         let mut begin = 0;
         for end in ends.iter_mut() {
             begin += std::mem::replace(end, begin);
         }
-        for &fingerprint in chunks.iter().copied().flatten() {
-            let next = &mut ends[place(fingerprint)];
-            fingerprints[*next as usize] = fingerprint;
+        for &word in chunks.iter().copied().flatten() {
+            let next = &mut ends[place(word)];
+            words[*next as usize] = word;
             *next += 1;
         }
         let mut begin = 0;
         for &end in ends.iter() {
-            sort_few(&mut fingerprints[begin..end as usize]);
+            sort_few(&mut words[begin..end as usize]);
             begin = end as usize;
         }
         len
@@ -212,7 +238,7 @@ impl Parts {
         Parts { cut, counted: vec![Counted::default(); cut.parts()] }
     }
 
-    /// Adds the fingerprints of each part, given by `of_part` in chunks, to the counts.
+    /// Adds the words of each part, given by `of_part` in chunks, to the counts.
     pub(crate) fn count<'a>(&mut self, of_part: impl Fn(usize) -> Vec<&'a [u64]> + Sync) {
         let cut = self.cut;
         let parts = self.counted.par_iter_mut().enumerate();
@@ -282,9 +308,10 @@ mod tests {
         let (mut parts, mut model) = (Parts::new(cut), BTreeMap::<u64, u64>::new());
         for round in rounds {
             let mut chunks = vec![Vec::new(); cut.parts()];
-            for fingerprint in round.iter().map(|value| value & mask) {
-                chunks[cut.part(fingerprint)].push(vec![fingerprint; repeats]);
-                *model.entry(fingerprint).or_default() += repeats as u64;
+            for (i, fingerprint) in round.iter().map(|value| value & mask).enumerate() {
+                let copies = if i % 7 == 0 { cut.most_copies() } else { 1 + i as u64 % 3 };
+                chunks[cut.part(fingerprint)].push(vec![cut.word(fingerprint, copies); repeats]);
+                *model.entry(fingerprint).or_default() += copies * repeats as u64;
             }
             parts.count(|part| chunks[part].iter().map(Vec::as_slice).collect());
             prop_assert!(parts.from(0).eq(model.iter().map(|(&f, &c)| (f, c))));

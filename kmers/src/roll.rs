@@ -28,12 +28,12 @@ impl K {
 }
 
 /// Code of a letter that is no base, and ends the k-mer.
-const BREAK: u8 = 4;
+pub(crate) const BREAK: u8 = 4;
 /// Code of white space within a sequence, which is skipped.
 const SKIP: u8 = 5;
 
 /// Code of each byte: a base, A < C < G < T, so that the complement of `b` is `3 - b`; or one of the two above. U is T.
-const CODES: [u8; 256] = {
+pub(crate) const CODES: [u8; 256] = {
     let mut codes = [BREAK; 256];
     let mut base = 0;
     while base < 5 {

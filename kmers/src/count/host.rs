@@ -3,29 +3,37 @@
 //!
 //! A round ends when its fingerprints take half the memory of all counts so far (at least 256 MiB), or the rest of the
 //! budget. So fingerprints never take memory for all k-mers of the input, and counts are read again only a few times.
+//!
+//! Once k-mers repeat, rounds begin with [super-k-mers](crate::super_kmers), each of which takes the memory of two
+//! fingerprints and has some ten k-mers. Their copies are counted bin by bin, and only different k-mers of the round
+//! become fingerprints.
 
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
+use rayon::prelude::*;
 use warpset_kernels::kmers::letters::{CLASSES, class_of};
 
 use super::builder_for;
 use crate::feed::{Cursor, Feed, feed};
-use crate::filling::{CHUNK_BYTES, Filling};
+use crate::filling::Filling;
 use crate::parts::{Cut, Parts};
 use crate::pieces::Text;
+use crate::super_kmers::{self, BINS, SuperKmers, Tally};
 use crate::table::key_bits;
-use crate::{Error, Settings, Table};
+use crate::{Error, K, Settings, Table};
 
-/// Least memory per round, if the budget allows it.
-const LEAST_ROUND: u64 = 256 << 20;
+/// Least memory per round, if the budget allows it; small in tests, so that they have several rounds.
+const LEAST_ROUND: u64 = if cfg!(test) { 1 << 18 } else { 256 << 20 };
 /// Memory per thread for a batch and other buffers, about.
 const THREAD_BYTES: u64 = 2 << 20;
+/// Share of k-mers that are known, and copies of each k-mer in a round, that pay for super-k-mers.
+const LEAST_KNOWN: f64 = 0.5;
+const LEAST_COPIES: f64 = 2.0;
 
 pub(super) fn count(texts: &[Text<'_>], settings: &Settings) -> Result<Table, Error> {
-    let cut = Cut::new(key_bits(settings.k));
-    let mut counter = Counter { settings, cut, parts: Parts::new(cut), taken: AtomicU64::new(0) };
+    let mut counter = Counter::new(settings);
     settings.progress.say("reading");
     feed(texts, settings, |feed, threads| match settings.threads {
         1 => counter.count_here(feed),
@@ -40,26 +48,73 @@ struct Counter<'s> {
     settings: &'s Settings,
     cut: Cut,
     parts: Parts,
-    /// Bytes of fingerprints in this round.
+    /// Bytes of fingerprints or super-k-mers in this round.
     taken: AtomicU64,
+    /// Bytes of super-k-mers while they become fingerprints.
+    held: u64,
+    /// Whether the round has super-k-mers instead of fingerprints.
+    by_minimizers: bool,
 }
 
-impl Counter<'_> {
-    /// Returns the bytes of fingerprints at which the next round ends, or an error if the budget has no room for a
-    /// round.
-    fn round(&self) -> Result<u64, Error> {
+/// State of one thread.
+struct Worker<'a> {
+    filling: Filling,
+    super_kmers: SuperKmers,
+    tally: Tally,
+    cursor: Cursor<'a>,
+}
+
+impl Worker<'_> {
+    fn new(k: K) -> Self {
+        Worker {
+            filling: Filling::new(k),
+            super_kmers: SuperKmers::new(k),
+            tally: Tally::default(),
+            cursor: Cursor::default(),
+        }
+    }
+}
+
+impl<'s> Counter<'s> {
+    fn new(settings: &'s Settings) -> Self {
+        let cut = Cut::new(key_bits(settings.k));
+        Counter { settings, cut, parts: Parts::new(cut), taken: AtomicU64::new(0), held: 0, by_minimizers: false }
+    }
+
+    /// Returns the memory of one thread: batches, and one chunk per part, full or not.
+    fn of_thread(&self) -> u64 {
+        THREAD_BYTES + self.cut.parts() as u64 * Filling::PART_BYTES
+    }
+
+    /// Returns the bytes of fingerprints that are counted at once, or an error if the budget has no room for any.
+    fn fingerprints(&self) -> Result<u64, Error> {
         let counted = self.parts.bytes();
         let wanted = LEAST_ROUND.max(counted / 2);
         let Some(allowed) = self.settings.memory else { return Ok(wanted) };
         let threads = self.settings.threads;
-        // Each thread has batches, and one chunk per part, full or not.
-        let of_threads = threads as u64 * (THREAD_BYTES + self.cut.parts() as u64 * CHUNK_BYTES);
-        let needed = counted + of_threads + of_threads / 2;
+        let of_threads = threads as u64 * self.of_thread();
+        let taken = counted + self.held;
+        let needed = taken + of_threads + of_threads / 2;
         match allowed.checked_sub(needed) {
-            Some(_) => Ok(wanted.min(allowed - counted - of_threads / 2)),
-            None if counted == 0 => Err(Error::BudgetTooSmall { asked: allowed, least: needed, threads }),
+            Some(_) => Ok(wanted.min(allowed - taken - of_threads / 2)),
+            None if taken == 0 => Err(Error::BudgetTooSmall { asked: allowed, least: needed, threads }),
             None => Err(Error::OverBudget { kmers: self.parts.len(), needed, allowed }),
         }
+    }
+
+    /// Returns the bytes of super-k-mers in a round that has any. The budget has room for the counts of all of their
+    /// k-mers, even if no two are equal.
+    fn super_kmers(&self) -> u64 {
+        let counted = self.parts.bytes();
+        let wanted = LEAST_ROUND.max(counted);
+        let Some(allowed) = self.settings.memory else { return wanted };
+        let of_threads = self.settings.threads as u64 * (2 * self.of_thread() + super_kmers::OPEN_BYTES);
+        wanted.min(allowed.saturating_sub(counted + of_threads) / (1 + 8 * super_kmers::MOST / super_kmers::BYTES))
+    }
+
+    /// Returns the bytes at which the next round ends.
+    fn round(&self) -> Result<u64, Error> {
+        if self.by_minimizers { Ok(self.super_kmers()) } else { self.fingerprints() }
     }
 
     /// Whether the round ends.
@@ -67,35 +122,91 @@ impl Counter<'_> {
         self.taken.load(Ordering::Relaxed) >= round
     }
 
+    /// Counts the k-mers of all threads, clears them, and chooses the form of the next round.
+    fn end_round(&mut self, workers: &mut [Worker<'_>]) -> Result<(), Error> {
+        let before = self.parts.len();
+        let kmers = if self.by_minimizers {
+            self.count_bins(workers)?
+        } else {
+            let fingerprints = workers.iter().map(|worker| worker.filling.len()).sum();
+            self.count_parts(workers);
+            fingerprints
+        };
+        let different = self.parts.len();
+        // The share of k-mers that were not new is about the share of all different k-mers that are known.
+        let known = 1.0 - (different - before) as f64 / kmers.max(1) as f64;
+        let next = self.super_kmers() / super_kmers::BYTES * super_kmers::average(self.settings.k);
+        let pays = known >= LEAST_KNOWN && next as f64 * known >= LEAST_COPIES * different as f64;
+        self.by_minimizers = pays && super_kmers::suit(self.settings.k);
+        Ok(())
+    }
+
     /// Counts the fingerprints of all threads, and clears them.
-    fn end_round<'f>(&mut self, fillings: impl Iterator<Item = &'f mut Filling>) {
-        let mut fillings: Vec<&mut Filling> = fillings.collect();
-        let of_part = |part| fillings.iter().flat_map(|filling| filling.of_part(part)).collect();
-        self.parts.count(of_part);
-        fillings.iter_mut().for_each(|filling| filling.clear());
+    fn count_parts(&mut self, workers: &mut [Worker<'_>]) {
+        let fillings: Vec<&Filling> = workers.iter().map(|worker| &worker.filling).collect();
+        self.parts.count(|part| fillings.iter().flat_map(|filling| filling.of_part(part)).collect());
+        workers.iter_mut().for_each(|worker| worker.filling.clear());
         self.taken.store(0, Ordering::Relaxed);
+    }
+
+    /// Counts the super-k-mers of all threads, and clears them. Returns the number of their k-mers.
+    fn count_bins(&mut self, workers: &mut [Worker<'_>]) -> Result<u64, Error> {
+        self.held = std::mem::take(self.taken.get_mut());
+        let (next, kmers) = (AtomicUsize::new(0), AtomicU64::new(0));
+        while next.load(Ordering::Relaxed) < BINS {
+            let (round, counter) = (self.fingerprints()?, &*self);
+            let apart =
+                workers.iter_mut().map(|Worker { super_kmers, filling, tally, .. }| (&*super_kmers, (filling, tally)));
+            let (super_kmers, own): (Vec<&SuperKmers>, Vec<_>) = apart.unzip();
+            own.into_par_iter().for_each(|(filling, tally)| {
+                while !counter.is_over(round) {
+                    let bin = next.fetch_add(1, Ordering::Relaxed);
+                    if bin >= BINS {
+                        return;
+                    }
+                    let of_bin: Vec<&[u64]> = super_kmers.iter().flat_map(|own| own.of_bin(bin)).collect();
+                    let mut all = 0;
+                    tally.count(counter.settings.k, &of_bin, |kmer, copies| {
+                        filling.add(kmer, copies, &counter.taken);
+                        all += copies;
+                    });
+                    kmers.fetch_add(all, Ordering::Relaxed);
+                }
+            });
+            self.count_parts(workers);
+        }
+        workers.iter_mut().for_each(|worker| worker.super_kmers.clear());
+        self.held = 0;
+        Ok(kmers.into_inner())
+    }
+
+    /// Adds letters to one thread's share of a round.
+    fn fill(&self, worker: &mut Worker<'_>, letters: &[u8]) {
+        if self.by_minimizers {
+            worker.super_kmers.fill(letters, &self.taken);
+        } else {
+            worker.filling.fill(letters, &self.taken);
+        }
     }
 
     /// Parses and counts in turns on this thread.
     fn count_here(&mut self, feed: &Feed<'_>) -> Result<(), Error> {
-        let (mut round, mut filling) = (self.round()?, Filling::new(self.settings.k));
+        let (mut round, mut workers) = (self.round()?, [Worker::new(self.settings.k)]);
         feed.each(|letters| {
-            filling.fill(letters, &self.taken);
+            self.fill(&mut workers[0], letters);
             if self.is_over(round) {
-                self.end_round(std::iter::once(&mut filling));
+                self.end_round(&mut workers)?;
                 round = self.round()?;
             }
             Ok(())
         })?;
-        self.end_round(std::iter::once(&mut filling));
-        Ok(())
+        self.end_round(&mut workers)
     }
 
     /// Parses and fills on all threads, then counts on all threads, in turns.
     fn count_on<'a>(&mut self, feed: &Feed<'a>, threads: usize) -> Result<(), Error> {
         let k = self.settings.k;
-        let mut workers: Vec<(Filling, Cursor<'a>)> =
-            (0..threads).map(|_| (Filling::new(k), Cursor::default())).collect();
+        let mut workers: Vec<Worker<'a>> = (0..threads).map(|_| Worker::new(k)).collect();
         loop {
             let (round, counter) = (self.round()?, &*self);
             let at_ends: Vec<Result<bool, Error>> = thread::scope(|scope| {
@@ -108,7 +219,7 @@ impl Counter<'_> {
             });
             // At the end no thread finds anything more; at the end of a round, some may just not have looked.
             let at_end = at_ends.into_iter().try_fold(true, |all, at_end| Ok::<bool, Error>(all & at_end?))?;
-            self.end_round(workers.iter_mut().map(|(filling, _)| filling));
+            self.end_round(&mut workers)?;
             if at_end {
                 return Ok(());
             }
@@ -116,14 +227,13 @@ impl Counter<'_> {
     }
 
     /// Fills one thread's share of a round. Returns whether nothing was left for it.
-    fn fill_round<'a>(
-        &self,
-        round: u64,
-        (filling, share): &mut (Filling, Cursor<'a>),
-        feed: &Feed<'a>,
-    ) -> Result<bool, Error> {
+    fn fill_round<'a>(&self, round: u64, worker: &mut Worker<'a>, feed: &Feed<'a>) -> Result<bool, Error> {
         while !self.is_over(round) {
-            match feed.step(share, |letters| filling.fill(letters, &self.taken)) {
+            // The cursor apart, since it is read while the rest of the worker is filled.
+            let mut cursor = std::mem::take(&mut worker.cursor);
+            let step = feed.step(&mut cursor, |letters| self.fill(worker, letters));
+            worker.cursor = cursor;
+            match step {
                 Ok(true) => {}
                 Ok(false) => return Ok(true),
                 Err(error) => {
@@ -154,5 +264,66 @@ impl Counter<'_> {
         }
         let filter = builder.build_from_fingerprint_counts(|first| parts.from(first))?;
         Ok(Table::new(k, filter, kmers))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::Roll;
+
+    /// Returns reads of both strands of a random genome, some with N; among them repeats of one base.
+    fn reads(genome: u64, reads: u64) -> String {
+        let base = |i| b"ACGT"[(warpset_core::hash::finalise(i) & 3) as usize];
+        let genome: Vec<u8> = (0..genome).map(base).collect();
+        let read = |i: u64| {
+            let hash = warpset_core::hash::finalise(i + 1 << 40);
+            let begin = hash as usize % (genome.len() - 150);
+            let mut read = genome[begin..begin + 150].to_vec();
+            match hash >> 60 {
+                0 => read[(hash >> 50) as usize % 150] = b'N',
+                1 => read.fill(b'A'),
+                2..8 => {
+                    read.reverse();
+                    read.iter_mut().for_each(|base| *base = b"TGCA"[b"ACGT".iter().position(|b| b == base).unwrap()]);
+                }
+                _ => {}
+            }
+            format!("@{i}\n{}\n+\n{}\n", String::from_utf8(read).unwrap(), "I".repeat(150))
+        };
+        (0..reads).map(read).collect()
+    }
+
+    /// Checks all rounds with and without super-k-mers, on one thread and several, for many k, with and without a
+    /// budget, on k-mers that repeat and on k-mers that do not.
+    #[test]
+    fn rounds_count_like_a_map() {
+        for (genome, count) in [(3000, 2000), (200_000, 600)] {
+            let text = reads(genome, count);
+            for (k, threads) in [(1, 1), (13, 2), (14, 1), (15, 3), (17, 2), (21, 2), (31, 1), (31, 3), (32, 2)] {
+                let mut wanted = BTreeMap::<u64, u64>::new();
+                for read in text.lines().skip(1).step_by(4) {
+                    Roll::new(K::new(k).unwrap()).each(read.as_bytes(), |kmer| *wanted.entry(kmer).or_default() += 1);
+                }
+                for memory in [None, Some(80 << 20)] {
+                    let settings = Settings { memory, threads, seen: Arc::default(), ..Settings::new(k).unwrap() };
+                    let mut counter = Counter::new(&settings);
+                    let texts = [Text::Bytes(text.as_bytes())];
+                    crate::count::pool(threads).unwrap().install(|| {
+                        feed(&texts, &settings, |feed, threads| match settings.threads {
+                            1 => counter.count_here(feed),
+                            _ => counter.count_on(feed, threads),
+                        })
+                        .unwrap();
+                        assert_eq!(counter.by_minimizers, k >= 14 && genome == 3000, "{k} {threads} {memory:?}");
+                        let table = counter.finish().unwrap();
+                        assert_eq!(table.filter().key_counts().unwrap().collect::<BTreeMap<_, _>>(), wanted);
+                    });
+                }
+            }
+        }
     }
 }

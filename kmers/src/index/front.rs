@@ -47,7 +47,7 @@ fn bits_of(hash: u64) -> u64 {
 }
 
 #[inline(always)]
-pub(super) fn prefetch<T>(items: &[T], index: usize) {
+pub(crate) fn prefetch<T>(items: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

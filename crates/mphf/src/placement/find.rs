@@ -232,7 +232,7 @@ impl Planes {
                 free &= free - 1;
                 let cost = |low: u64| COSTS[((field(low) + rotation * STEP) % SLICE) as usize];
                 let sum: u32 = keys.iter().map(|&low| u32::from(cost(low))).sum();
-                best = best.min(sum << 8 | rotation * LAYOUTS | layout);
+                best = best.min((sum << 8) | (rotation * LAYOUTS) | layout);
             }
         }
         if best == u32::MAX { 0 } else { best as u8 }

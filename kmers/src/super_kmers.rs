@@ -1,0 +1,489 @@
+//! Super-k-mers: stretches of sequences whose k-mers have one minimizer, so that copies of a k-mer meet in one *bin*.
+//!
+//! The minimizer of a k-mer is the least hash of its m-mers on both strands. Neighbouring k-mers mostly share it: a
+//! stretch has (w + 1) / 2 k-mers on average, w = k - m + 1 m-mers per k-mer, and takes two words instead of one per
+//! k-mer. Bins by minimizer are counted one by one in hash tables that fit into a core's own cache. Source: Li et al.,
+//! "MSPKmerCounter", 2015, and Deorowicz et al., "KMC 2", Bioinformatics 31 (2015), section 2. Departures: minimizers
+//! by hash instead of their letters, and no bins on disk.
+//!
+//! ```text
+//! | k-mers, 6 bits | zeros | bases, the last one lowest |
+//! ```
+
+use std::sync::atomic::AtomicU64;
+
+use warpset_core::minimizer::reverse_complement;
+
+use crate::K;
+use crate::chunks::Chunks;
+use crate::index::prefetch;
+use crate::odd::is_plain;
+use crate::roll::{BREAK, CODES};
+
+/// Number of bins, as a power of two; few in tests, so that each has k-mers.
+const BIN_BITS: u32 = if cfg!(test) { 4 } else { 13 };
+pub(crate) const BINS: usize = 1 << BIN_BITS;
+/// Least k with super-k-mers; the k-mers of shorter ones have too few minimizers.
+const LEAST_K: u32 = 14;
+/// Most bases per minimizer.
+const MOST_M: u32 = 11;
+/// Bits for the number of k-mers.
+const LEN_BITS: u32 = 6;
+/// Most m-mers per k-mer.
+const MOST_W: usize = (32 - MOST_M + 1) as usize;
+/// Odd, so that products differ as their factors do.
+const FACTOR: u32 = 0x9e37_79b1;
+
+/// Bases per block, about, so that its arrays stay in the first cache; few in tests, so that they have several blocks.
+const BLOCK: usize = if cfg!(test) { 1 << 7 } else { 1 << 9 };
+/// Items per turn of a loop over vectors; lengths are rounded up, since turns of one item take longer.
+const LANES: usize = 32;
+/// Pairs of bytes after packed bases, so that a whole super-k-mer can be read.
+const PADDING: usize = 8;
+
+/// Words of super-k-mers.
+type Words = Chunks<6>;
+
+/// Bytes of a super-k-mer.
+pub(crate) const BYTES: u64 = 16;
+/// Most k-mers per super-k-mer.
+pub(crate) const MOST: u64 = MOST_W as u64;
+/// Bytes of one thread's open chunks.
+pub(crate) const OPEN_BYTES: u64 = BINS as u64 * Words::BYTES;
+
+/// Whether k-mers are long enough.
+pub(crate) fn suit(k: K) -> bool {
+    k.get() >= LEAST_K
+}
+
+/// Returns the average number of k-mers per super-k-mer of random bases.
+pub(crate) fn average(k: K) -> u64 {
+    u64::from(k.get() - m_of(k.get()) + 2) / 2
+}
+
+/// Super-k-mers of one thread, grouped by bin.
+pub(crate) struct SuperKmers {
+    k: usize,
+    words: Words,
+    /// Codes of the bases of a sequence that are not cut yet.
+    codes: Vec<u8>,
+    scratch: Scratch,
+}
+
+/// Arrays of a block, reused from block to block.
+#[derive(Default)]
+struct Scratch {
+    /// M-mers, then their hashes, then least hashes, one per base; two of each, because items of the next are made of
+    /// two items of the one before.
+    forward: [Vec<u32>; 2],
+    reverse: [Vec<u32>; 2],
+    /// First k-mer of each super-k-mer, then padding.
+    begins: Vec<u32>,
+    /// Bases in 2 bits each, the first one lowest, then padding.
+    packed: Vec<[u8; 2]>,
+}
+
+/// Returns the bases per minimizer.
+fn m_of(k: u32) -> u32 {
+    (k / 2).min(MOST_M)
+}
+
+/// Returns the bin of a minimizer.
+fn bin_of(minimizer: u32) -> usize {
+    (minimizer.wrapping_mul(FACTOR) >> (32 - BIN_BITS)) as usize
+}
+
+impl SuperKmers {
+    /// Creates a thread's super-k-mers, for k-mers that [`suit`].
+    pub(crate) fn new(k: K) -> SuperKmers {
+        let (codes, scratch) = (Vec::with_capacity(2 * BLOCK), Scratch::default());
+        SuperKmers { k: k.get() as usize, words: Chunks::new(BINS), codes, scratch }
+    }
+
+    /// Adds the k-mers of a batch of letters, and adds to `taken` the bytes that are newly in use.
+    pub(crate) fn fill(&mut self, batch: &[u8], taken: &AtomicU64) {
+        for letters in batch.chunks(BLOCK) {
+            if is_plain::<false>(letters) {
+                // Codes of A, C, G, T and U in either case.
+                self.codes.extend(letters.iter().map(|letter| (letter >> 1 ^ letter >> 2) & 3));
+            } else {
+                for &letter in letters {
+                    match CODES[letter as usize] {
+                        BREAK => self.end(taken),
+                        code if code < BREAK => self.codes.push(code),
+                        _ => {}
+                    }
+                }
+            }
+            if self.codes.len() >= BLOCK {
+                self.cut(taken);
+                // The next block begins with the first k-mer that has not been cut.
+                self.codes.drain(..self.codes.len() + 1 - self.k);
+            }
+        }
+        self.end(taken);
+    }
+
+    /// Ends a sequence.
+    fn end(&mut self, taken: &AtomicU64) {
+        if self.codes.len() >= self.k {
+            self.cut(taken);
+        }
+        self.codes.clear();
+    }
+
+    /// Adds all k-mers of the codes; the caller has checked that these have at least one.
+    fn cut(&mut self, taken: &AtomicU64) {
+        let SuperKmers { k, words, codes, scratch, .. } = self;
+        let (m, kmers) = (m_of(*k as u32) as usize, codes.len() + 1 - *k);
+        let w = *k + 1 - m;
+        let super_kmers = scratch.minimize(codes, m, w);
+        let Scratch { forward: [minimizers, _], begins, packed, .. } = scratch;
+        let begins = &begins[..super_kmers];
+        for (i, &begin) in begins.iter().enumerate() {
+            let (mut begin, end) = (begin as usize, begins.get(i + 1).map_or(kmers, |&end| end as usize));
+            let bin = bin_of(minimizers[begin]);
+            while begin < end {
+                let len = (end - begin).min(w);
+                let bytes = packed.as_flattened()[begin / 4..].first_chunk().expect("padding as long as a super-k-mer");
+                let bases = u128::from_le_bytes(*bytes);
+                // The complement of bases in ascending order is the reverse complement in descending order.
+                let bases = !(bases >> (begin % 4 * 2)) & !(!0 << (2 * (len + *k - 1)));
+                let word = bases | (len as u128) << (128 - LEN_BITS);
+                words.push(bin, [(word >> 64) as u64, word as u64], taken);
+                begin += len;
+            }
+        }
+    }
+
+    /// Returns the words of a bin, chunk by chunk.
+    pub(crate) fn of_bin(&self, bin: usize) -> impl Iterator<Item = &[u64]> {
+        self.words.of_group(bin)
+    }
+
+    /// Removes all super-k-mers and keeps the memory for the next round.
+    pub(crate) fn clear(&mut self) {
+        self.words.clear();
+    }
+}
+
+impl Scratch {
+    /// Finds the minimizers of all k-mers of `w` m-mers, the first k-mer of each super-k-mer, and packed bases. Returns
+    /// the number of super-k-mers.
+    fn minimize(&mut self, codes: &[u8], m: usize, w: usize) -> usize {
+        #[cfg(target_arch = "x86_64")]
+        {
+            #[target_feature(enable = "avx2")]
+            fn by_avx2(scratch: &mut Scratch, codes: &[u8], m: usize, w: usize) -> usize {
+                scratch.minimize_here(codes, m, w)
+            }
+            if is_x86_feature_detected!("avx2") {
+                // SAFETY: the processor has AVX2, detected above.
+                return unsafe { by_avx2(self, codes, m, w) };
+            }
+        }
+        self.minimize_here(codes, m, w)
+    }
+
+    /// Works as [`Scratch::minimize`], with the instructions of the function that calls it. Loops over arrays become
+    /// vectors; each at most doubles the number of bases, and then of m-mers, per item.
+    #[inline(always)]
+    fn minimize_here(&mut self, codes: &[u8], m: usize, w: usize) -> usize {
+        let Scratch { forward: [forward, next_forward], reverse: [reverse, next_reverse], begins, packed } = self;
+        for array in [&mut *forward, next_forward, reverse, next_reverse, begins] {
+            array.resize(2 * BLOCK + LANES, 0);
+        }
+        let mut len = codes.len();
+        let (first, complement) = (&mut forward[..len], &mut reverse[..len]);
+        let mut i = 0;
+        while i < len {
+            (first[i], complement[i]) = (codes[i].into(), 3 - u32::from(codes[i]));
+            i += 1;
+        }
+        let mut have = 1;
+        while have < m {
+            let more = have.min(m - have);
+            let (shift, mask) = (2 * more as u32, !(!0 << (2 * more)));
+            // Both items have the bases between, which are taken once.
+            combine(forward, more, next_forward, len, |first, second| first << shift | second & mask);
+            combine(reverse, more, next_reverse, len, |first, second| first & mask | second << shift);
+            std::mem::swap(forward, next_forward);
+            std::mem::swap(reverse, next_reverse);
+            (have, len) = (have + more, len - more);
+        }
+        let padded = len.next_multiple_of(LANES);
+        let (hashes, reverse) = (&mut forward[..padded], &reverse[..padded]);
+        let mut i = 0;
+        while i < padded {
+            // A run of A or T has the largest hash, so that it is hardly ever a minimizer.
+            hashes[i] = !hashes[i].min(reverse[i]).wrapping_mul(FACTOR);
+            i += 1;
+        }
+        let mut have = 1;
+        while have < w {
+            let more = have.min(w - have);
+            combine(forward, more, next_forward, len, u32::min);
+            std::mem::swap(forward, next_forward);
+            (have, len) = (have + more, len - more);
+        }
+        let (mut count, mut last) = (0, !forward[0]);
+        let (minimizers, mut i) = (&forward[..len], 0);
+        while i < len {
+            // Without a branch, which no processor would predict.
+            begins[count] = i as u32;
+            count += usize::from(minimizers[i] != last);
+            last = minimizers[i];
+            i += 1;
+        }
+        let (whole, rest) = codes.as_chunks();
+        packed.resize(2 * BLOCK / 8 + 1 + PADDING, [0; 2]);
+        let mut i = 0;
+        while i < whole.len() {
+            packed[i] = pack(whole[i]);
+            i += 1;
+        }
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        packed[i] = pack(last);
+        count
+    }
+}
+
+/// Makes `len` items of `to`, and some of its padding, each of two items of `from`, the second one `by` items later.
+#[inline(always)]
+fn combine(from: &[u32], by: usize, to: &mut [u32], len: usize, of: impl Fn(u32, u32) -> u32) {
+    let len = len.next_multiple_of(LANES);
+    let (to, first, second) = (&mut to[..len], &from[..len], &from[by..by + len]);
+    let mut i = 0;
+    while i < len {
+        to[i] = of(first[i], second[i]);
+        i += 1;
+    }
+}
+
+/// Packs eight codes of bases.
+#[inline(always)]
+fn pack(codes: [u8; 8]) -> [u8; 2] {
+    let codes = u64::from_le_bytes(codes);
+    let codes = (codes | codes >> 6) & 0x000f_000f_000f_000f;
+    let codes = (codes | codes >> 12) & 0x0000_00ff_0000_00ff;
+    ((codes | codes >> 24) as u16).to_le_bytes()
+}
+
+/// Returns the number of k-mers of a super-k-mer.
+#[inline(always)]
+fn len_of(word: u128) -> u32 {
+    (word >> (128 - LEN_BITS)) as u32
+}
+
+/// Returns the reverse complement of `len` bases, at most 64, the last one lowest.
+#[inline(always)]
+fn complement(bases: u128, len: u32) -> u128 {
+    // This complement of a base has one other bit than that of the function.
+    let half = |bases: u64| u128::from(reverse_complement(bases, 32) ^ 0x5555_5555_5555_5555);
+    (half(bases as u64) << 64 | half((bases >> 64) as u64)) >> (128 - 2 * len)
+}
+
+/// Returns the same word for a super-k-mer and its reverse complement.
+#[inline(always)]
+fn canonical(word: u128, k: u32) -> u128 {
+    let (len, bases) = (len_of(word), word << LEN_BITS >> LEN_BITS);
+    bases.min(complement(bases, len + k - 1)) | word & !0 << (128 - LEN_BITS)
+}
+
+/// Visits the canonical k-mers of a super-k-mer.
+#[inline(always)]
+fn each_kmer(word: u128, k: u32, mut visit: impl FnMut(u64)) {
+    let (mask, shift, later) = (!0 >> (64 - 2 * k), 2 * (k - 1), len_of(word) - 1);
+    let mut forward = (word >> (2 * later)) as u64 & mask;
+    let mut reverse = complement(forward.into(), k) as u64;
+    visit(forward.min(reverse));
+    for i in (0..later).rev() {
+        let base = word as u64 >> (2 * i) & 3;
+        forward = (forward << 2 | base) & mask;
+        reverse = reverse >> 2 | (3 - base) << shift;
+        visit(forward.min(reverse));
+    }
+}
+
+/// Hash tables of one thread for a bin, reused from bin to bin.
+#[derive(Default)]
+pub(crate) struct Tally {
+    /// Reads that overlap have equal super-k-mers, except at their ends; so most k-mers are counted by stretches.
+    super_kmers: Counts<u128>,
+    kmers: Counts<u64>,
+}
+
+impl Tally {
+    /// Counts the k-mers of a bin, given in chunks of words, and visits each with its copies.
+    pub(crate) fn count(&mut self, k: K, chunks: &[&[u64]], visit: impl FnMut(u64, u64)) {
+        let (Tally { super_kmers, kmers }, k) = (self, k.get());
+        super_kmers.begin(chunks.iter().map(|chunk| chunk.len() / 2).sum());
+        for (i, chunk) in chunks.iter().enumerate() {
+            // Chunks lie anywhere in memory.
+            if let Some(next) = chunks.get(i + 1) {
+                (0..next.len()).step_by(8).for_each(|word| prefetch(next, word));
+            }
+            for &[high, low] in chunk.as_chunks().0 {
+                super_kmers.reserve(1);
+                super_kmers.add(canonical(u128::from(high) << 64 | u128::from(low), k), 1);
+            }
+        }
+        kmers.begin(super_kmers.used);
+        super_kmers.each(|word, copies| {
+            kmers.reserve(MOST_W);
+            each_kmer(word, k, |kmer| kmers.add(kmer, copies));
+        });
+        kmers.each(visit);
+    }
+}
+
+/// Numbers of copies of keys in a hash table.
+#[derive(Default)]
+struct Counts<Key> {
+    /// Keys and copies, at the first free slot from that of their hash on; 0 copies in a free slot.
+    slots: Vec<(Key, u64)>,
+    used: usize,
+    shift: u32,
+    /// Items of the bin.
+    items: usize,
+}
+
+/// Least slots of a table, as a power of two; few in tests, so that tables grow.
+const LEAST_SLOT_BITS: u32 = if cfg!(test) { 3 } else { 10 };
+
+/// Key of a hash table, which begins with a product of the key and a constant.
+trait Key: Copy + Default + PartialEq {
+    fn hash(self) -> u64;
+}
+impl Key for u64 {
+    #[inline(always)]
+    fn hash(self) -> u64 {
+        self.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+}
+impl Key for u128 {
+    #[inline(always)]
+    fn hash(self) -> u64 {
+        ((self >> 64) as u64).wrapping_add((self as u64).hash()).rotate_left(32).hash()
+    }
+}
+
+impl<K: Key> Counts<K> {
+    /// Empties the table for a bin, with slots for as many keys per item as in the bin before, and some more.
+    fn begin(&mut self, items: usize) {
+        let keys = items as u64 * (self.used as u64 + 1) / (self.items as u64 + 1);
+        self.items = items;
+        self.clear((5 * keys / 2 + 1).ilog2() + 1);
+    }
+
+    /// Empties the table and gives it 2^`bits` slots.
+    fn clear(&mut self, bits: u32) {
+        let bits = bits.max(LEAST_SLOT_BITS);
+        self.slots.clear();
+        self.slots.resize(1 << bits, Default::default());
+        (self.used, self.shift) = (0, 64 - bits);
+    }
+
+    /// Makes room for more keys, so that at least half of the slots stay free.
+    #[inline(always)]
+    fn reserve(&mut self, more: usize) {
+        if 2 * (self.used + more) > self.slots.len() {
+            self.grow(more);
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, more: usize) {
+        let bits = (4 * (self.used + more)).ilog2() + 1;
+        let old = std::mem::take(&mut self.slots);
+        self.clear(bits);
+        old.into_iter().filter(|(_, copies)| *copies > 0).for_each(|(key, copies)| self.add(key, copies));
+    }
+
+    /// Adds copies of a key; the caller has called [`Counts::reserve`], so that a slot is free.
+    #[inline(always)]
+    fn add(&mut self, key: K, copies: u64) {
+        let mut at = (key.hash() >> self.shift) as usize;
+        loop {
+            let slot = &mut self.slots[at];
+            if slot.1 == 0 {
+                *slot = (key, copies);
+                self.used += 1;
+                return;
+            }
+            if slot.0 == key {
+                slot.1 += copies;
+                return;
+            }
+            at = (at + 1) & (self.slots.len() - 1);
+        }
+    }
+
+    /// Visits all keys with their copies.
+    #[inline(always)]
+    fn each(&self, mut visit: impl FnMut(K, u64)) {
+        self.slots.iter().filter(|(_, copies)| *copies > 0).for_each(|&(key, copies)| visit(key, copies));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::Roll;
+
+    /// Counts the k-mers of a text by super-k-mers. Each k-mer must be in one bin.
+    fn by_bins(batches: &[&[u8]], k: K) -> BTreeMap<u64, u64> {
+        let (mut super_kmers, taken) = (SuperKmers::new(k), AtomicU64::new(0));
+        batches.iter().for_each(|batch| super_kmers.fill(batch, &taken));
+        let (mut found, mut tally) = (BTreeMap::new(), Tally::default());
+        for bin in 0..BINS {
+            let chunks: Vec<&[u64]> = super_kmers.of_bin(bin).collect();
+            tally.count(k, &chunks, |kmer, copies| assert!(found.insert(kmer, copies).is_none()));
+        }
+        super_kmers.clear();
+        assert!((0..BINS).all(|bin| super_kmers.of_bin(bin).count() == 0));
+        found
+    }
+
+    fn check(batches: &[&[u8]]) -> Result<(), TestCaseError> {
+        for k in (LEAST_K..=32).map(|k| K::new(k).unwrap()) {
+            let mut wanted = BTreeMap::<u64, u64>::new();
+            batches.iter().for_each(|batch| Roll::new(k).each(batch, |kmer| *wanted.entry(kmer).or_default() += 1));
+            prop_assert!(by_bins(batches, k) == wanted, "{k:?}");
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
+        #[test]
+        fn bins_have_all_kmers(
+            first in "[ACGTacgt]{0,300}[ACGTUacgtuNnRX\\-\r\n \t]{0,40}[ACGT\n]{0,80}",
+            second in "(AC|A|GT){0,90}[ACGT]{0,30}N{0,2}",
+        ) {
+            check(&[first.as_bytes(), second.as_bytes(), first.as_bytes()])?;
+        }
+    }
+
+    #[test]
+    fn repeats_palindromes_and_lengths() {
+        let random: Vec<u8> = (0..20_000).map(|i| b"ACGT"[(warpset_core::hash::finalise(i) & 3) as usize]).collect();
+        let complement = |letter: &u8| b"TGCA"[b"ACGT".iter().position(|base| base == letter).unwrap()];
+        let other: Vec<u8> = random.iter().rev().map(complement).collect();
+        check(&[&random, &other]).unwrap();
+        let palindromes = b"ACGT".repeat(20).into_iter().chain(b"AATT".repeat(20)).collect::<Vec<u8>>();
+        check(&[&palindromes, &[b'A'; 500], &[b'T'; 200], &[b'G'; 99], b"", b"N", b"A"]).unwrap();
+        for len in 0..80 {
+            check(&[&random[..len], &random[100..100 + len], b"NN"]).unwrap();
+        }
+        // Both strands of a k-mer are in one bin.
+        let k = K::new(31).unwrap();
+        assert!(by_bins(&[&random, &other], k).values().all(|copies| copies % 2 == 0));
+    }
+}
