@@ -100,6 +100,7 @@ impl<K: StaticKey, V: Value> Layout<K, V> {
     }
 
     /// Returns the positions of the buckets in words in memory.
+    #[cfg(feature = "gpu")]
     #[inline(always)]
     pub(crate) fn keys_at(&self) -> Range<usize> {
         self.pilot_words() as usize..(self.pilot_words() + self.key_words()) as usize

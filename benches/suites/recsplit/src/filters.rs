@@ -4,7 +4,7 @@
 //! give each member a number besides.
 
 use bench_frame::input::keys::KeySpace;
-use warpset_mphf::{Filter, Method, RecSplitKind, StaticFilter};
+use warpset_mphf::{Filter, HashKind, Method, PlacementKind, StaticFilter};
 use xorf::{BinaryFuse8, BinaryFuse16, Filter as _};
 
 use super::variants::{SHAPES, VARIANTS};
@@ -29,6 +29,7 @@ fn filters(session: &mut Session) -> anyhow::Result<()> {
         for (leaf, bucket) in SHAPES {
             measure(session, Subject::Ours(Settings::new(leaf, bucket, Method::Grouped)), width, &keys, &others)?;
         }
+        measure(session, Subject::Placement, width, &keys, &others)?;
         measure(session, Subject::Xorf, width, &keys, &others)?;
     }
     Ok(())
@@ -38,6 +39,7 @@ fn filters(session: &mut Session) -> anyhow::Result<()> {
 #[derive(Clone, Copy)]
 enum Subject {
     Ours(Settings),
+    Placement,
     Xorf,
 }
 
@@ -51,7 +53,7 @@ trait Set: Send + Sync {
     }
 }
 
-impl Set for StaticFilter<RecSplitKind> {
+impl<M: HashKind> Set for StaticFilter<M> {
     fn bits_per_key(&self, _keys: usize) -> f64 {
         self.bits_per_key()
     }
@@ -86,6 +88,10 @@ impl Subject {
     fn build(self, width: u32, keys: &[u64]) -> anyhow::Result<Box<dyn Set>> {
         Ok(match (self, width) {
             (Subject::Ours(settings), _) => Box::new(settings.filter_builder(width).build_from(keys)?),
+            (Subject::Placement, _) => {
+                let builder = StaticFilter::builder_of_kind(PlacementKind).width(width);
+                Box::new(builder.build_from(keys)?)
+            }
             (Subject::Xorf, 8) => Box::new(BinaryFuse8::try_from(keys).map_err(anyhow::Error::msg)?),
             (Subject::Xorf, _) => Box::new(BinaryFuse16::try_from(keys).map_err(anyhow::Error::msg)?),
         })
@@ -98,6 +104,7 @@ impl Subject {
                 .by(format!("{}, {width}-bit fingerprints", settings.name()), false)
                 .param("leaf", settings.leaf)
                 .param("bucket", settings.bucket),
+            Subject::Placement => row.by(format!("placement, {width}-bit fingerprints"), false),
             Subject::Xorf => row.by(format!("xorf {} BinaryFuse{width}", machine::version("xorf")), true),
         }
     }
@@ -146,7 +153,9 @@ mod tests {
             let stream = |i| KeySpace::new(SEED).stream(i).u64_keys(20_000);
             let ours = Subject::Ours(Settings::new(8, 100, Method::Grouped));
             [8, 16].into_iter().try_for_each(|width| {
-                [ours, Subject::Xorf].into_iter().try_for_each(|by| measure(session, by, width, &stream(0), &stream(2)))
+                [ours, Subject::Placement, Subject::Xorf]
+                    .into_iter()
+                    .try_for_each(|by| measure(session, by, width, &stream(0), &stream(2)))
             })
         });
         let rows = Session::rows_of(vec![step]);
@@ -154,15 +163,13 @@ mod tests {
             for operation in ["filter build", "filter query"] {
                 let of = |row: &&Record| row.operation == operation && row.number("width") == Some(width.into());
                 let found: Vec<&Record> = rows.iter().filter(of).collect();
-                assert_eq!(found.len(), 2, "{operation}");
+                assert_eq!(found.len(), 3, "{operation}");
                 assert!(found.iter().all(|row| row.checked && row.bits_per_item > Some(f64::from(width))));
-                let is_as_small = found[1].bits_per_item < found[0].bits_per_item;
-                assert_eq!(
-                    found[0].peer_ratio.is_some(),
-                    is_as_small,
-                    "{operation}: ours beside {:?}",
-                    found[1].name()
-                );
+                let (ours, xorf) = (&found[..2], found[2]);
+                for ours in ours {
+                    let is_as_small = xorf.bits_per_item < ours.bits_per_item;
+                    assert_eq!(ours.peer_ratio.is_some(), is_as_small, "{operation}: ours beside {:?}", xorf.name());
+                }
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Building and asking one function: the rows of a construction and of its queries.
 
 use rayon::prelude::*;
-use warpset_mphf::Consensus;
+use warpset_mphf::{Consensus, Placement};
 
 use super::function::{Function, Key};
 use super::ours::Settings;
@@ -20,6 +20,8 @@ pub enum Subject {
     Ours(Settings),
     /// This project: Consensus, with this overhead in bits per key.
     Consensus(f64),
+    /// This project: placement, with this many keys per seed.
+    Placement(f64),
     /// Another crate.
     Peer(Peer),
 }
@@ -43,6 +45,9 @@ impl Subject {
                 Ok(Box::new(builder.build_from(keys)?))
             }
             Subject::Consensus(overhead) => Ok(Box::new(Consensus::builder().overhead(overhead).build_from(keys)?)),
+            Subject::Placement(keys_per_seed) => {
+                Ok(Box::new(Placement::builder().keys_per_seed(keys_per_seed).build_from(keys)?))
+            }
             Subject::Peer(peer) => peer.build(keys),
         }
     }
@@ -55,6 +60,7 @@ impl Subject {
                 row.by(settings.name(), false).param("leaf", settings.leaf).param("bucket", settings.bucket)
             }
             Subject::Consensus(overhead) => row.by("Consensus", false).param("overhead", overhead),
+            Subject::Placement(keys) => row.by("placement", false).param("keys_per_seed", keys),
             Subject::Peer(peer) => row.by(peer.name(), true),
         }
     }
@@ -106,6 +112,7 @@ pub fn measure<K: Key>(session: &mut Session, subject: Subject, work: Work<'_, K
         let model = match subject {
             Subject::Ours(settings) => Some(settings.builder().estimate()?),
             Subject::Consensus(overhead) => Some(Consensus::builder().overhead(overhead).estimate()?),
+            Subject::Placement(keys) => Some(Placement::builder().keys_per_seed(keys).estimate()?),
             Subject::Peer(_) => None,
         };
         if let (Some(model), Some(lists)) = (model, built.list_bits_per_key()) {
@@ -199,7 +206,7 @@ mod tests {
         let methods = [Method::BruteForce, Method::Rotation, Method::Grouped];
         let ours = methods.map(|method| Subject::Ours(Settings::new(5, 50, method)));
         let ours = ours.into_iter().chain(super::super::variants::settings().map(Subject::Ours));
-        let ours = ours.chain([Subject::Consensus(0.1)]);
+        let ours = ours.chain([Subject::Consensus(0.1), Subject::Placement(4.5)]);
         let step = |subject| {
             Step::new("both kinds of keys", move |session| {
                 let integers: Vec<u64> = (0..3000).map(|i| i * i).collect();

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use anyhow::{Context, bail};
-use warpset_mphf::{Builder, Consensus, Method, RecSplit, RecSplitKind, Remix, Simd, StaticFilter};
+use warpset_mphf::{Builder, Consensus, Method, Placement, RecSplit, RecSplitKind, Remix, Simd, StaticFilter};
 
 use super::function::{Function, Key, chain};
 use bench_frame::clock::Effort;
@@ -163,27 +163,32 @@ impl<K: Key> Function<K> for RecSplit {
     }
 }
 
-impl<K: Key> Function<K> for Consensus {
-    fn bits_per_key(&self) -> Option<f64> {
-        Some(Consensus::bits_per_key(self))
-    }
+macro_rules! minimal {
+    ($($kind:ty),*) => {$(
+        impl<K: Key> Function<K> for $kind {
+            fn bits_per_key(&self) -> Option<f64> {
+                Some(<$kind>::bits_per_key(self))
+            }
 
-    fn list_bits_per_key(&self) -> Option<f64> {
-        Some(self.space().buckets as f64 / self.len().max(1) as f64)
-    }
+            fn list_bits_per_key(&self) -> Option<f64> {
+                Some(self.space().buckets as f64 / self.len().max(1) as f64)
+            }
 
-    fn each(&self, keys: &[K], numbers: &mut [u64]) {
-        keys.iter().zip(numbers).for_each(|(key, number)| *number = self.get(key));
-    }
+            fn each(&self, keys: &[K], numbers: &mut [u64]) {
+                keys.iter().zip(numbers).for_each(|(key, number)| *number = self.get(key));
+            }
 
-    fn chain(&self, keys: &[K], numbers: &mut [u64]) {
-        chain(keys, numbers, |key| self.get(key));
-    }
+            fn chain(&self, keys: &[K], numbers: &mut [u64]) {
+                chain(keys, numbers, |key| self.get(key));
+            }
 
-    fn batch(&self, keys: &[K], numbers: &mut [u64]) -> bool {
-        self.get_bulk_into(keys, numbers).is_ok()
-    }
+            fn batch(&self, keys: &[K], numbers: &mut [u64]) -> bool {
+                self.get_bulk_into(keys, numbers).is_ok()
+            }
+        }
+    )*};
 }
+minimal!(Consensus, Placement);
 
 #[cfg(test)]
 mod tests {

@@ -22,6 +22,9 @@ pub const LEAF_SIZES: &str = "leaf sizes";
 /// The bucket sizes of the thesis.
 pub const BUCKETS: [u32; 4] = [5, 50, 500, 2000];
 
+/// Keys per seed of placement: its default.
+const KEYS_PER_SEED: f64 = 4.5;
+
 /// Returns the most seconds that one thread may take for one construction.
 fn limit(effort: Effort) -> f64 {
     match effort {
@@ -52,6 +55,9 @@ pub fn steps(setup: &Setup, asked: &[Settings]) -> Vec<Step> {
     } else {
         of_shape("your shapes".into(), asked.to_vec());
     }
+    steps.push(Step::new("recsplit: placement, generated keys", move |session| {
+        sizes(effort).iter().try_for_each(|&n| run(session, Subject::Placement(KEYS_PER_SEED), n))
+    }));
     for peer in Peer::all() {
         steps.push(Step::new(format!("recsplit: peer {}, generated keys", peer.name()), move |session| {
             let affordable = |n: &&usize| **n as f64 * peer.nanoseconds_per_key() * 1e-9 < 5.0 * limit(effort);

@@ -1,4 +1,4 @@
-//! Both kinds of functions, from the space of the fastest builds to nearly the least: what a bit less costs.
+//! All kinds of functions, from the space of the fastest builds to nearly the least: what a bit less costs.
 
 use bench_frame::input::keys::KeySpace;
 use warpset_mphf::Method;
@@ -16,16 +16,21 @@ const SHAPES: [(u32, u32); 6] = [(8, 100), (8, 2000), (12, 2000), (16, 2000), (1
 /// Overheads of Consensus.
 const OVERHEADS: [f64; 10] = [0.4, 0.25, 0.126, 0.085, 0.06, 0.04, 0.025, 0.016, 0.01, 0.005];
 
+/// Keys per seed of placement.
+const KEYS_PER_SEED: [f64; 2] = [4.0, 4.5];
+
 /// Makes one step.
 pub fn steps() -> Vec<Step> {
-    vec![Step::new("recsplit: Consensus beside RecSplit, by space", functions)]
+    vec![Step::new("recsplit: Consensus and placement beside RecSplit, by space", functions)]
 }
 
 fn functions(session: &mut Session) -> anyhow::Result<()> {
     let n = if session.effort == Effort::Quick { 100_000 } else { 1_000_000 };
     let keys = KeySpace::new(SEED).stream(0).u64_keys(n);
     let shapes = SHAPES.map(|(leaf, bucket)| Subject::Ours(Settings::new(leaf, bucket, Method::Grouped)));
-    for subject in shapes.into_iter().chain(OVERHEADS.map(Subject::Consensus)) {
+    for subject in
+        shapes.into_iter().chain(OVERHEADS.map(Subject::Consensus)).chain(KEYS_PER_SEED.map(Subject::Placement))
+    {
         let queries = queries(session.effort);
         let work = Work { input: "generated", keys: &keys, study: Some(SPACES), all_threads: true, queries };
         measure(session, subject, work)?;
