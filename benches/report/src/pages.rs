@@ -199,7 +199,8 @@ fn words(row: &Record, wanted: impl Fn(&str) -> bool) -> Vec<String> {
     words.iter_mut().for_each(|word| *word = in_words(word));
     if row.structure == "recsplit" && wanted("variant") && row.text("variant").is_some_and(|name| name != "Consensus") {
         let is_filter = row.operation.starts_with("filter") || row.operation.starts_with("contains");
-        words[0] = format!("{}, {}", if is_filter { "`StaticFilter` over RecSplit" } else { "RecSplit" }, words[0]);
+        let kind = if words[0].starts_with("placement") { "" } else { "RecSplit, " };
+        words[0] = format!("{}{kind}{}", if is_filter { "`StaticFilter` over " } else { "" }, words[0]);
     }
     words
 }
