@@ -88,14 +88,24 @@ fn bytes_of(bits: u8) -> [u8; 8] {
     (((own + 0x7f7f_7f7f_7f7f_7f7f) >> 7) & 0x0101_0101_0101_0101).to_le_bytes()
 }
 
+/// Converts a word to booleans, or to bytes 0 and 1.
+fn word_to<T: From<bool>>(answers: &mut [T; 64], word: u64) {
+    for (answers, bits) in answers.as_chunks_mut::<8>().0.iter_mut().zip(word.to_le_bytes()) {
+        answers.iter_mut().zip(bytes_of(bits)).for_each(|(answer, byte)| *answer = T::from(byte != 0));
+    }
+}
+
 /// Converts bits to booleans, or to bytes 0 and 1.
 pub fn bits_to<T: Send + From<bool>>(answers: &mut [T], words: &[u64]) {
     let task = parallel::task_len(words.len(), WORD_NS);
     parallel::for_each(answers.chunks_mut(64 * task).zip(words.chunks(task)), |(answers, words)| {
-        for (answers, word) in answers.chunks_mut(64).zip(words) {
-            for (answers, bits) in answers.chunks_mut(8).zip(word.to_le_bytes()) {
-                answers.iter_mut().zip(bytes_of(bits)).for_each(|(answer, byte)| *answer = T::from(byte != 0));
-            }
+        let (whole, rest) = answers.as_chunks_mut::<64>();
+        let mut words = words.iter();
+        whole.iter_mut().zip(&mut words).for_each(|(answers, &word)| word_to(answers, word));
+        if let Some(&word) = words.next() {
+            let mut last = [(); 64].map(|()| T::from(false));
+            word_to(&mut last, word);
+            rest.iter_mut().zip(last).for_each(|(answer, of_last)| *answer = of_last);
         }
     });
 }
