@@ -68,7 +68,7 @@ fn pages() -> Vec<Page> {
     }
     let manifest = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
     let root = Path::new(&manifest).join("..");
-    let mut found = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "data/README.md"]
+    let mut found = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "data/README.md", "python/README.md"]
         .map(|name| Page::read(root.join(name)))
         .into();
     below(&root.join("docs"), &mut found);
