@@ -1,5 +1,6 @@
 use std::fmt::Debug;
 use warpset_base::filter::LengthMismatch;
+use warpset_base::testing::tier;
 
 use std::ops::Range;
 
@@ -404,7 +405,10 @@ fn large_inputs_on_cuda() {
     // Under the sanitizer one length per kind of sort.
     let (lengths, uneven_lengths): (&[usize], &[usize]) = match is_sanitized() {
         true => (&[200_001, (1 << 21) + 1], &[1 << 16]),
-        false => (&[1 << 16, 200_001, 1 << 20, (1 << 21) + 1, (1 << 24) + 12345], &[1 << 16, 1 << 20, 1 << 21]),
+        false => tier::<(&[usize], &[usize])>(
+            (&[1 << 16, 200_001, (1 << 20) + 1], &[1 << 16, 1 << 20]),
+            (&[1 << 16, 200_001, 1 << 20, (1 << 21) + 1, (1 << 24) + 12345], &[1 << 16, 1 << 20, 1 << 21]),
+        ),
     };
     for &n in lengths {
         check_keys(&device, &random(n, 1, |x| x as u32), &By::ascending());
