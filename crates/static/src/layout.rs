@@ -1,7 +1,6 @@
 //! Layout of a set's words: pilots, buckets of keys, values.
 
 use std::marker::PhantomData;
-use std::ops::Range;
 
 use warpset_base::file::{FIELDS, FileError, FileKind, SavedType};
 use warpset_core::static_set::{BUCKET_WORDS, MOST_KEYS, MOST_SHARD_BITS, Shape, spread};
@@ -102,7 +101,7 @@ impl<K: StaticKey, V: Value> Layout<K, V> {
     /// Returns the positions of the buckets in words in memory.
     #[cfg(feature = "gpu")]
     #[inline(always)]
-    pub(crate) fn keys_at(&self) -> Range<usize> {
+    pub(crate) fn keys_at(&self) -> std::ops::Range<usize> {
         self.pilot_words() as usize..(self.pilot_words() + self.key_words()) as usize
     }
 

@@ -280,7 +280,7 @@ mod tests {
         let base = |i| b"ACGT"[(warpset_core::hash::finalise(i) & 3) as usize];
         let genome: Vec<u8> = (0..genome).map(base).collect();
         let read = |i: u64| {
-            let hash = warpset_core::hash::finalise(i + 1 << 40);
+            let hash = warpset_core::hash::finalise((i + 1) << 40);
             let begin = hash as usize % (genome.len() - 150);
             let mut read = genome[begin..begin + 150].to_vec();
             match hash >> 60 {
