@@ -4,9 +4,9 @@
 //! holds the rate, the share of the hardware limit, and in brackets the ratio to the fastest other library; a ratio
 //! below one is bold.
 //!
-//! A table states each parameter once: those of all lines stand above it, and those that several lines share in a
-//! heading line. Of rows that differ in size alone, a page has the largest of each column; methods that only a paper
-//! has are left out. The HTML page has all rows.
+//! A table states each parameter once. Parameters of all lines are above the table; parameters of neighbouring lines
+//! are in a heading line. A page shows only the largest size per column, and no methods that only a paper has. The HTML
+//! page has all rows.
 
 use std::path::Path;
 
@@ -88,8 +88,7 @@ fn lines(rows: &[&Record]) -> Vec<(Label, String)> {
     groups(rows, |row| Some((label(row), column(row))))
 }
 
-/// Returns the rows with the largest size in a column, among those that differ in size alone, and all other rows of
-/// their lines.
+/// Keeps the lines that have, in at least one column, the largest of the rows that differ only in size.
 fn largest<'a>(rows: &[&'a Record]) -> Vec<&'a Record> {
     let is_size = |row: &Record, name: &str| SIZES.contains(&name) && row.number(name).is_some();
     let family = |row: &Record| (column(row), words(row, |name| !is_size(row, name)));

@@ -136,35 +136,8 @@ pub fn sizes(effort: Effort) -> &'static [usize] {
     }
 }
 
-impl<K: Key> Function<K> for RecSplit {
-    fn bits_per_key(&self) -> Option<f64> {
-        Some(RecSplit::bits_per_key(self))
-    }
-
-    fn list_bits_per_key(&self) -> Option<f64> {
-        Some(self.space().buckets as f64 / self.len().max(1) as f64)
-    }
-
-    fn numbers(&self, _keys: usize) -> (usize, u8) {
-        let each = if self.shape().positions() == 1 { self.shape().leaf() as u8 } else { 1 };
-        (self.values() as usize, each)
-    }
-
-    fn each(&self, keys: &[K], numbers: &mut [u64]) {
-        keys.iter().zip(numbers).for_each(|(key, number)| *number = self.get(key));
-    }
-
-    fn chain(&self, keys: &[K], numbers: &mut [u64]) {
-        chain(keys, numbers, |key| self.get(key));
-    }
-
-    fn batch(&self, keys: &[K], numbers: &mut [u64]) -> bool {
-        self.get_bulk_into(keys, numbers).is_ok()
-    }
-}
-
-macro_rules! minimal {
-    ($($kind:ty),*) => {$(
+macro_rules! function {
+    ($kind:ty, $($numbers:tt)*) => {
         impl<K: Key> Function<K> for $kind {
             fn bits_per_key(&self) -> Option<f64> {
                 Some(<$kind>::bits_per_key(self))
@@ -173,6 +146,8 @@ macro_rules! minimal {
             fn list_bits_per_key(&self) -> Option<f64> {
                 Some(self.space().buckets as f64 / self.len().max(1) as f64)
             }
+
+            $($numbers)*
 
             fn each(&self, keys: &[K], numbers: &mut [u64]) {
                 keys.iter().zip(numbers).for_each(|(key, number)| *number = self.get(key));
@@ -186,9 +161,17 @@ macro_rules! minimal {
                 self.get_bulk_into(keys, numbers).is_ok()
             }
         }
-    )*};
+    };
 }
-minimal!(Consensus, Placement);
+function!(Consensus,);
+function!(Placement,);
+function!(
+    RecSplit,
+    fn numbers(&self, _keys: usize) -> (usize, u8) {
+        let each = if self.shape().positions() == 1 { self.shape().leaf() as u8 } else { 1 };
+        (self.values() as usize, each)
+    }
+);
 
 #[cfg(test)]
 mod tests {
