@@ -1,7 +1,7 @@
 //! Minimal perfect hashing by placement: the arithmetic that every backend shares.
 //!
-//! Sources: Beling, Sanders, "PHast – Perfect Hashing made fast", ALENEX 2026 (arXiv 2504.17918): buckets with one
-//! seed each, slices of allowed slots, bumping, additive placement. Vigna, "PHastR: Minimal Perfect Hashing with Rotated
+//! Sources: Beling, Sanders, "PHast – Perfect Hashing made fast", ALENEX 2026 (arXiv 2504.17918): buckets with one seed
+//! each, slices of allowed slots, bumping, additive placement. Vigna, "PHastR: Minimal Perfect Hashing with Rotated
 //! Layouts", 2026: rotation of several layouts. Groot Koerkamp, "PtrHash: Minimal Perfect Hashing at RAM Throughput",
 //! SEA 2025 (arXiv 2502.15539): independent parts.
 //!
