@@ -3,8 +3,8 @@
 //! `warpset_core::static_set` defines the contents of a shard, and the CPU's build makes the same. A block finds the
 //! shard among the hashes, the starts of its groups, and the order to place them. Each warp then searches the pilot of
 //! one of the next groups: its lanes try 32 pilots at once. A pilot passes if each key alone fits; of those that pass,
-//! the smallest is taken with which all keys fit together. The block writes the keys to their buckets, in any order, and
-//! one thread per bucket sorts them by their hashes.
+//! the smallest is taken with which all keys fit together. The block writes the keys to their buckets, in any order,
+//! and one thread per bucket sorts them by their hashes.
 //!
 //! **Groups in rounds.** The pilots are those of a search group by group, although a round searches those of several
 //! groups at once. A pilot that fails while fewer keys are placed fails later too, so the pilot found is the right one
@@ -21,15 +21,18 @@ use crate::batch::keys::KeyKind;
 #[cfg(feature = "bodies")]
 use crate::batch::keys::word_at;
 
-/// Threads of a block that builds a shard, if there are shards enough for all multiprocessors.
+/// Threads of a block that builds a shard where there are several shards per multiprocessor.
 pub const BLOCK: u32 = 256;
-/// The most threads of a block that builds a shard.
-pub const MOST_THREADS: u32 = 1024;
+/// Threads of a block that builds a shard where there are fewer; the most that a block has.
+pub const LARGE_BLOCK: u32 = 512;
 /// Threads of a block that hashes.
 pub const HASH_BLOCK: u32 = 256;
 /// No bucket of a shard has this number or a higher one.
 #[cfg(feature = "bodies")]
 const NO_BUCKET: u32 = 1 << 31;
+/// Keys of a group that are tested between two votes.
+#[cfg(feature = "bodies")]
+const TOGETHER: u32 = 4;
 /// Sizes of groups, and one more for lanes without a group.
 const SIZES: u32 = MOST_IN_GROUP + 2;
 /// Bytes before the arrays in shared memory: the shard's bounds among the hashes, the number of groups with keys, and
@@ -265,9 +268,13 @@ unsafe fn find_pilot(group: Group, buckets: u32, slots: u32, counts: Shared<u32>
             let mut fits = true;
             let mut i = 0;
             while i < group.size && warp::any(FULL_MASK, fits) {
-                let low = warp::shuffle_idx(FULL_MASK, if i < 32 { group.low[0] } else { group.low[1] }, i % 32);
-                fits &= counts.get_volatile(place(low, pilot, buckets)) < slots;
-                i += 1;
+                let low = if i < 32 { group.low[0] } else { group.low[1] };
+                for j in 0..TOGETHER {
+                    let low = warp::shuffle_idx(FULL_MASK, low, (i + j) % 32);
+                    // Lanes past the group have zero, which has a bucket too: no branch, so reads do not wait.
+                    fits &= (i + j >= group.size) | (counts.get(place(low, pilot, buckets)) < slots);
+                }
+                i += TOGETHER;
             }
             // Keys of the group that share a bucket have not been counted together yet.
             let mut candidates = warp::ballot(FULL_MASK, fits);
@@ -279,7 +286,7 @@ unsafe fn find_pilot(group: Group, buckets: u32, slots: u32, counts: Shared<u32>
                 let mut is_full = false;
                 for half in 0..2 {
                     let bucket = places[half];
-                    is_full |= bucket < NO_BUCKET && counts.get_volatile(bucket) + before[half] >= slots;
+                    is_full |= bucket < NO_BUCKET && counts.get(bucket) + before[half] >= slots;
                 }
                 if !warp::any(FULL_MASK, is_full) {
                     return pilot;
@@ -294,7 +301,8 @@ unsafe fn find_pilot(group: Group, buckets: u32, slots: u32, counts: Shared<u32>
 /// Places the groups of a shard, and writes their pilots; returns whether all have one.
 ///
 /// # Safety
-/// - All threads of the block arrive together, and no other thread uses arrays and pilots; `pilots` has a byte per group.
+/// - All threads of the block arrive together, and no other thread uses arrays and pilots.
+/// - `pilots` has a byte per group.
 /// - [`find_groups`] has run, and `counts` are zero.
 #[cfg(feature = "bodies")]
 #[inline(always)]
@@ -321,8 +329,8 @@ unsafe fn place_groups(hashes: Global<u64>, shape: Shape, slots: u32, arrays: Ar
             }
             let places = group.places(pilot, shape.buckets);
             let mut is_full = false;
-            for bucket in places {
-                is_full |= bucket < NO_BUCKET && counts.fetch_add(bucket, 1) >= slots;
+            for half in 0..2 {
+                is_full |= places[half] < NO_BUCKET && counts.fetch_add(places[half], 1) >= slots;
             }
             begin += warps;
             if thread::sync_threads_or(is_full) {
@@ -333,9 +341,9 @@ unsafe fn place_groups(hashes: Global<u64>, shape: Shape, slots: u32, arrays: Ar
                 thread::sync_threads();
                 begin = arrays.overfull.get_volatile(0) + 1;
                 if at >= begin {
-                    for bucket in places {
-                        if bucket < NO_BUCKET {
-                            counts.reduce_add(bucket, !0);
+                    for half in 0..2 {
+                        if places[half] < NO_BUCKET {
+                            counts.reduce_add(places[half], !0);
                         }
                     }
                 }
@@ -397,7 +405,7 @@ kernel! {
     /// Builds all shards, one per block.
     ///
     /// # Safety
-    /// - Launch: 1-D, a block for each shard, of whole warps and [`MOST_THREADS`] threads at most, [`shared_bytes`] of
+    /// - Launch: 1-D, a block for each shard, of whole warps and [`LARGE_BLOCK`] threads at most, [`shared_bytes`] of
     ///   shared memory.
     /// - `hashes`: `n > 0` different ones, ascending, of keys of this type; `values`: a value per hash, of
     ///   `value_words` words of 32 bits, 0, 1 or 2. Nothing writes them while the kernel runs.
@@ -405,7 +413,7 @@ kernel! {
     /// - `pilots`: a byte per group, zero; `keys`: the words of all buckets; `out_values`: a value per slot. All are
     ///   used by this launch alone.
     /// - `failed`: a word, zero; it becomes 1 if a shard finds no pilots, and the output is then undefined.
-    #[launch_bounds(1024, 1)]
+    #[launch_bounds(512, 2)]
     pub unsafe fn static_set_build<K>(
         hashes: Global<u64>, n: usize, shape: Shape, spread: u64, values: Global<u32>, value_words: u32,
         pilots: GlobalMut<u8>, keys: GlobalMut<K>, out_values: GlobalMut<u32>, failed: GlobalMut<u32>,
