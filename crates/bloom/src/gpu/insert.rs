@@ -20,8 +20,9 @@ use crate::Error;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Grouping {
     /// Groups where measurement shows a gain: filters above the L2 cache, batches of at least one key per 128 bytes of
-    /// the filter, and from 2^24 keys on filters above three quarters of the cache. Up to seven eighths, insertions that
-    /// wait keep a share of the filter in the cache instead. Inserts directly if the scratch does not fit in memory.
+    /// the filter, and from 2^24 keys on filters above three quarters of the cache. Up to seven eighths, insertions
+    /// that wait keep a share of the filter in the cache instead. Inserts directly if the scratch does not fit in
+    /// memory.
     #[default]
     Auto,
     /// Never.
@@ -105,11 +106,11 @@ impl<L: DeviceOneBlock> Bloom<L> {
         unsafe { keys.for_each_chunk(&hashing, stream, |_, hashed, n| self.insert_direct(stream, hashed.keys, n)) }
     }
 
-    /// Keeps a share of the filter in the L2 cache, where that gains most: the filter is of 5/8 to 7/8 of the cache.
+    /// Keeps a share of the filter in the L2 cache, where that gains most: the filter is of 9/16 to 7/8 of the cache.
     /// Returns whether it does.
     fn keep_for_insertion(&self, stream: &Stream, n: usize) -> bool {
         let (bytes, l2_bytes) = (self.memory_bytes(), self.device.properties().l2_bytes as u64);
-        n >= MANY_KEYS && 8 * bytes > 5 * l2_bytes && 8 * bytes <= 7 * l2_bytes && stream.keep_in_l2(self.words())
+        n >= MANY_KEYS && 16 * bytes > 9 * l2_bytes && 8 * bytes <= 7 * l2_bytes && stream.keep_in_l2(self.words())
     }
 
     /// Inserts keys in their order, one per thread.
@@ -169,6 +170,8 @@ mod tests {
         let l2 = 60 << 20;
         let auto = |bytes, n| Grouping::Auto.bits(bytes, n, l2);
         assert_eq!(auto(32 << 20, 1 << 30), None);
+        assert_eq!(auto(48 << 20, 1 << 23), None);
+        assert_eq!(auto(48 << 20, 1 << 24), Some(1));
         assert_eq!(auto(1 << 30, 1 << 20), None);
         assert_eq!(auto(1 << 30, 1 << 22), None);
         assert_eq!(auto(1 << 30, 1 << 23), Some(6));

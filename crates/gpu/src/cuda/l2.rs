@@ -1,25 +1,31 @@
 //! A share of some memory that stays in the L2 cache.
 //!
-//! The driver sets a part of the cache aside for a whole context, and each stream names the memory that it is for. The
-//! part is set aside while an operation that waits needs it, and given back afterwards; a program that sets one aside
-//! itself keeps it.
+//! A context sets a part of the cache aside, and each stream names the memory that it is for. The part grows while an
+//! operation that waits needs it; afterwards it is as large as before, and its lines are ordinary ones.
 
 use std::ffi::c_int;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::binding;
 use super::device::CudaDevice;
-use super::driver::{self, AccessWindow, Address, Handle, check};
+use super::driver::{self, AccessWindow, Address, Failure, Handle, check};
 
 /// Numerator and denominator of the part of the largest set-aside that is taken; the rest serves all other memory.
-const PART: (usize, usize) = (1, 2);
+const PART: (usize, usize) = (5, 8);
 
 /// Part of a context's cache that can be set aside, and the number of its holders.
 pub(super) struct SetAside {
-    holders: Mutex<u32>,
+    holders: Mutex<Holders>,
     /// Bytes to set aside; 0 if the device cannot.
     bytes: usize,
     largest_window: usize,
+}
+
+#[derive(Default)]
+struct Holders {
+    count: u32,
+    /// Bytes that were set aside before the first holder.
+    before: usize,
 }
 
 /// A stream's share of the set-aside, given back on drop. The stream has ended its work by then.
@@ -29,8 +35,8 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Names the memory for this stream, in the current context of `device`; `None` if the driver has no such cache, or
-    /// if the program divides it itself.
+    /// Names the memory for this stream, in the current context of `device`; `None` if the device has no such cache, or
+    /// if the driver refuses.
     ///
     /// # Safety
     /// `stream` is a live stream of `device`, and outlives the returned object.
@@ -82,33 +88,37 @@ impl SetAside {
         }
     }
 
-    /// Sets the part aside for the first holder. `None` if the driver refuses, or if the program has set one aside.
+    /// Sets the part aside for the first holder, unless as much is; `None` if the driver refuses.
     fn enter(&self) -> Option<()> {
-        let mut holders = self.holders.lock().unwrap_or_else(PoisonError::into_inner);
-        if *holders == 0 {
-            let mut before = 0;
-            // SAFETY: a context is current, and the result goes to a local variable.
-            check("cuCtxGetLimit", unsafe { binding::cuCtxGetLimit(&mut before, driver::LIMIT_PERSISTING_L2) }).ok()?;
-            if before != 0 {
-                return None;
-            }
-            // SAFETY: a context is current.
-            check("cuCtxSetLimit", unsafe { binding::cuCtxSetLimit(driver::LIMIT_PERSISTING_L2, self.bytes) }).ok()?;
+        let mut holders = self.holders();
+        if holders.count == 0 {
+            // SAFETY: a context is current, and the result goes to a field.
+            let code = unsafe { binding::cuCtxGetLimit(&mut holders.before, driver::LIMIT_PERSISTING_L2) };
+            check("cuCtxGetLimit", code).ok()?;
+            set_limit(self.bytes.max(holders.before)).ok()?;
         }
-        *holders += 1;
+        holders.count += 1;
         Some(())
     }
 
-    /// Gives the part back after the last holder, and makes its lines ordinary ones.
+    /// Restores what was set aside before the first holder, after the last one, and makes all lines ordinary ones.
     fn leave(&self) {
-        let mut holders = self.holders.lock().unwrap_or_else(PoisonError::into_inner);
-        *holders -= 1;
-        if *holders == 0 {
+        let mut holders = self.holders();
+        holders.count -= 1;
+        if holders.count == 0 {
             // SAFETY: a context is current. An error cannot be reported; it costs other work a part of the cache.
-            unsafe {
-                binding::cuCtxResetPersistingL2Cache();
-                binding::cuCtxSetLimit(driver::LIMIT_PERSISTING_L2, 0);
-            }
+            unsafe { binding::cuCtxResetPersistingL2Cache() };
+            let _ = set_limit(holders.before);
         }
     }
+
+    fn holders(&self) -> MutexGuard<'_, Holders> {
+        self.holders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Sets the bytes aside that streams of the current context can name memory for.
+fn set_limit(bytes: usize) -> Result<(), Failure> {
+    // SAFETY: a context is current.
+    check("cuCtxSetLimit", unsafe { binding::cuCtxSetLimit(driver::LIMIT_PERSISTING_L2, bytes) })
 }
