@@ -30,8 +30,8 @@ const PART: usize = 1 << 12;
 /// | all its values, with repetitions | [`insert_bulk`] with [`Duplicates::Kept`] |
 /// | how often it has each value | [`insert_bulk`] with [`Duplicates::Counted`] |
 ///
-/// **Counters** count equal pairs of fingerprint and value. Operators and counters exclude each other: an operator would
-/// have to be applied to every copy, and is refused with [`Error::CountedValues`].
+/// **Counters** count equal pairs of fingerprint and value. Operators and counters exclude each other: an operator
+/// would have to be applied to every copy, and is refused with [`Error::CountedValues`].
 ///
 /// ```
 /// use warpset_quotient::{RankSelectQuotientFilter, Sum};
@@ -366,7 +366,7 @@ fn brought<K: Key, V: Copy + Into<u64> + Sync, T: Copy + Default + Send>(
 }
 
 /// Returns the pairs of keys and values, in the order of the keys.
-fn pairs<K: Key, V: Copy + Into<u64> + Sync>(
+pub(super) fn pairs<K: Key, V: Copy + Into<u64> + Sync>(
     layout: &MapletLayout,
     keys: &[K],
     values: &[V],
