@@ -3,7 +3,7 @@
 //! The item of a fingerprint and a value is a *pair*. Kernels make pairs of fingerprints and values and take them apart,
 //! find the values of fingerprints, and replace values in place.
 
-use warpset_core::bits::lowest;
+use warpset_core::bits::{ByHalves, lowest};
 use warpset_core::quotient::Split;
 use warpset_core::quotient::rank_select::Blocks;
 use warpset_simt::{Global, GlobalMut, atomic, thread};
@@ -15,7 +15,7 @@ use crate::quotient::keys::fingerprint_at;
 #[cfg(feature = "bodies")]
 use crate::quotient::memory::Owned;
 use crate::quotient::memory::{Fingerprint, Parameters, ReadOnly};
-use crate::quotient::rank_select::search::{ByMasks, Runs};
+use crate::quotient::rank_select::search::Runs;
 
 /// Threads of a block, in all kernels here.
 pub const BLOCK: u32 = 256;
@@ -145,7 +145,7 @@ fn first_counted(
     value_bits: u32,
 ) -> Option<u64> {
     let blocks = Blocks::counted(ReadOnly(words), blocks, split.remainder_bits);
-    let slot = blocks.first_prefixed(quotient, remainder, value_bits, ByMasks)?;
+    let slot = blocks.first_prefixed(quotient, remainder, value_bits, ByHalves)?;
     Some(blocks.remainder(slot) & lowest(value_bits))
 }
 
@@ -182,7 +182,7 @@ macro_rules! lists {
                         let pair = fingerprints.read_nc(i) << value_bits;
                         let quotient = split.quotient(pair);
                         let first = if lists != 0 { places.read(i) as usize } else { 0 };
-                        let mut at = blocks.first_prefixed(quotient, split.remainder(pair), value_bits, ByMasks);
+                        let mut at = blocks.first_prefixed(quotient, split.remainder(pair), value_bits, ByHalves);
                         let mut before = ABSENT;
                         while let Some(slot) = at {
                             let remainder = blocks.remainder(slot);
@@ -236,7 +236,7 @@ kernel! {
             let (quotient, remainder) = (split.quotient(pair), split.remainder(pair));
             // Other threads change values alone, so comparisons with a remainder without a value hold.
             let least = remainder & !lowest(value_bits);
-            if let Some(slot) = blocks.first_prefixed(quotient, least, value_bits, ByMasks) {
+            if let Some(slot) = blocks.first_prefixed(quotient, least, value_bits, ByHalves) {
                 blocks.set_remainder(slot, remainder);
             }
         }
