@@ -55,6 +55,8 @@ impl FileKind {
     pub const BINARY_FUSE_16: FileKind = FileKind::new(41, 1, "BinaryFuse16");
     /// `BinaryFuse32`.
     pub const BINARY_FUSE_32: FileKind = FileKind::new(42, 1, "BinaryFuse32");
+    /// `StaticFunction`.
+    pub const STATIC_FUNCTION: FileKind = FileKind::new(43, 1, "StaticFunction");
 
     /// `StaticMap`, and with values of no size `StaticSet`.
     pub const STATIC_MAP: FileKind = FileKind { has_elements: true, ..FileKind::new(48, 1, "StaticMap") };
@@ -82,6 +84,7 @@ impl FileKind {
         FileKind::BINARY_FUSE_8,
         FileKind::BINARY_FUSE_16,
         FileKind::BINARY_FUSE_32,
+        FileKind::STATIC_FUNCTION,
         FileKind::STATIC_MAP,
         FileKind::SEQUENCE_FILTER,
         FileKind::KMERS_INDEX,
