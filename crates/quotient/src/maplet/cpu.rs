@@ -215,7 +215,7 @@ impl Maplet {
     /// Removes all values of the fingerprints of these keys. Returns their number, copies included.
     ///
     /// # Errors
-    /// None; the result is that of other bulk methods.
+    /// No error occurs in host memory.
     pub fn remove_bulk<K: Key>(&mut self, keys: &[K]) -> Result<u64, Error> {
         let mut batch = sorted_fingerprints_of_some(&self.layout.keys, keys);
         batch.dedup();
