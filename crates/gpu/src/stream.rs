@@ -132,14 +132,16 @@ impl Stream {
     /// memory of about the cache's size. Other streams get a smaller cache in the meantime.
     #[doc(hidden)]
     pub fn keep_in_l2<T: Pod>(&self, memory: DeviceSlice<'_, T>) -> bool {
-        match &self.0.queue {
-            #[cfg(feature = "cuda")]
-            Queue::Cuda(stream) => self.0.is_waited && stream.keep_in_l2(memory.as_raw() as u64, memory.byte_len()),
-            Queue::Emulated(_) => {
-                let _ = memory;
-                false
+        let (base, bytes) = (memory.as_raw() as u64, memory.byte_len());
+        self.0.is_waited
+            && match &self.0.queue {
+                #[cfg(feature = "cuda")]
+                Queue::Cuda(stream) => stream.keep_in_l2(base, bytes),
+                Queue::Emulated(_) => {
+                    let _ = (base, bytes);
+                    false
+                }
             }
-        }
     }
 
     /// Ends [`keep_in_l2`](Self::keep_in_l2), after the work.
