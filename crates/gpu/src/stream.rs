@@ -132,7 +132,7 @@ impl Stream {
     /// memory of about the cache's size. Other streams get a smaller cache in the meantime.
     #[doc(hidden)]
     pub fn keep_in_l2<T: Pod>(&self, memory: DeviceSlice<'_, T>) -> bool {
-        let (base, bytes) = (memory.as_raw() as u64, memory.byte_len());
+        let (base, bytes) = (memory.as_raw(), memory.byte_len());
         self.0.is_waited
             && match &self.0.queue {
                 #[cfg(feature = "cuda")]
