@@ -178,6 +178,7 @@ fn index(args: &cli::IndexArgs, voice: Voice) -> Done {
     if let Some(bits) = args.bits_per_kmer {
         indexing = indexing.bits_per_kmer(bits);
     }
+    let indexing = indexing.for_deacon(args.for_deacon);
     let indexing = indexing.threads(args.threads.unwrap_or(0)).progress(progress.clone());
     let indexed = indexing.run(&args.files);
     progress.finish();
