@@ -2,8 +2,8 @@
 //!
 //! A batch of 64 keys goes through loops over arrays: hashes and slots first, in vectors where the processor has them,
 //! then the reads of all slots. These reads depend on no other work, so a core keeps as many in progress as it can.
-//! Filters beyond the cache prefetch the slots of a batch while those of the batch before are read. For one graph, recent
-//! processors of Intel do all of it in vectors, `gather`.
+//! Filters beyond the cache prefetch the slots of a batch while those of the batch before are read. On recent
+//! processors of Intel, lookups in one graph are vectors from keys to answers (`gather`).
 
 use std::marker::PhantomData;
 
