@@ -34,6 +34,11 @@ pub trait SortKey: Word + Ord {
     fn minus(self, other: Self) -> Self;
     /// Returns the key that repeats `bits`.
     fn splat(bits: u32) -> Self;
+    /// Whether the key at a place goes before another one; of equal keys the one at the lower place goes first.
+    #[inline(always)]
+    fn goes_before(self, place: u32, other: Self, other_place: u32) -> bool {
+        (self < other) | ((self == other) & (place < other_place))
+    }
     /// Returns the compared part of the key: `bits` bits from `begin` on, complemented if `flip` is all ones and not
     /// zero.
     fn masked(self, begin: u32, bits: u32, flip: u32) -> Self;
@@ -63,6 +68,11 @@ impl SortKey for u32 {
     #[inline(always)]
     fn splat(bits: u32) -> u32 {
         bits
+    }
+    /// Compares once, 64 bits.
+    #[inline(always)]
+    fn goes_before(self, place: u32, other: u32, other_place: u32) -> bool {
+        ((self as u64) << 32 | place as u64) < ((other as u64) << 32 | other_place as u64)
     }
     #[inline(always)]
     fn masked(self, begin: u32, bits: u32, flip: u32) -> u32 {
