@@ -319,12 +319,10 @@ unsafe fn count_smaller<K: SortKey + Item, V: Word + Default, const PAYLOAD: boo
                 let (mut place, mut compared) = (from, per_quad);
                 while compared < to - from + per_quad {
                     let words = quads.get4((compared - per_quad) * K::WORDS as u32);
-                    let mut before = [0; 4];
                     for u in 0..per_quad {
                         let other = K::from_words(|word| words[u as usize * K::WORDS + word]);
-                        before[u as usize] = u32::from(other.goes_before(compared, own, own_place - u));
+                        place = other.count_before(compared, own, own_place - u, place);
                     }
-                    place += (before[0] + before[1]) + (before[2] + before[3]);
                     compared += per_quad;
                 }
                 out_keys.write(place as usize, key);
