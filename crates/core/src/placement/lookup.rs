@@ -2,7 +2,7 @@
 
 use core::borrow::Borrow;
 
-use super::{BUMPED_BITS, Bumped, Shape, bumped_hash};
+use super::{Bumped, COUNT_BITS, Shape, bumped_hash};
 use crate::bits::Select;
 use crate::recsplit::hash::{Hash128, bucket_of};
 use crate::recsplit::lookup::Words;
@@ -20,6 +20,16 @@ pub struct SegmentPlan {
     pub buckets_per_key: u32,
     /// Keys of the largest segment.
     pub largest: u32,
+}
+
+/// Numbers of a function that lookups on devices need besides its words and segments.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Plan {
+    /// Keys.
+    pub keys: u64,
+    /// Segments with keys; without any there is one segment of no keys.
+    pub segments: u64,
 }
 
 /// A segment's keys, code and shape.
@@ -53,6 +63,19 @@ impl SegmentPlan {
 }
 
 impl Segment {
+    /// Packs the segment, for devices.
+    pub const fn to_words(self) -> [u64; 4] {
+        let Shape { keys, buckets, last_start, mask } = self.shape;
+        [self.first, self.code, keys as u64 | (buckets as u64) << 32, last_start as u64 | (mask as u64) << 32]
+    }
+
+    /// Makes the segment of the words that [`Segment::to_words`] returned.
+    #[inline(always)]
+    pub const fn from_words([first, code, sizes, slices]: [u64; 4]) -> Self {
+        let [buckets, mask] = [(sizes >> 32) as u32, (slices >> 32) as u32];
+        Self { first, code, shape: Shape { keys: sizes as u32, buckets, last_start: slices as u32, mask } }
+    }
+
     /// Returns the byte of the words with the seed of the key with this low half of its hash.
     #[inline(always)]
     pub const fn seed_at(&self, low: u64) -> u64 {
@@ -69,17 +92,16 @@ impl Segment {
     #[inline(always)]
     pub fn bumped_number(&self, words: impl Words, low: u64, select: impl Select) -> u64 {
         let shape = &self.shape;
-        let table = self.code.wrapping_add(shape.buckets.into()).wrapping_mul(8);
-        let bits = u64::from(BUMPED_BITS);
-        let number = |index: u64| words.bits_from(table.wrapping_add(index * bits)) as u32 & ((1 << BUMPED_BITS) - 1);
-        let count = number(0).min(shape.keys);
+        let table = self.code.wrapping_add(shape.buckets.into());
+        let counts = words.bits_from(table.wrapping_mul(8)) as u32;
+        let count = (counts & ((1 << COUNT_BITS) - 1)).min(shape.keys);
         if count == 0 {
             return self.first;
         }
-        let bumped = Bumped::new(count, number(1), shape.keys);
-        let hash = bumped_hash(low);
-        let index = bumped.number_of(hash, number(2 + u64::from(bumped.group_of(hash))));
-        let lower = table.wrapping_add(bits * (2 + u64::from(bumped.groups)));
+        let bumped = Bumped::new(count, counts >> COUNT_BITS, shape.keys);
+        let (hash, seeds) = (bumped_hash(low), table.wrapping_add(u64::from(2 * COUNT_BITS / 8)));
+        let index = bumped.number_of(hash, words.byte(seeds.wrapping_add(bumped.group_of(hash).into())));
+        let lower = seeds.wrapping_add(bumped.groups.into()).wrapping_mul(8);
         let upper = lower.wrapping_add((bumped.low_bits * bumped.keys).into());
         let low_part = words.bits_from(lower.wrapping_add((bumped.low_bits * index).into()));
         let high_part = words.scan::<6>(upper, index, select).wrapping_sub(upper).wrapping_sub(index.into());
