@@ -5,8 +5,9 @@
 
 use warpset_base::bitmap::Bitmap;
 use warpset_base::{parallel, with_vectors};
-use warpset_core::bits::{lowest, window, word};
-use warpset_core::fuse::hash::{fingerprint, mix, shard_of, within_shard};
+use warpset_core::bits::{window, word};
+use warpset_core::fuse::hash::{mix, shard_of, within_shard};
+use warpset_core::fuse::value::value_in;
 
 use crate::lookup::{first_by_halves, prefetch};
 use crate::{Arity, Key, Layout, word_of};
@@ -23,11 +24,11 @@ pub(super) struct Lookup<'a> {
     pub words: &'a [u64],
 }
 
-/// Places of a batch of keys: the first bit of each slot, and the fingerprints of their hashes.
+/// Places of a batch of keys: the first bit of each slot, and their hashes.
 #[derive(Clone, Copy)]
 struct Places {
     bits: [[u64; BATCH]; 4],
-    fingerprints: [u32; BATCH],
+    hashes: [u64; BATCH],
 }
 
 impl<'a> Lookup<'a> {
@@ -43,17 +44,9 @@ impl<'a> Lookup<'a> {
         if WHOLE { word(self.words, (at / 64) as usize) >> (at % 64) } else { window(self.words, at) }
     }
 
-    /// Returns the value among the bits of a content, if the fingerprint above is that of the key.
-    #[inline(always)]
-    fn value_in(self, content: u64, fingerprint: u32) -> Option<u64> {
-        let Layout { bits, value_bits, .. } = *self.layout;
-        let wrong = content.unbounded_shr(value_bits) ^ u64::from(fingerprint);
-        (wrong & ((1 << (bits - value_bits)) - 1) == 0).then_some(content & lowest(value_bits))
-    }
-
     #[inline(always)]
     fn value_at<const ARITY: usize>(self, hash: u64) -> Option<u64> {
-        let Layout { graph, shards, bits, .. } = *self.layout;
+        let Layout { graph, shards, bits, value_bits, .. } = *self.layout;
         let (mut within, mut begin) = (hash, 0);
         if shards > 0 {
             let shard = shard_of(hash, shards);
@@ -63,7 +56,7 @@ impl<'a> Lookup<'a> {
         let first = graph.first(within);
         let slot = |j| begin + u64::from(graph.position::<ARITY>(first, within, j));
         let content = (0..ARITY).fold(0, |sum, j| sum ^ window(self.words, slot(j) * u64::from(bits)));
-        self.value_in(content, fingerprint(hash))
+        value_in(content, hash, bits, value_bits)
     }
 
     /// Returns the value of the key of this word.
@@ -108,7 +101,7 @@ impl<'a> Lookup<'a> {
         of: &dyn Fn(Option<u64>) -> A,
     ) {
         let mut words = [0; BATCH];
-        let mut two = [Places { bits: [[0; BATCH]; 4], fingerprints: [0; BATCH] }; 2];
+        let mut two = [Places { bits: [[0; BATCH]; 4], hashes: [0; BATCH] }; 2];
         for i in 0..found.len() + 1 {
             if let Some(keys) = keys.chunks(BATCH).nth(i) {
                 words.iter_mut().zip(keys).for_each(|(word, key)| *word = word_of(key));
@@ -125,7 +118,7 @@ impl<'a> Lookup<'a> {
                     sums.iter_mut().zip(bits).for_each(|(sum, &at)| *sum ^= self.bits_at::<WHOLE>(at));
                 }
                 for (j, out) in out.iter_mut().enumerate() {
-                    let value = self.value_in(sums[j], places.fingerprints[j]);
+                    let value = value_in(sums[j], places.hashes[j], self.layout.bits, self.layout.value_bits);
                     *found |= u64::from(value.is_some()) << j;
                     *out = of(value);
                 }
@@ -139,7 +132,7 @@ impl<'a> Lookup<'a> {
         let (mut hashes, mut begins) = ([0; BATCH], [0; BATCH]);
         for (i, (hash, &word)) in hashes.iter_mut().zip(words).enumerate() {
             *hash = mix(word, seed);
-            places.fingerprints[i] = fingerprint(*hash);
+            places.hashes[i] = *hash;
         }
         if shards > 0 {
             let (seeds, mut shard_seeds) = (self.seeds(), [0; BATCH]);
