@@ -61,7 +61,7 @@ kernel! {
     /// - `out`: `n` words, or `n` half words, used by this launch alone.
     pub unsafe fn fuse_contents(
         hashes: Global<u64>, values: Global<u64>, width: u32, n: usize, value_bits: u32, shift: u32, wide: u32,
-        most: GlobalMut<u64>, out: GlobalMut<u64>,
+        most: GlobalMut<u64>, out: GlobalMut<u32>,
     ) {
         let i = own_place();
         if i < n {
@@ -78,9 +78,9 @@ kernel! {
                 }
                 let content = content(hashes.read_nc(i), value, value_bits);
                 if wide != 0 {
-                    out.write(i, content);
+                    out.cast::<u64>().write(i, content);
                 } else {
-                    out.cast::<u32>().write(i, (content >> shift) as u32);
+                    out.write(i, (content >> shift) as u32);
                 }
             }
         }

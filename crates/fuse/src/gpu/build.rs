@@ -225,7 +225,7 @@ fn fill_values(
         let hashes = hash()?;
         let mut contents = stream.alloc_uninit::<u32>(hashes.len())?;
         // SAFETY: there is a place for each key; the rest is the contract of `contents_of`.
-        unsafe { contents_of(stream, &hashes, values, layout.value_bits, Some(shift), contents.global_mut().cast())? };
+        unsafe { contents_of(stream, &hashes, values, layout.value_bits, Some(shift), contents.global_mut())? };
         Ok::<_, Error>(Items { hashes, contents: Some(contents) })
     };
     let out = words.global_mut();
@@ -263,7 +263,7 @@ unsafe fn contents_of(
     Values { values, width }: Values,
     value_bits: u32,
     shift: Option<u32>,
-    out: GlobalMut<u64>,
+    out: GlobalMut<u32>,
 ) -> Result<(), Error> {
     let (n, mut most) = (hashes.len(), stream.alloc_zeroed::<u64>(1)?);
     let (hashes, wide) = (hashes.global(), shift.is_none().into());
@@ -300,7 +300,7 @@ fn without_repetitions(
             Some(given) => {
                 let (mut all, mut found) = (stream.alloc_uninit::<u64>(n)?, stream.alloc_zeroed::<u64>(1)?);
                 // With all 64 bits of a value, no fingerprint is above it.
-                contents_of(stream, &hashes, given, u64::BITS, None, all.global_mut())?;
+                contents_of(stream, &hashes, given, u64::BITS, None, all.global_mut().cast())?;
                 sort_pairs_in_place_async(stream, &mut hashes, &mut all, By::ascending())?;
                 fuse_conflicts { hashes: hashes.global(), values: all.global(), n, found: found.global_mut() }
                     .launch(stream, grid(n))?;
