@@ -43,6 +43,8 @@ impl FileKind {
     pub const STANDARD_QUOTIENT_FILTER: FileKind = FileKind::new(24, 1, "StandardQuotientFilter");
     /// `RankSelectQuotientFilter`.
     pub const RANK_SELECT_QUOTIENT_FILTER: FileKind = FileKind::new(25, 1, "RankSelectQuotientFilter");
+    /// `Maplet`.
+    pub const MAPLET: FileKind = FileKind::new(26, 1, "Maplet");
     /// `Lsm`.
     pub const LSM: FileKind = FileKind { has_elements: true, ..FileKind::new(32, 1, "Lsm") };
     /// `SortedArray`.
@@ -76,6 +78,7 @@ impl FileKind {
         FileKind::PLACEMENT,
         FileKind::STANDARD_QUOTIENT_FILTER,
         FileKind::RANK_SELECT_QUOTIENT_FILTER,
+        FileKind::MAPLET,
         FileKind::LSM,
         FileKind::SORTED_ARRAY,
         FileKind::BINARY_FUSE_8,

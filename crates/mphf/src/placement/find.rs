@@ -18,6 +18,7 @@ const LARGEST: usize = 64;
 const SIZES: usize = 10;
 
 /// Distances, in buckets, by which larger buckets are taken earlier.
+#[derive(Clone)]
 pub(super) struct Order {
     ahead: [u32; SIZES],
 }
