@@ -294,7 +294,8 @@ kernel! {
 }
 
 kernel! {
-    /// Writes the contents, of type `F`, of the keys taken in a round: fingerprints, or with `given` those in `contents`.
+    /// Writes the contents, of type `F`, of the keys taken in a round: fingerprints, or with `given` those in
+    /// `contents`.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads; `arity` 3 or 4.

@@ -57,7 +57,7 @@ kernel! {
     /// - Launch: 1-D, one thread per key, [`BLOCK`] threads per block.
     /// - `hashes`: `n` words; `values`: `n` values of `width` bytes, 1, 2, 4 or 8. Neither is written while the kernel
     ///   runs.
-    /// - `most`: accessed by atomics alone; becomes the greatest value with more than `value_bits` bits, if there is one.
+    /// - `most`: accessed by atomics alone; becomes the greatest value with more than `value_bits` bits, if any.
     /// - `out`: `n` words, or `n` half words, used by this launch alone.
     pub unsafe fn fuse_contents(
         hashes: Global<u64>, values: Global<u64>, width: u32, n: usize, value_bits: u32, shift: u32, wide: u32,
@@ -141,8 +141,8 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, one thread per key, [`BLOCK`] threads per block.
-    /// - `words`: the slots of `graph`, of `bits` bits, or for `shards > 0` those of `shards` such graphs, one after the
-    ///   other; `shard_seeds`: a byte per shard. Neither is written while the kernel runs. A graph without slots has no
+    /// - `words`: the slots of `graph`, of `bits` bits, or for `shards > 0` those of `shards` such graphs in sequence;
+    ///   `shard_seeds`: a byte per shard. Neither is written while the kernel runs. A graph without slots has no
     ///   keys. `value_bits` are at most `bits`, and at least `bits - 32`.
     /// - `arity` is 3 or 4.
     /// - `keys`: `n` keys of `kind`, of another class than `Hashes128`, not written while the kernel runs.

@@ -216,7 +216,7 @@ impl<V: DeviceFunctionValue> StaticFunction<V> {
     /// [`StaticFunction::get`](crate::StaticFunction::get).
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`] if there are fewer places or bits than keys; [`Error::Gpu`], also for memory of another
+    /// [`Error::LengthMismatch`] if there are fewer places or bits than keys; [`Error::Gpu`], for memory of another
     /// device.
     pub fn get_device<K: DeviceKeys>(
         &self,
