@@ -1,5 +1,4 @@
-//! Functions of a saved structure and a key: `might_contain`, `quotient_filter_count`, `perfect_hash_index`,
-//! `lookup_or_null`.
+//! Functions of a saved structure and a key: `might_contain`, `quotient_filter_count`, `perfect_hash_index`.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};

@@ -38,7 +38,7 @@ impl FileKind {
     /// `Consensus`.
     pub const CONSENSUS: FileKind = FileKind::new(18, 1, "Consensus");
     /// `Placement`.
-    pub const PLACEMENT: FileKind = FileKind::new(19, 1, "Placement");
+    pub const PLACEMENT: FileKind = FileKind::new(19, 2, "Placement");
     /// `StandardQuotientFilter`.
     pub const STANDARD_QUOTIENT_FILTER: FileKind = FileKind::new(24, 1, "StandardQuotientFilter");
     /// `RankSelectQuotientFilter`.

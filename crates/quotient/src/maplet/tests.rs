@@ -6,6 +6,8 @@ use proptest::prelude::*;
 use warpset_core::bits::lowest;
 use warpset_core::hash::mix;
 
+#[cfg(feature = "gpu")]
+use super::gpu;
 use super::{Maplet, MapletBuilder, MapletLayout, MapletView};
 use crate::{
     BitOr, Builder, Duplicates, Error, FileError, Filter, Max, Min, RankSelect, RankSelectBuilder,
@@ -100,6 +102,62 @@ impl Backend for Maplet {
     }
     fn get(&self, keys: &[u64]) -> Vec<Option<u64>> {
         self.get_bulk(keys)
+    }
+}
+
+#[cfg(feature = "gpu")]
+impl Backend for gpu::Maplet {
+    fn of_host(&self, host: Maplet) -> gpu::Maplet {
+        host.to_device(self.device()).unwrap()
+    }
+    fn host(&self) -> Maplet {
+        self.to_host().unwrap()
+    }
+    fn rebuilt(&self, keys: &[u64], values: &[u64]) -> Result<gpu::Maplet, Error> {
+        let builder = MapletBuilder::with_layout(*self.layout()).on(self.device());
+        let built = builder.build_from(keys, values)?;
+        let (keys, values) = (self.device().from_slice(keys).unwrap(), self.device().from_slice(values).unwrap());
+        assert!(builder.build_from_device(keys.as_slice(), values.as_slice())?.host() == built.host());
+        Ok(built)
+    }
+    fn insert(&mut self, keys: &[u64], values: &[u64]) -> Result<u64, Error> {
+        self.insert_bulk(keys, values)
+    }
+    fn upsert(&mut self, by: By, keys: &[u64], values: &[u64]) -> Result<u64, Error> {
+        let (keys, values) = (self.device().from_slice(keys).unwrap(), self.device().from_slice(values).unwrap());
+        by!(by, |O| self.upsert_device::<O, _>(keys.as_slice(), values.as_slice()))
+    }
+    fn remove(&mut self, keys: &[u64]) -> Result<u64, Error> {
+        let keys = self.device().from_slice(keys).unwrap();
+        self.remove_device(keys.as_slice())
+    }
+    fn merge(&mut self, other: &gpu::Maplet) -> Result<(), Error> {
+        self.merge(other)
+    }
+    fn merge_by(&mut self, by: By, other: &gpu::Maplet) -> Result<(), Error> {
+        by!(by, |O| self.merge_by::<O>(other))
+    }
+    fn resize(&mut self, doubles: bool) -> Result<(), Error> {
+        if doubles { self.double() } else { self.halve() }
+    }
+    fn get(&self, keys: &[u64]) -> Vec<Option<u64>> {
+        let values = self.get_bulk(keys).unwrap();
+        let on_device = self.device().from_slice(keys).unwrap();
+        let mut found = self.device().from_slice(&vec![7u64; keys.len()]).unwrap();
+        self.get_device(on_device.as_slice(), found.as_mut_slice()).unwrap();
+        let found = found.to_vec().unwrap().into_iter();
+        assert!(found.map(|value| (value != gpu::Maplet::ABSENT).then_some(value)).eq(values.iter().copied()));
+        let (places, all) = self.values_device(on_device.as_slice()).unwrap();
+        let (places, all, host) = (places.to_vec().unwrap(), all.to_vec().unwrap(), self.host());
+        let mut at = 0;
+        for (&key, &place) in keys.iter().zip(&places) {
+            let values = host.values(key);
+            let end = (at + values.len()).min(all.len());
+            assert_eq!((place as usize, &all[at..end]), (at, &values[..]), "{:?}", host.layout());
+            at += values.len();
+        }
+        assert_eq!(at, all.len());
+        values
     }
 }
 
@@ -273,6 +331,18 @@ proptest! {
     }
 }
 
+#[cfg(feature = "gpu")]
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn on_devices(shape in shapes(), steps in steps(), schedule in any::<u64>()) {
+        for device in warpset_gpu::testing::devices(schedule) {
+            behaves_like_map(empty(shape).to_device(&device).unwrap(), steps.clone());
+        }
+    }
+}
+
 /// Keys and values of a filter at its limit; runs cross blocks.
 fn many(layout: &MapletLayout, seed: u64) -> (Vec<u64>, Vec<u64>) {
     let keys: Vec<u64> = (0..layout.keys().limit() / 2).map(|i| mix(i, seed)).collect();
@@ -308,6 +378,13 @@ fn fills_and_empties(mut maplet: impl Backend) {
             model.upsert(&layout, by, &batch);
             check(&maplet, &model, &more[..100.min(more.len())]);
         }
+        // A batch that is large beside the maplet, without and with fingerprints of several values.
+        for by in [By::Sum, By::BitOr] {
+            let (all, values) = ([&keys[..], &more].concat(), [&values[..], &more_values].concat());
+            maplet.upsert(by, &all, &values).unwrap();
+            model.upsert(&layout, by, &fingerprints(&all).into_iter().zip(values).collect::<Vec<_>>());
+            check(&maplet, &model, &keys[..100.min(keys.len())]);
+        }
     }
     let (some, rest) = more.split_at(more.len() / 50);
     for keys in [some, rest, &keys] {
@@ -333,6 +410,85 @@ fn full_maplets_on_the_host() {
     }
     // Parts of a filter are laid out by several threads.
     fills_and_empties(empty((16, 12, 8, Duplicates::Dropped)));
+}
+
+#[cfg(feature = "gpu")]
+#[test]
+fn full_maplets_on_devices() {
+    for device in warpset_gpu::testing::devices(5) {
+        for shape in SHAPES {
+            fills_and_empties(empty(shape).to_device(&device).unwrap());
+        }
+    }
+}
+
+#[cfg(feature = "gpu")]
+#[test]
+fn refused_on_devices() {
+    for device in warpset_gpu::testing::devices(1) {
+        let builder = RankSelectBuilder::with_bits(8, 8).exact(16).values(4);
+        let mut maplet = builder.on(&device).build().unwrap();
+        let (keys, values) = (device.from_slice(&[1u64, 2]).unwrap(), device.from_slice(&[3u64, 16]).unwrap());
+        let refused = maplet.insert_device(keys.as_slice(), values.as_slice());
+        assert!(matches!(refused, Err(Error::ValueTooWide { value: 16, bits: 4 })));
+        assert!(matches!(maplet.insert_device(keys.as_slice(), values.slice(1..)), Err(Error::LengthMismatch(_))));
+        let wide = device.from_slice(&[1u64, 1 << 16]).unwrap();
+        let small = device.from_slice(&[3u64, 4]).unwrap();
+        assert!(matches!(maplet.insert_device(wide.as_slice(), small.as_slice()), Err(Error::KeyTooWide { bits: 16 })));
+        assert!(maplet.is_empty());
+        maplet.insert_device(keys.as_slice(), small.as_slice()).unwrap();
+        assert_eq!(maplet.get_bulk(&[1u64, 1 << 16, 2, 3]).unwrap(), [Some(3), None, Some(4), None]);
+        assert_eq!(maplet.contains_bulk(&[1u64, 1 << 16, 2, 3]).unwrap(), [true, false, true, false]);
+        assert_eq!(maplet.remove_bulk(&[1u64, 1 << 16, 3]).unwrap(), 1);
+        assert_eq!(maplet.remove_device(wide.as_slice()).unwrap(), 0);
+        let same = builder.build_from(&[2u64], &[4u8]).unwrap();
+        assert!(maplet.to_host().unwrap() == same);
+    }
+}
+
+/// Checks that a maplet on a device is unchanged by a failed operation, or has the result of a complete one.
+#[cfg(feature = "gpu")]
+#[test]
+fn failing_allocations_change_nothing() {
+    let device = warpset_gpu::Device::emulator(Default::default());
+    let keys: Vec<u64> = (0..300).collect();
+    let values: Vec<u64> = keys.iter().map(|key| key % 50).collect();
+    let mut start = empty((9, 9, 8, Duplicates::Dropped));
+    start.insert_bulk(&keys[..200], &values[..200]).unwrap();
+    let mut other = empty((9, 11, 8, Duplicates::Dropped));
+    other.insert_bulk(&keys[100..], &values[..200]).unwrap();
+    let there = other.to_device(&device).unwrap();
+    let mut several = start.clone();
+    several.insert_bulk(&keys[..200], &values[50..250]).unwrap();
+    type Operation = fn(&mut gpu::Maplet, &gpu::Maplet, &[u64], &[u64]) -> Result<(), Error>;
+    let operations: [Operation; 6] = [
+        |maplet, _, keys, values| maplet.insert_bulk(keys, values).map(|_| ()),
+        |maplet, _, keys, values| maplet.upsert_bulk::<Sum<u64>, _, _>(keys, values).map(|_| ()),
+        |maplet, _, keys, _| maplet.remove_bulk(&keys[..50]).map(|_| ()),
+        |maplet, other, _, _| maplet.merge(other),
+        |maplet, other, _, _| maplet.merge_by::<Max<u64>>(other),
+        |maplet, _, _, _| maplet.double(),
+    ];
+    let cases = [&start, &several].into_iter().flat_map(|before| (0..operations.len()).map(move |i| (before, i)));
+    for (before, i) in cases {
+        let operation = operations[i];
+        let mut done = before.to_device(&device).unwrap();
+        operation(&mut done, &there, &keys, &values).unwrap();
+        let done = done.to_host().unwrap();
+        let mut state = before.to_device(&device).unwrap();
+        let failures = warpset_gpu::testing::fail_each(
+            &mut state,
+            |maplet| operation(maplet, &there, &keys, &values),
+            |maplet, result| {
+                let now = maplet.to_host().unwrap();
+                // A failed launch after the insertion leaves new keys with their values, as documented.
+                let is_upsert = matches!(i, 1 | 4);
+                assert!(if result.is_ok() { now == done } else { now == *before || is_upsert }, "{i}");
+                *maplet = before.to_device(&device).unwrap();
+            },
+        );
+        assert!(failures > 2);
+    }
 }
 
 /// Checks that a stored key returns its value, and another key nothing, except for the stated rate of collisions.
@@ -361,7 +517,7 @@ fn collisions_have_the_stated_rate() {
 
 #[test]
 fn exact_maplets_are_maps() {
-    let keys: Vec<u64> = (0..5000u64).map(|i| i * i * 7 & lowest(40)).collect();
+    let keys: Vec<u64> = (0..5000u64).map(|i| (i * i * 7) & lowest(40)).collect();
     let values: Vec<u32> = (0..5000).collect();
     for value_bits in [13, 24] {
         let maplet =

@@ -5,7 +5,6 @@ mod blobs;
 mod bloom;
 mod columns;
 mod device;
-mod function;
 mod fuse;
 mod groups;
 mod joins;
