@@ -88,7 +88,7 @@ pub mod bloom {
     pub mod words;
 }
 
-/// Binary fuse filters.
+/// Binary fuse filters and static functions.
 #[cfg(any(feature = "fuse", warpset_folder = "fuse"))]
 pub mod fuse {
     pub mod slot;
@@ -101,6 +101,8 @@ pub mod fuse {
     pub mod lookup;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "fuse_shards"))]
     pub mod shards;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "fuse_values"))]
+    pub mod values;
 }
 
 /// K-mers.
@@ -459,6 +461,7 @@ modules! {
         "fuse_keys",
         "fuse_lookup",
         "fuse_shards",
+        "fuse_values",
     ]
     #[cfg(feature = "kmers")] [
         "kmers_letters",

@@ -14,11 +14,13 @@
 //! | --- | --- |
 //! | [`graph`] | the slots of a key |
 //! | [`hash`] | its hash under the seeds of a filter and of a shard, and its fingerprint |
+//! | [`value`] | contents of slots that have values |
 //! | [`cell`] | what a slot says of its remaining keys while a graph is peeled on a device |
 
 pub mod cell;
 pub mod graph;
 pub mod hash;
+pub mod value;
 
 pub use graph::Graph;
 

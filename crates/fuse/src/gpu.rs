@@ -22,11 +22,13 @@ use crate::{Error, Hashed, Layout, cpu, view};
 
 mod build;
 mod builder;
+mod function;
 mod graph;
 mod lookup;
 mod shards;
 
 pub use builder::DeviceBuilder;
+pub use function::{DeviceFunctionBuilder, DeviceFunctionValue, StaticFunction};
 pub use warpset_gpu::batch::{DeviceKey, DeviceKeys, DeviceStrings, Stencil};
 pub use warpset_primitives::DeviceFilter;
 

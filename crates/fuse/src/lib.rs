@@ -21,6 +21,7 @@
 //! | fewer bits still, 8.6 per key for 8 bits | [`Builder::for_space`] |
 //! | builds on many cores or on a GPU | [`Builder::for_build`]: [`Form::Sharded`] |
 //! | to build from more keys than fit in memory | [`Builder::external`] |
+//! | a value for each key, without storing keys | [`StaticFunction`] |
 //! | less than some hundred keys | a Bloom filter, which is smaller |
 //! | to add keys later | a Bloom filter; to remove some, a quotient filter |
 //!

@@ -22,7 +22,7 @@ mod gather;
 /// Keys per batch.
 const BATCH: usize = 64;
 /// Bytes of words from which on slots are prefetched: those of a typical second-level cache.
-const FAR: usize = 1 << 21;
+pub(crate) const FAR: usize = 1 << 21;
 
 /// A filter to look keys up in.
 #[derive(Clone, Copy)]

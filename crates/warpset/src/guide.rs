@@ -6,6 +6,7 @@
 //! [`BinaryFuse8`]: crate::fuse::BinaryFuse8
 //! [`BinaryFuse16`]: crate::fuse::BinaryFuse16
 //! [`BinaryFuse32`]: crate::fuse::BinaryFuse32
+//! [`StaticFunction`]: crate::fuse::StaticFunction
 //! [`SequenceFilter`]: crate::sequence::SequenceFilter
 //! [binary fuse filter]: crate::fuse
 //! [sequence filter]: crate::sequence

@@ -9,7 +9,7 @@ use warpset_core::fuse::Graph;
 use warpset_core::fuse::cell::{MOST_IN_GRAPH, in_graph, split_in_graph};
 use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
 
-use crate::fuse::slot::{NONE, Slot};
+use crate::fuse::slot::{Contents, NONE, Slot};
 
 /// Threads of a block, in all kernels here.
 pub const BLOCK: u32 = 256;
@@ -123,17 +123,18 @@ impl Peeled {
         }
     }
 
-    /// Writes the fingerprint of the key that `slot` took.
+    /// Writes the content of the key that `slot` took.
     ///
     /// # Safety
-    /// - Slots of keys taken in later rounds have their fingerprints, and slots of no key are zero; the slot is this
+    /// - Slots of keys taken in later rounds have their contents, and slots of no key are zero; the slot is this
     ///   thread's.
+    /// - `contents` are those of the graph's keys.
     #[inline(always)]
-    unsafe fn assign<const ARITY: usize, F: Slot>(self, slot: u32, out: GlobalMut<F>) {
+    unsafe fn assign<const ARITY: usize, F: Slot>(self, slot: u32, contents: Contents, out: GlobalMut<F>) {
         // SAFETY: as the caller says.
         unsafe {
-            let (_, hash, positions) = self.key_of::<ARITY>(slot);
-            let mut value = F::of_hash(hash);
+            let (key, hash, positions) = self.key_of::<ARITY>(slot);
+            let mut value: F = contents.of(key as usize, hash);
             for j in 0..ARITY {
                 if positions[j] != slot {
                     value = value ^ out.read(positions[j] as usize);
@@ -293,18 +294,21 @@ kernel! {
 }
 
 kernel! {
-    /// Writes the fingerprints, of type `F`, of the keys taken in a round.
+    /// Writes the contents, of type `F`, of the keys taken in a round: fingerprints, or with `given` those in
+    /// `contents`.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads; `arity` 3 or 4.
-    /// - `hashes`, `cells`, `free`, `ends`: of the peeled graph, not written while the kernel runs.
+    /// - `hashes`, `cells`, `free`, `ends`: of the peeled graph, not written while the kernel runs; `contents`: if
+    ///   `given`, one per key, not written either.
     /// - `out`: the graph's slots, zero before this kernel ran for the last round; it has run for all later ones. Used
     ///   by this launch alone.
     pub unsafe fn fuse_graph_assign<F>(
         hashes: Global<u64>, graph: Graph, arity: u32, cells: GlobalMut<u64>, free: Global<u32>, ends: Global<u32>,
-        round: u32, out: GlobalMut<F>,
+        round: u32, contents: Global<u32>, given: u32, out: GlobalMut<F>,
     ) for [u8 => fuse_graph_assign_u8, u16 => fuse_graph_assign_u16, u32 => fuse_graph_assign_u32] {
         let peeled = Peeled { hashes, graph, cells };
+        let contents = Contents { contents, given: given != 0 };
         let (own, threads) = place_in_grid();
         // SAFETY: by the contract, `ends` has an entry for `round` and for the next one, `free` has the number of
         // places that these say, and slots are below the graph's. Each place of the list, and so each slot, belongs to
@@ -316,9 +320,9 @@ kernel! {
                 let slot = free.read_nc(i);
                 if slot != NONE {
                     if arity == 3 {
-                        peeled.assign::<3, F>(slot, out);
+                        peeled.assign::<3, F>(slot, contents, out);
                     } else {
-                        peeled.assign::<4, F>(slot, out);
+                        peeled.assign::<4, F>(slot, contents, out);
                     }
                 }
                 i += threads;

@@ -3,7 +3,7 @@
 //! A slot has a cell of 32 bits ([`warpset_core::fuse::cell`]), and a place of 16 bits in a list of slots that became
 //! free, which grows round by round. Slots that took a key in a round stay in the list, and their cells keep its
 //! number. So the list, from its end, is the order in which fingerprints are assigned. A cell without remaining keys is
-//! zero, so fingerprints go into the cells.
+//! zero, so fingerprints, or other contents, go into the cells.
 
 use warpset_core::fuse::cell::{MOST_IN_SHARD, in_shard, split_in_shard};
 use warpset_core::fuse::hash::within_shard;
@@ -11,7 +11,7 @@ use warpset_core::fuse::{Graph, SHARD_ROUNDS, SHARD_SEEDS, SHARD_SLOTS};
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, GlobalMut, atomic, thread};
 
-use crate::fuse::slot::Slot;
+use crate::fuse::slot::{Contents, Slot};
 
 /// Threads of a block.
 pub const BLOCK: u32 = 512;
@@ -207,13 +207,19 @@ unsafe fn peel<const ARITY: usize>(memory: Memory, graph: Graph, keys: Keys) -> 
     }
 }
 
-/// Puts fingerprints into the cells of a peeled graph.
+/// Puts contents into the cells of a peeled graph.
 ///
 /// # Safety
-/// As for [`fill`]; [`peel`] took `rounds`.
+/// As for [`fill`]; [`peel`] took `rounds`; `contents` are those of all keys.
 #[cfg(feature = "bodies")]
 #[inline(always)]
-unsafe fn assign<const ARITY: usize, F: Slot>(memory: Memory, graph: Graph, keys: Keys, rounds: u32) {
+unsafe fn assign<const ARITY: usize, F: Slot>(
+    memory: Memory,
+    graph: Graph,
+    keys: Keys,
+    contents: Contents,
+    rounds: u32,
+) {
     let Memory { cells, free, ends, .. } = memory;
     let (own, threads) = (thread::thread_idx_x(), thread::block_dim_x());
     let mut round = rounds;
@@ -230,9 +236,10 @@ unsafe fn assign<const ARITY: usize, F: Slot>(memory: Memory, graph: Graph, keys
                 let slot = free.get(i);
                 if slot != NONE {
                     let slot = slot as u32;
-                    let hash = keys.hash(split_in_shard(cells.get(slot)).1);
+                    let key = split_in_shard(cells.get(slot)).1;
+                    let hash = keys.hash(key);
                     let positions = graph.positions::<ARITY>(hash);
-                    let mut value = F::of_hash(hash);
+                    let mut value: F = contents.of(keys.first + key as usize, hash);
                     for j in 0..ARITY {
                         let other = positions[j];
                         if other != slot {
@@ -258,6 +265,7 @@ unsafe fn build<const ARITY: usize, F: Slot>(
     hashes: Global<u64>,
     begins: Global<u64>,
     graph: Graph,
+    contents: Contents,
     out: GlobalMut<F>,
     seeds: GlobalMut<u8>,
     failed: GlobalMut<u32>,
@@ -278,7 +286,7 @@ unsafe fn build<const ARITY: usize, F: Slot>(
                 fill::<ARITY>(memory, slots, graph, keys);
                 rounds = peel::<ARITY>(memory, graph, keys);
                 if let Some(rounds) = rounds {
-                    assign::<ARITY, F>(memory, graph, keys, rounds);
+                    assign::<ARITY, F>(memory, graph, keys, contents, rounds);
                     break;
                 }
                 // Before the cells are cleared.
@@ -304,36 +312,37 @@ unsafe fn build<const ARITY: usize, F: Slot>(
 }
 
 kernel! {
-    /// Builds three-wise shards with fingerprints of type `F`, one per block.
+    /// Builds three-wise shards with contents of type `F`, one per block.
     ///
     /// # Safety
     /// - Launch: 1-D, one block of [`BLOCK`] threads per shard, [`shared_bytes`] of shared memory for the graph's
     ///   slots, at most `SHARD_SLOTS`.
     /// - `hashes`, `begins`: the hashes of shard `s` are those from `begins[s]` to before `begins[s + 1]`; neither is
     ///   written while the kernel runs.
+    /// - `contents`: if `given`, one per hash, not written while the kernel runs; else fingerprints are stored.
     /// - `out`: the graph's slots for each shard; `seeds`: a byte for each; used by this launch alone.
     /// - `failed`: a word that is accessed by atomics alone; becomes 1 if a shard could not be built.
     #[launch_bounds(512, 2)]
     pub unsafe fn fuse_shards_three<F>(
-        hashes: Global<u64>, begins: Global<u64>, graph: Graph, out: GlobalMut<F>, seeds: GlobalMut<u8>,
-        failed: GlobalMut<u32>,
+        hashes: Global<u64>, begins: Global<u64>, graph: Graph, contents: Global<u32>, given: u32, out: GlobalMut<F>,
+        seeds: GlobalMut<u8>, failed: GlobalMut<u32>,
     ) for [u8 => fuse_shards_three_u8, u16 => fuse_shards_three_u16, u32 => fuse_shards_three_u32] {
         // SAFETY: this kernel's contract.
-        unsafe { build::<3, F>(hashes, begins, graph, out, seeds, failed) }
+        unsafe { build::<3, F>(hashes, begins, graph, Contents { contents, given: given != 0 }, out, seeds, failed) }
     }
 }
 
 kernel! {
-    /// Builds four-wise shards with fingerprints of type `F`, one per block.
+    /// Builds four-wise shards with contents of type `F`, one per block.
     ///
     /// # Safety
     /// As for [`fuse_shards_three`].
     #[launch_bounds(512, 2)]
     pub unsafe fn fuse_shards_four<F>(
-        hashes: Global<u64>, begins: Global<u64>, graph: Graph, out: GlobalMut<F>, seeds: GlobalMut<u8>,
-        failed: GlobalMut<u32>,
+        hashes: Global<u64>, begins: Global<u64>, graph: Graph, contents: Global<u32>, given: u32, out: GlobalMut<F>,
+        seeds: GlobalMut<u8>, failed: GlobalMut<u32>,
     ) for [u8 => fuse_shards_four_u8, u16 => fuse_shards_four_u16, u32 => fuse_shards_four_u32] {
         // SAFETY: this kernel's contract.
-        unsafe { build::<4, F>(hashes, begins, graph, out, seeds, failed) }
+        unsafe { build::<4, F>(hashes, begins, graph, Contents { contents, given: given != 0 }, out, seeds, failed) }
     }
 }

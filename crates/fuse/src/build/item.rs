@@ -8,6 +8,7 @@ use warpset_base::words::{OutOfMemory, zeroed_vec};
 use warpset_core::bits::lowest;
 use warpset_core::bits::write_field;
 use warpset_core::fuse::hash::fingerprint;
+use warpset_core::fuse::value::content;
 
 use crate::Layout;
 use crate::width::Slot;
@@ -84,12 +85,6 @@ impl Item for Entry {
     fn different_values(self, other: Entry) -> Option<[u64; 2]> {
         (self.value != other.value).then_some([self.value, other.value])
     }
-}
-
-/// Returns the content of a key with a value: the value in the lowest bits, the fingerprint of its hash above.
-#[inline(always)]
-pub(crate) fn content(hash: u64, value: u64, value_bits: u32) -> u64 {
-    value | u64::from(fingerprint(hash)).unbounded_shl(value_bits)
 }
 
 /// Slots that a thread packs at a time: whole words, whatever their bits.

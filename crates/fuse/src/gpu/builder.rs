@@ -4,7 +4,7 @@ use std::fmt;
 
 use warpset_gpu::Device;
 
-use super::build::{DeviceSource, HostSource, build};
+use super::build::{DeviceSource, HostSource, Source, build};
 use super::{BinaryFuse, DeviceKeys, DeviceWidth};
 use crate::width::Width;
 use crate::{Builder, Error, Key, Layout};
@@ -41,7 +41,7 @@ impl<F: DeviceWidth> DeviceBuilder<F> {
     /// # Errors
     /// The errors of [`Builder::build_from`]; [`Error::Gpu`] if the device fails or has too little memory.
     pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<BinaryFuse<F>, Error> {
-        build(&self.device, &self.settings.settings()?, &HostSource(keys))
+        self.build(&HostSource(keys))
     }
 
     /// Builds a filter of keys on the device; see [`DeviceBuilder::build_from`].
@@ -53,7 +53,12 @@ impl<F: DeviceWidth> DeviceBuilder<F> {
             self.device.expect_same(keys.device(), "building a binary fuse filter")?;
             self.device.synchronize()?;
         }
-        build(&self.device, &self.settings.settings()?, &DeviceSource(keys))
+        self.build(&DeviceSource(keys))
+    }
+
+    fn build(&self, source: &impl Source) -> Result<BinaryFuse<F>, Error> {
+        let (layout, words) = build::<F>(&self.device, &self.settings.settings()?, source, None)?;
+        Ok(BinaryFuse::from_parts(&self.device, layout, words))
     }
 }
 

@@ -6,9 +6,10 @@ use warpset_kernels::fuse::graph::{
     BLOCK, fuse_graph_add, fuse_graph_assign, fuse_graph_count, fuse_graph_free, fuse_graph_remove, fuse_graph_take,
 };
 use warpset_primitives::sort::By;
+use warpset_simt::GlobalMut;
 
 use super::DeviceWidth;
-use super::build::{grid, sort};
+use super::build::{Items, grid};
 use crate::{Error, Layout};
 
 /// Rounds per batch, after which the host asks whether slots are still free: in the first batch, and at most; each
@@ -27,22 +28,22 @@ struct Batch {
     blocks: u32,
 }
 
-/// Builds the graph in `words`, which are zero; whether that was possible. Waits.
+/// Builds the graph in `out`, a zero per slot; whether that was possible. Waits.
 pub(super) fn build<F: DeviceWidth>(
     stream: &Stream,
     layout: &Layout,
-    hashes: &mut DeviceVec<u64>,
-    words: &mut DeviceVec<u64>,
+    items: &mut Items,
+    out: GlobalMut<F>,
 ) -> Result<bool, Error> {
     let (graph, slots, arity) = (layout.graph, layout.slots() as usize, layout.arity as u32);
     let n = layout.keys as usize;
-    sort(stream, hashes, By::ascending().bits(SORTED_BITS))?;
+    items.sort(stream, By::ascending().bits(SORTED_BITS))?;
     let mut cells = stream.alloc_zeroed::<u64>(slots)?;
     let mut free = stream.alloc_uninit::<u32>(slots)?;
     let mut failed = stream.alloc_zeroed::<u32>(1)?;
     let mut rounds = FIRST_ROUNDS;
     let mut ends = stream.alloc_zeroed::<u32>(rounds as usize + 2)?;
-    let hashes = hashes.global();
+    let (hashes, (contents, given)) = (items.hashes.global(), items.contents());
     // SAFETY: all memory is this build's own, used in the order of the stream alone: a cell and a place per slot.
     unsafe {
         fuse_graph_add { hashes, n, graph, arity, cells: cells.global_mut(), failed: failed.global_mut() }
@@ -85,13 +86,12 @@ pub(super) fn build<F: DeviceWidth>(
     if stream.download_first(&taken)? != n as u64 {
         return Ok(false);
     }
-    let out = words.global_mut().cast::<F>();
     for Batch { ends, rounds, blocks } in batches.iter().rev() {
         for round in (0..*rounds).rev() {
             let (cells, free, ends) = (cells.global_mut(), free.global(), ends.global());
             // SAFETY: as above; rounds come in the reverse order.
             unsafe {
-                fuse_graph_assign::<F> { hashes, graph, arity, cells, free, ends, round, out }
+                fuse_graph_assign::<F> { hashes, graph, arity, cells, free, ends, round, contents, given, out }
                     .launch(stream, LaunchConfig::new(*blocks, BLOCK))?;
             }
         }

@@ -1,5 +1,5 @@
-//! Hashes on disk, alone or with values, spread over ranges by their high bits. One temporary file takes pieces of all ranges in the order in
-//! which their buffers fill up; the places of the pieces stay in memory.
+//! Hashes on disk, alone or with values, spread over ranges by their high bits. One temporary file takes pieces of all
+//! ranges in the order in which their buffers fill up; the places of the pieces stay in memory.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
