@@ -193,6 +193,8 @@ pub mod quotient {
         pub mod in_place;
         #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_rank_select_lookup"))]
         pub mod lookup;
+        #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_rank_select_maplet"))]
+        pub mod maplet;
         #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_rank_select_rebuild"))]
         pub mod rebuild;
     }
@@ -502,6 +504,7 @@ modules! {
         "quotient_rank_select_extract",
         "quotient_rank_select_in_place",
         "quotient_rank_select_lookup",
+        "quotient_rank_select_maplet",
         "quotient_rank_select_rebuild",
         "quotient_standard_build",
         "quotient_standard_extract",

@@ -257,7 +257,7 @@ over_a_function! {
     ///
     /// - `kind`: `"recsplit"`; `"consensus"`, which builds faster at the same size and has slower lookups; or
     ///   `"placement"`, which has the fastest lookups, from 2 bits per key on.
-    /// - `bits_per_key`: the size, at least 1.53 with RecSplit, 1.46 with Consensus and 1.99 with placement; smaller
+    /// - `bits_per_key`: the size, at least 1.53 with RecSplit, 1.46 with Consensus and 1.95 with placement; smaller
     ///   functions take longer to build. Alternatively RecSplit has `leaf_size`, 2 to 24 (default 12), Consensus
     ///   `overhead`, the bits per key beyond the minimum of 1.4427 (default 0.05), placement `keys_per_seed`, 1 to 6
     ///   (default 4.5), and all have `bucket_size` (default 1000, 2400 and 32,768).
@@ -313,7 +313,7 @@ over_a_function! {
                 let (option, least) = match settings.kind {
                     HashKinds::RecSplit => ("leaf_size", 1.53),
                     HashKinds::Consensus => ("overhead", 1.46),
-                    HashKinds::Placement => ("keys_per_seed", 1.99),
+                    HashKinds::Placement => ("keys_per_seed", 1.95),
                 };
                 if leaf_size.is_some() || overhead.is_some() || keys_per_seed.is_some() || bucket_size.is_some() {
                     let why = format!("bits_per_key chooses {option} and bucket_size: give it alone, or those two");

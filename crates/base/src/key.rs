@@ -154,6 +154,12 @@ pub mod sealed {
         fn seeded_hash(&self, seed: u64, spread: u64) -> u64;
         /// Hashes to 128 bits under a seed. Keys that are equal have equal hashes for every seed.
         fn hash128(&self, seed: u64) -> Hash128;
+        /// Hashes to 128 bits under a seed, for placement: an integer by [`Hash128::of_integer_short`], other keys as
+        /// [`hash128`](Self::hash128) does.
+        #[inline]
+        fn short_hash128(&self, seed: u64) -> Hash128 {
+            self.hash128(seed)
+        }
         /// Whether every key of this type has a [`word`](Sealed::word).
         const HAS_WORD: bool = false;
         /// Returns the value of an integer in 64 bits, if the key is an integer and has such a value.

@@ -199,7 +199,7 @@ impl<M: HashKind, S> Builder<M, S> {
         let (settings, reporter) = (self.settings()?, self.reporter());
         for (attempt, seed) in self.seeds() {
             let settings = Settings { seed, ..settings };
-            let hashes: Vec<Hash128> = source().into_iter().map(|key| key.hash128(seed)).collect();
+            let hashes: Vec<Hash128> = source().into_iter().map(|key| M::hash(&key, seed)).collect();
             let keys = hashes.len() as u64;
             let meter = reporter.meter(Stage::Building, keys, attempt);
             match self.run(keys, || build::build(settings, hashes.len(), |i| hashes[i], &meter))? {
@@ -224,9 +224,9 @@ impl<M: HashKind, S> Builder<M, S> {
             let meter = reporter.meter(Stage::Building, keys.len() as u64, attempt);
             // Cheap hashes are computed again, which costs less than 16 bytes of memory traffic; others are stored.
             let built = if K::CHEAP {
-                build::build(settings, keys.len(), |i| keys[i].hash128(seed), &meter)
+                build::build(settings, keys.len(), |i| M::hash(&keys[i], seed), &meter)
             } else {
-                let hashes = HugeVec::of(keys.len(), |i| keys[i].hash128(seed));
+                let hashes = HugeVec::of(keys.len(), |i| M::hash(&keys[i], seed));
                 let hashes = hashes.as_slice();
                 build::build(settings, keys.len(), |i| hashes[i], &meter)
             };
@@ -236,7 +236,7 @@ impl<M: HashKind, S> Builder<M, S> {
                 Err(Failure::Interrupted(at)) => return Err(at.into()),
                 Err(Failure::Collision { bucket, low }) => {
                     let buckets = settings.buckets(keys.len() as u64);
-                    let positions = positions_of(keys.iter().map(|key| key.hash128(seed)), bucket, low, buckets);
+                    let positions = positions_of(keys.iter().map(|key| M::hash(key, seed)), bucket, low, buckets);
                     check_duplicates(positions.into_iter().map(|at| (at, &keys[at as usize])))?;
                 }
             }

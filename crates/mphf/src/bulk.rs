@@ -23,11 +23,16 @@ pub(crate) fn in_chunks<const PER: usize, K: Sync, A: Send>(
 impl<M: HashKind> Lookup<'_, M> {
     /// Looks up many keys on the calling thread; the slices have equal lengths.
     pub(crate) fn get_here<K: Key, N: Number>(self, keys: &[K], numbers: &mut [N]) {
+        M::get_many(self, keys, numbers);
+    }
+
+    /// Hashes many keys and looks them up on the calling thread; the slices have equal lengths.
+    pub(crate) fn hash_and_get<K: Key, N: Number>(self, keys: &[K], numbers: &mut [N]) {
         let seed = self.parameters.header.seed;
         for (keys, numbers) in keys.chunks(BATCH).zip(numbers.chunks_mut(BATCH)) {
             let (mut hashes, mut found) = ([Hash128::default(); BATCH], [0; BATCH]);
             for (hash, key) in hashes.iter_mut().zip(keys) {
-                *hash = key.hash128(seed);
+                *hash = M::hash(key, seed);
             }
             M::get_batch(self, &hashes[..keys.len()], &mut found[..keys.len()]);
             numbers.iter_mut().zip(found).for_each(|(number, found)| *number = N::narrow(found));

@@ -115,7 +115,7 @@ impl<M: HashKind, W: AsRef<[u64]>> PerfectHash<M, W> {
     #[inline(always)]
     pub fn get(&self, key: impl Key) -> u64 {
         let lookup = self.lookup();
-        M::get(lookup, key.hash128(lookup.parameters.header.seed))
+        M::get(lookup, M::hash(&key, lookup.parameters.header.seed))
     }
 
     /// Returns the numbers of many keys, on all threads of the current rayon pool; a few thousand keys stay on the

@@ -13,10 +13,10 @@ use crate::build::Settings;
 use crate::elias_fano::{Least, Lists};
 use crate::format::Header;
 use crate::function::Lookup;
-use crate::{Builder, Error, Estimate};
+use crate::{Builder, Error, Estimate, Number};
 use std::fmt::Debug;
 use warpset_base::file::{FileError, FileKind, HEADER_BYTES};
-use warpset_base::key::Hash128;
+use warpset_base::key::{Hash128, Key};
 
 /// Kinds of functions, with their numbers in the headers of saved functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -190,11 +190,25 @@ pub(crate) mod sealed {
         /// be damaged. They are empty unless [`READS_LISTS`](Self::READS_LISTS).
         fn tables(header: &Header<Self>, lists: &Lists, list_words: &[u64]) -> Self::Tables;
 
+        /// Hashes a key: the high half picks its bucket, and the low half is what [`encode`](Self::encode) gets.
+        #[inline(always)]
+        fn hash<K: Key + ?Sized>(key: &K, seed: u64) -> Hash128 {
+            key.hash128(seed)
+        }
+
         /// Returns the value of the key with this hash under the function's seed; 0 if there are no keys.
         fn get(lookup: Lookup<'_, Self>, hash: Hash128) -> u64;
 
         /// Looks up at most `BATCH` keys; the slices have equal lengths.
         fn get_batch(lookup: Lookup<'_, Self>, hashes: &[Hash128], values: &mut [u64]);
+
+        /// Looks up many keys on the calling thread; the slices have equal lengths.
+        fn get_many<K: Key, N: Number>(lookup: Lookup<'_, Self>, keys: &[K], values: &mut [N])
+        where
+            Self: crate::HashKind,
+        {
+            lookup.hash_and_get(keys, values);
+        }
 
         /// Prepares the search for the codes of buckets of at most `largest` keys.
         fn search(settings: &Settings<Self>, largest: u32) -> Self::Search;

@@ -21,10 +21,10 @@ use crate::function::{Lookup, PerfectHash};
 use crate::kind::{Bucket, Buckets, Kind, Part, SearchFailure, sealed};
 #[cfg(feature = "mmap")]
 use crate::stored::Mapped;
-use crate::{Error, Estimate, HashKind, build};
+use crate::{Error, Estimate, HashKind, Number, build};
 use std::ops::RangeInclusive;
 use warpset_base::file::FileError;
-use warpset_base::key::Hash128;
+use warpset_base::key::{Hash128, Key};
 use warpset_core::placement::{LOG_SLICE, POINT, Shape};
 
 /// Kind of functions with a seed of one byte per four to five keys.
@@ -158,12 +158,21 @@ impl sealed::HashKind for PlacementKind {
     }
 
     #[inline(always)]
+    fn hash<K: Key + ?Sized>(key: &K, seed: u64) -> Hash128 {
+        key.short_hash128(seed)
+    }
+
+    #[inline(always)]
     fn get(lookup: Lookup<'_, Self>, hash: Hash128) -> u64 {
         lookup.get(hash)
     }
 
     fn get_batch(lookup: Lookup<'_, Self>, hashes: &[Hash128], values: &mut [u64]) {
         lookup.get_batch_of(hashes, values);
+    }
+
+    fn get_many<K: Key, N: Number>(lookup: Lookup<'_, Self>, keys: &[K], values: &mut [N]) {
+        lookup.get_many_of(keys, values);
     }
 
     fn search(settings: &build::Settings<Self>, largest: u32) -> Search {

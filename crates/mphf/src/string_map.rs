@@ -20,7 +20,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use warpset_base::file::{FileError, FileKind};
 use warpset_base::filter::same_length;
-use warpset_base::key::{Bytes, Hash128, sealed::Sealed};
+use warpset_base::key::{Bytes, Hash128};
 
 /// Parts of a [`StringMap`]: strings and values next to a function of the kind `M`.
 pub struct Strings<M>(PhantomData<M>);
@@ -179,7 +179,7 @@ impl<M: HashKind, W: AsRef<[u64]>> StoredFunction<Strings<M>, W> {
         if self.is_empty() {
             return None;
         }
-        entries.value(M::get(entries.function, key.hash128(self.seed())), key.0)
+        entries.value(M::get(entries.function, M::hash(&key, self.seed())), key.0)
     }
 
     /// Returns the value of each key, on all threads of the current rayon pool; a few thousand keys stay on the calling
@@ -194,7 +194,7 @@ impl<M: HashKind, W: AsRef<[u64]>> StoredFunction<Strings<M>, W> {
             for (keys, values) in keys.chunks(BATCH).zip(values.chunks_mut(BATCH)) {
                 let (mut hashes, mut numbers) = ([Hash128::default(); BATCH], [0; BATCH]);
                 let (hashes, numbers) = (&mut hashes[..keys.len()], &mut numbers[..keys.len()]);
-                hashes.iter_mut().zip(keys).for_each(|(hash, key)| *hash = Bytes(key).hash128(seed));
+                hashes.iter_mut().zip(keys).for_each(|(hash, key)| *hash = M::hash(&Bytes(key), seed));
                 M::get_batch(entries.function, hashes, numbers);
                 numbers.iter().for_each(|&number| prefetch(entries.records, RECORD as u64 * number));
                 numbers.iter().for_each(|&number| prefetch(entries.bytes, entries.record(number)[0] / 8));

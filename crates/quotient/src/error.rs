@@ -161,8 +161,8 @@ pub enum Error {
     },
     /// Values with no bits, or with too many beside their fingerprints.
     #[error(
-        "values of {value_bits} bits beside fingerprints of {fingerprint_bits}: choose 1 to {most} bits{}",
-        if *most == 0 { "; there are none, so ask for fewer keys or a higher rate of false positives" } else { "" }
+        "values of {value_bits} bits beside fingerprints of {fingerprint_bits}: {}, or ask for fewer keys or a higher rate",
+        if *most > 0 { format!("choose 1 to {most} bits") } else { "no bits are left".to_owned() }
     )]
     InvalidValueBits {
         /// Bits of a value, as asked for.

@@ -22,6 +22,7 @@
 //! | --- | --- |
 //! | lookups that cost the same at any load, up to 0.95; single lookups | [`RankSelectQuotientFilter`] |
 //! | to count keys that repeat often, in little space | [`RankSelectQuotientFilter`] with [`Duplicates::Counted`] |
+//! | a value per key, without the keys | [`Maplet`], by [`Builder::values`] |
 //! | integers without false positives, listed again by their keys | [`RankSelectQuotientFilter`] with [`Builder::exact`] |
 //! | large batches into half-empty filters on a GPU; the paper's structure | [`StandardQuotientFilter`] |
 //!

@@ -22,6 +22,8 @@ use crate::{Builder, Error, Key, Layout, RankSelect};
 
 mod cpu;
 mod format;
+#[cfg(feature = "gpu")]
+pub(crate) mod gpu;
 mod view;
 
 pub use cpu::Maplet;

@@ -45,6 +45,7 @@ mod lookup;
 mod map;
 #[cfg(feature = "mmap")]
 mod mapped;
+mod tags;
 mod view;
 
 #[cfg(target_endian = "big")]

@@ -46,7 +46,7 @@ struct Batch<K> {
 
 /// Prefetches a cache line.
 #[inline(always)]
-fn prefetch<T>(items: &[T], index: usize) {
+pub(crate) fn prefetch<T>(items: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

@@ -38,7 +38,7 @@ impl FileKind {
     /// `Consensus`.
     pub const CONSENSUS: FileKind = FileKind::new(18, 1, "Consensus");
     /// `Placement`.
-    pub const PLACEMENT: FileKind = FileKind::new(19, 1, "Placement");
+    pub const PLACEMENT: FileKind = FileKind::new(19, 2, "Placement");
     /// `StringMap`.
     pub const STRING_MAP: FileKind = FileKind::new(20, 1, "StringMap");
     /// `StandardQuotientFilter`.

@@ -73,6 +73,11 @@ macro_rules! key_as_another {
                 $other.hash128(seed)
             }
             #[inline]
+            fn short_hash128(&self, seed: u64) -> Hash128 {
+                let $this = self;
+                $other.short_hash128(seed)
+            }
+            #[inline]
             fn string_hash(&self, function: StringHash) -> u32 {
                 let $this = self;
                 $other.string_hash(function)

@@ -29,6 +29,10 @@ macro_rules! integer_keys {
             fn hash128(&self, seed: u64) -> Hash128 {
                 Hash128::of_integer(*self as u64, seed)
             }
+            #[inline(always)]
+            fn short_hash128(&self, seed: u64) -> Hash128 {
+                Hash128::of_integer_short(*self as u64, seed)
+            }
             #[inline]
             fn word(&self) -> Option<u64> {
                 Some(*self as u64)
@@ -109,6 +113,10 @@ macro_rules! wide_integer_keys {
             #[inline]
             fn hash128(&self, seed: u64) -> Hash128 {
                 $exact(*self).map_or_else(|| self.to_le_bytes().hash128(seed), |word| word.hash128(seed))
+            }
+            #[inline]
+            fn short_hash128(&self, seed: u64) -> Hash128 {
+                $exact(*self).map_or_else(|| self.to_le_bytes().hash128(seed), |word| word.short_hash128(seed))
             }
             #[inline]
             fn word(&self) -> Option<u64> {

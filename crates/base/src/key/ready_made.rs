@@ -46,6 +46,10 @@ impl Sealed for Hashed {
     fn hash128(&self, seed: u64) -> Hash128 {
         Hash128::of_integer(self.0, seed)
     }
+    #[inline(always)]
+    fn short_hash128(&self, seed: u64) -> Hash128 {
+        Hash128::of_integer_short(self.0, seed)
+    }
     #[inline]
     fn string_hash(&self, function: StringHash) -> u32 {
         function.hash_bytes(&self.0.to_le_bytes())

@@ -2,7 +2,7 @@
 
 use core::borrow::Borrow;
 
-use super::{BUMPED_BITS, Bumped, Shape, bumped_hash};
+use super::{Bumped, COUNT_BITS, Shape, bumped_hash};
 use crate::bits::Select;
 use crate::recsplit::hash::{Hash128, bucket_of};
 use crate::recsplit::lookup::Words;
@@ -92,17 +92,16 @@ impl Segment {
     #[inline(always)]
     pub fn bumped_number(&self, words: impl Words, low: u64, select: impl Select) -> u64 {
         let shape = &self.shape;
-        let table = self.code.wrapping_add(shape.buckets.into()).wrapping_mul(8);
-        let bits = u64::from(BUMPED_BITS);
-        let number = |index: u64| words.bits_from(table.wrapping_add(index * bits)) as u32 & ((1 << BUMPED_BITS) - 1);
-        let count = number(0).min(shape.keys);
+        let table = self.code.wrapping_add(shape.buckets.into());
+        let counts = words.bits_from(table.wrapping_mul(8)) as u32;
+        let count = (counts & ((1 << COUNT_BITS) - 1)).min(shape.keys);
         if count == 0 {
             return self.first;
         }
-        let bumped = Bumped::new(count, number(1), shape.keys);
-        let hash = bumped_hash(low);
-        let index = bumped.number_of(hash, number(2 + u64::from(bumped.group_of(hash))));
-        let lower = table.wrapping_add(bits * (2 + u64::from(bumped.groups)));
+        let bumped = Bumped::new(count, counts >> COUNT_BITS, shape.keys);
+        let (hash, seeds) = (bumped_hash(low), table.wrapping_add(u64::from(2 * COUNT_BITS / 8)));
+        let index = bumped.number_of(hash, words.byte(seeds.wrapping_add(bumped.group_of(hash).into())));
+        let lower = seeds.wrapping_add(bumped.groups.into()).wrapping_mul(8);
         let upper = lower.wrapping_add((bumped.low_bits * bumped.keys).into());
         let low_part = words.bits_from(lower.wrapping_add((bumped.low_bits * index).into()));
         let high_part = words.scan::<6>(upper, index, select).wrapping_sub(upper).wrapping_sub(index.into());

@@ -31,6 +31,14 @@ impl Hash128 {
         Self { high: mix_high(x.wrapping_add(0x9e37_79b9_7f4a_7c15)), low: mix_low(x) }
     }
 
+    /// Hashes an integer of up to 64 bits with half of the work of [`of_integer`](Self::of_integer), for placement. The
+    /// low half is equal, and determines the high half.
+    #[inline(always)]
+    pub const fn of_integer_short(x: u64, seed: u64) -> Self {
+        let low = mix_low(x ^ seed);
+        Self { high: low.wrapping_mul(0x9e37_79b9_7f4a_7c15), low }
+    }
+
     /// Returns a ready-made hash under a seed. Seed 0 keeps it unchanged; the other seeds, tried after a collision, mix
     /// its halves.
     #[inline]

@@ -21,7 +21,7 @@ use crate::progress::{Meter, Stage};
 use crate::{Builder, Error, HashKind, RecSplitKind};
 use spill::Spill;
 use std::path::PathBuf;
-use warpset_base::key::{Hash128, Seed};
+use warpset_base::key::Hash128;
 use warpset_core::recsplit::hash::bucket_of;
 use warpset_core::recsplit::shape::MAX_BUCKET;
 
@@ -103,7 +103,7 @@ impl<M: HashKind> External<M> {
                 Err(Failure::Unlucky) => {}
                 Err(Failure::Interrupted(at)) => return Err(at.into()),
                 Err(Failure::Collision { bucket, low }) => {
-                    find_duplicates(source, seed, (bucket, settings.buckets(keys)), low, keys)?;
+                    find_duplicates::<M, _>(source, seed, (bucket, settings.buckets(keys)), low, keys)?;
                 }
             }
         }
@@ -115,9 +115,8 @@ impl<M: HashKind> External<M> {
         /// Keys between two calls of the progress callback.
         const REPORT: u64 = 1 << 16;
         let mut spill = Spill::new(&self.folder, self.usable_memory(), 64)?;
-        let seed = Seed::new(seed);
         source.pass(&mut |key| {
-            spill.push(seed.hash128(key))?;
+            spill.push(M::hash(key, seed))?;
             if spill.len() % REPORT == 0 {
                 meter.add(REPORT)?;
             }
@@ -259,7 +258,7 @@ impl From<Error> for Stop {
 }
 
 /// Reads the keys again and compares those that collided.
-fn find_duplicates<S: KeySource>(
+fn find_duplicates<M: HashKind, S: KeySource>(
     source: &mut S,
     seed: u64,
     (bucket, buckets): (u64, u64),
@@ -267,9 +266,9 @@ fn find_duplicates<S: KeySource>(
     keys: u64,
 ) -> Result<(), Error> {
     let mut duplicates = Duplicates::default();
-    let (seed, mut position) = (Seed::new(seed), 0);
+    let mut position = 0;
     source.pass(&mut |key| {
-        let hash = seed.hash128(key);
+        let hash = M::hash(key, seed);
         if hash.low == low && bucket_of(hash.high, buckets) == bucket {
             duplicates.see(position, key)?;
         }

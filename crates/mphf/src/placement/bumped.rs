@@ -1,7 +1,12 @@
-//! Table of a segment's bumped keys: a seed per group of two numbers them, and a list has the free slot of each number.
+//! Table of a segment's bumped keys: a seed per group numbers them, and a list has the free slot of each number.
 
 use crate::bit_vec::BitVec;
-use warpset_core::placement::{BUMPED_BITS, Bumped, bumped_hash};
+use warpset_core::placement::{Bumped, COUNT_BITS, SLICE, bumped_hash};
+
+/// Keys of the largest group for which a seed is searched. Random hashes do not give larger ones.
+const LARGEST: usize = 32;
+/// Mark of a free number.
+const FREE: u32 = u32::MAX;
 
 /// Memory reused from segment to segment.
 #[derive(Default)]
@@ -10,11 +15,11 @@ pub(super) struct Scratch {
     hashes: Vec<u64>,
     /// End of each group within `hashes`, before the group's own hashes are put there its start.
     ends: Vec<u32>,
-    /// Groups, the largest first.
-    order: Vec<u32>,
-    seeds: Vec<u32>,
-    /// Whether each number is taken.
-    taken: Vec<bool>,
+    /// Groups without a seed, the next one last.
+    open: Vec<u32>,
+    seeds: Vec<u8>,
+    /// Group of the key with each number.
+    owners: Vec<u32>,
 }
 
 impl Scratch {
@@ -23,19 +28,18 @@ impl Scratch {
     pub(super) fn number(&mut self, bumped: &[u64], free: &[u32], keys: u32, bits: &mut BitVec) -> Option<()> {
         debug_assert_eq!(bumped.len(), free.len());
         let count = bumped.len() as u32;
-        // Random hashes bump a few per cent, but up to all keys of a small segment.
-        if count > keys / 2 + 64 {
+        // Random hashes bump a few per cent, but all keys of a small segment.
+        if count > (keys / 2).clamp(SLICE, (1 << COUNT_BITS) - 1) {
             return None;
         }
-        bits.push(count.into(), BUMPED_BITS);
+        bits.push(count.into(), COUNT_BITS);
         if count == 0 {
             return Some(());
         }
-        // Smaller groups always have seeds, unless keys are equal.
-        let all = [4, 3, 2, 1].map(|keys_per_group| Bumped::new(count, count.div_ceil(keys_per_group), keys));
-        let sizes = all.into_iter().find(|&sizes| self.solve(bumped, sizes).is_some())?;
-        bits.push(sizes.groups.into(), BUMPED_BITS);
-        self.seeds.iter().for_each(|&seed| bits.push(seed.into(), BUMPED_BITS));
+        let solved = group_counts(count).find(|&groups| self.solve(bumped, Bumped::new(count, groups, keys)).is_some());
+        let sizes = Bumped::new(count, solved?, keys);
+        bits.push(sizes.groups.into(), COUNT_BITS);
+        self.seeds.iter().for_each(|&seed| bits.push(seed.into(), 8));
         free.iter().for_each(|&slot| bits.push(slot.into(), sizes.low_bits));
         let mut before = 0;
         for high in free.iter().map(|&slot| slot >> sizes.low_bits) {
@@ -47,16 +51,17 @@ impl Scratch {
         Some(())
     }
 
-    /// Finds the seeds of all groups.
+    /// Finds the seeds of all groups, the largest first. If no seed is free, the group takes the numbers of others,
+    /// which have the fewest keys together, and these search again.
     fn solve(&mut self, bumped: &[u64], sizes: Bumped) -> Option<()> {
-        let Self { hashes, ends, order, seeds, taken } = self;
+        let Self { hashes, ends, open, seeds, owners } = self;
         let groups = sizes.groups as usize;
         ends.clear();
         ends.resize(groups, 0);
         bumped.iter().for_each(|&low| ends[sizes.group_of(bumped_hash(low)) as usize] += 1);
-        order.clear();
-        order.extend(0..sizes.groups);
-        order.sort_by_key(|&group| std::cmp::Reverse(ends[group as usize]));
+        open.clear();
+        open.extend(0..sizes.groups);
+        open.sort_by_key(|&group| ends[group as usize]);
         let mut sum = 0;
         ends.iter_mut().for_each(|end| sum += std::mem::replace(end, sum));
         hashes.clear();
@@ -68,27 +73,73 @@ impl Scratch {
         }
         seeds.clear();
         seeds.resize(groups, 0);
-        taken.clear();
-        taken.resize(sizes.keys as usize, false);
-        for &group in &*order {
-            let group = group as usize;
-            let begin = if group == 0 { 0 } else { ends[group - 1] };
-            let hashes = &hashes[begin as usize..ends[group] as usize];
-            seeds[group] = (0..1 << BUMPED_BITS).find(|&seed| take(hashes, seed, sizes, taken))?;
+        owners.clear();
+        owners.resize(sizes.keys as usize, FREE);
+        let hashes_of = |group: u32| {
+            let begin = if group == 0 { 0 } else { ends[group as usize - 1] };
+            &hashes[begin as usize..ends[group as usize] as usize]
+        };
+        let mut moves = 0_u32;
+        while let Some(group) = open.pop() {
+            let hashes = hashes_of(group);
+            // The search begins with another seed after each move, so that moves do not repeat.
+            let first = moves.wrapping_mul(113) as u8;
+            let cost = |number: u32| match owners[number as usize] {
+                FREE => 0,
+                owner => hashes_of(owner).len() as u32,
+            };
+            let (cost, seed) = cheapest(hashes, sizes, first, cost)?;
+            if cost > 0 {
+                moves += 1;
+                if moves > 4 * sizes.groups + 100 {
+                    return None;
+                }
+            }
+            seeds[group as usize] = seed;
+            for &hash in hashes {
+                let number = sizes.number_of(hash, seed) as usize;
+                let owner = owners[number];
+                if owner != FREE {
+                    for &hash in hashes_of(owner) {
+                        owners[sizes.number_of(hash, seeds[owner as usize]) as usize] = FREE;
+                    }
+                    open.push(owner);
+                }
+                owners[number] = group;
+            }
         }
         Some(())
     }
 }
 
-/// Takes the numbers of these keys under a seed, if all are free.
-fn take(hashes: &[u64], seed: u32, sizes: Bumped, taken: &mut [bool]) -> bool {
-    for (at, &hash) in hashes.iter().enumerate() {
-        let number = sizes.number_of(hash, seed) as usize;
-        if std::mem::replace(&mut taken[number], true) {
-            // Gives back the numbers before.
-            hashes[..at].iter().for_each(|&hash| taken[sizes.number_of(hash, seed) as usize] = false);
-            return false;
+/// Returns numbers of groups to try, for `count > 0` keys: three keys per group, then fewer.
+fn group_counts(count: u32) -> impl Iterator<Item = u32> {
+    let least = count.div_ceil(3);
+    (0..40).map(move |step| (least + least * step / 16 + step.min(5)).min((1 << COUNT_BITS) - 1))
+}
+
+/// Returns the seed with the least sum of costs of numbers, and the sum; the first one from `first` on with costs of 0.
+/// `None` if there are too many keys, or two have equal numbers under all seeds.
+fn cheapest(hashes: &[u64], sizes: Bumped, first: u8, cost: impl Fn(u32) -> u32) -> Option<(u32, u8)> {
+    let mut numbers = [0; LARGEST];
+    let numbers = numbers.get_mut(..hashes.len())?;
+    let mut best = None;
+    let mut least = u32::MAX;
+    for seed in (0..=u8::MAX).map(|seed| seed.wrapping_add(first)) {
+        let mut sum = 0;
+        for (number, &hash) in numbers.iter_mut().zip(hashes) {
+            *number = sizes.number_of(hash, seed);
+            sum += cost(*number);
+            if sum >= least {
+                break;
+            }
+        }
+        if sum < least && !(1..numbers.len()).any(|at| numbers[..at].contains(&numbers[at])) {
+            (least, best) = (sum, Some((sum, seed)));
+            if sum == 0 {
+                break;
+            }
         }
     }
-    true
+    best
 }

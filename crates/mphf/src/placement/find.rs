@@ -6,14 +6,16 @@
 //! slice has 64 slots of each residue, so the rotations of a key are one window of 64 bits of a plane, rotated, and the
 //! free rotations of a bucket are the complement of the union over its keys. Among these the builder takes the one with
 //! the least sum of costs, which leaves few gaps behind.
+//!
+//! If none is free, some rotations meet one taken slot. The bucket there, a *victim*, searches another seed with that
+//! slot and the bucket's others taken ([`Scratch::make_place`]).
 
 use super::CodeParameters;
-use warpset_core::placement::{FIELD_BITS, LAYOUTS, POINT, ROTATIONS, STEP, Shape, cost_of};
+use warpset_core::placement::{LAYOUTS, POINT, ROTATIONS, SLICE, STEP, Shape, cost_of, distance_of};
 
-/// Length of a slice that all rotations fill.
-const SLICE: u32 = STEP * ROTATIONS;
 /// Keys of the largest bucket for which a seed is searched. Random hashes do not give larger ones.
-const LARGEST: usize = 64;
+const LARGEST: usize = 20;
+const _: () = assert!(LARGEST as u32 * cost_of(SLICE - 1) < i16::MAX as u32);
 /// Sizes of buckets with a distance of their own; larger ones have that of the last.
 const SIZES: usize = 10;
 
@@ -32,15 +34,26 @@ impl Order {
 /// Distances in slots.
 const AHEAD: [u32; SIZES] = [0, 27, 180, 292, 369, 410, 446, 482, 518, 549];
 
-/// Costs of all slots of a slice.
-const COSTS: [u16; SLICE as usize] = {
-    let mut costs = [0; SLICE as usize];
-    let mut distance = 0;
-    while distance < SLICE {
-        costs[distance as usize] = cost_of(distance) as u16;
-        distance += 1;
+/// Costs of the slots of a slice with each residue, twice: a window has those of all rotations of a key.
+static COSTS: [[i16; 2 * ROTATIONS as usize]; STEP as usize] = {
+    let mut costs = [[0; 2 * ROTATIONS as usize]; STEP as usize];
+    let mut at = 0;
+    while at < 2 * SLICE {
+        costs[(at % STEP) as usize][(at / STEP) as usize] = cost_of(at % SLICE) as i16;
+        at += 1;
     }
     costs
+};
+
+/// Lanes of eight rotations by the bits of those that are taken.
+static TAKEN: [[i16; 8]; 256] = {
+    let mut lanes = [[0; 8]; 256];
+    let mut at = 0;
+    while at < 8 * 256 {
+        lanes[at / 8][at % 8] = if at / 8 >> (at % 8) & 1 == 1 { i16::MAX } else { 0 };
+        at += 1;
+    }
+    lanes
 };
 
 /// Memory reused from segment to segment.
@@ -54,10 +67,24 @@ pub(super) struct Scratch {
     order: Vec<u32>,
     places: Vec<u32>,
     planes: Planes,
+    /// Bucket of the key in each taken slot.
+    owners: Vec<u32>,
+    victims: Vec<Victim>,
     seeds: Vec<u8>,
     bumped: Vec<u64>,
     free: Vec<u32>,
 }
+
+/// A seed of a bucket that meets one taken slot, in the order in which they are tried: those of small buckets first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Victim {
+    size: u32,
+    seed: u8,
+    bucket: u32,
+}
+
+/// Victims to try.
+const VICTIMS: usize = 8;
 
 /// Seeds of a segment's buckets.
 pub(super) struct Placed<'a> {
@@ -71,28 +98,74 @@ pub(super) struct Placed<'a> {
 impl Scratch {
     /// Places the keys of a segment.
     pub(super) fn place(&mut self, shape: Shape, order: &Order, keys: &[u64]) -> Placed<'_> {
-        self.sort_keys(shape, keys);
-        self.sort_buckets(order);
         self.planes.clear(shape.keys);
         self.seeds.clear();
-        self.seeds.resize(shape.buckets as usize, 1);
+        self.seeds.resize(shape.buckets as usize, 0);
         self.bumped.clear();
-        for at in 0..self.order.len() {
-            let bucket = self.order[at];
-            let keys = &self.keys[range(&self.ends, bucket)];
-            let seed = if shape.mask + 1 == SLICE {
-                self.planes.seed(shape, keys)
-            } else {
-                self.planes.seed_of_few(shape, keys)
-            };
-            self.seeds[bucket as usize] = seed;
-            match seed {
-                0 => self.bumped.extend_from_slice(keys),
-                _ => keys.iter().for_each(|&low| self.planes.take(shape.slot_of(low, seed))),
+        if shape.keys < SLICE {
+            self.bumped.extend_from_slice(keys);
+        } else {
+            self.sort_keys(shape, keys);
+            self.sort_buckets(order);
+            self.owners.clear();
+            self.owners.resize(shape.keys as usize, 0);
+            for at in 0..self.order.len() {
+                self.place_bucket(shape, self.order[at]);
             }
         }
+        // The table of bumped keys depends on their order, and keys come in any order.
+        self.bumped.sort_unstable();
         self.planes.free(shape.keys, &mut self.free);
         Placed { seeds: &self.seeds, bumped: &self.bumped, free: &self.free }
+    }
+
+    /// Finds the seed of a bucket.
+    #[inline]
+    fn place_bucket(&mut self, shape: Shape, bucket: u32) {
+        let keys = &self.keys[range(&self.ends, bucket)];
+        match self.planes.seed(shape, keys) {
+            0 => self.make_place(shape, bucket),
+            seed => self.take(shape, bucket, seed),
+        }
+    }
+
+    /// Gives a bucket this seed, whose slots are free.
+    #[inline(always)]
+    fn take(&mut self, shape: Shape, bucket: u32, seed: u8) {
+        self.seeds[bucket as usize] = seed;
+        for &low in &self.keys[range(&self.ends, bucket)] {
+            let slot = shape.slot_of(low, seed);
+            self.planes.take(slot);
+            self.owners[slot as usize] = bucket;
+        }
+    }
+
+    /// Moves another bucket to make place for one without a free seed, or bumps its keys.
+    #[cold]
+    #[inline(never)]
+    fn make_place(&mut self, shape: Shape, bucket: u32) {
+        let keys = &self.keys[range(&self.ends, bucket)];
+        self.victims.clear();
+        self.planes.each_seed_with_one_taken_slot(shape, keys, |seed, slot| {
+            let owner = self.owners[slot as usize];
+            self.victims.push(Victim { size: range(&self.ends, owner).len() as u32, seed, bucket: owner });
+        });
+        self.victims.sort_unstable();
+        for &Victim { seed, bucket: victim, .. } in self.victims.iter().take(VICTIMS) {
+            let (keys, others) = (&self.keys[range(&self.ends, bucket)], &self.keys[range(&self.ends, victim)]);
+            let before = self.seeds[victim as usize];
+            others.iter().for_each(|&low| self.planes.free_slot(shape.slot_of(low, before)));
+            keys.iter().for_each(|&low| self.planes.take(shape.slot_of(low, seed)));
+            let after = self.planes.seed(shape, others);
+            if after != 0 {
+                self.take(shape, bucket, seed);
+                self.take(shape, victim, after);
+                return;
+            }
+            keys.iter().for_each(|&low| self.planes.free_slot(shape.slot_of(low, seed)));
+            others.iter().for_each(|&low| self.planes.take(shape.slot_of(low, before)));
+        }
+        self.bumped.extend_from_slice(&self.keys[range(&self.ends, bucket)]);
     }
 
     /// Sorts the keys into buckets.
@@ -177,7 +250,12 @@ impl Planes {
         self.words[word] |= 1 << bit;
     }
 
-    fn is_taken(&self, slot: u32) -> bool {
+    fn free_slot(&mut self, slot: u32) {
+        let (word, bit) = self.place_of(slot);
+        self.words[word] &= !(1 << bit);
+    }
+
+    pub(super) fn is_taken(&self, slot: u32) -> bool {
         let (word, bit) = self.place_of(slot);
         self.words[word] >> bit & 1 == 1
     }
@@ -213,56 +291,101 @@ impl Planes {
     #[inline]
     pub(super) fn seed(&self, shape: Shape, keys: &[u64]) -> u8 {
         let mut starts = [0; LARGEST];
-        let Some(starts) = starts.get_mut(..keys.len()) else { return 0 };
-        starts.iter_mut().zip(keys).for_each(|(start, &low)| *start = shape.start_of(low));
+        let Some(starts) = starts_of(shape, keys, &mut starts) else { return 0 };
         // Sum of costs, and seed.
         let mut best = u32::MAX;
         for layout in 0..LAYOUTS {
-            let field = |low: u64| (low >> (FIELD_BITS * layout)) as u32 % SLICE;
             let mut taken = u64::from(layout == 0);
-            for (&low, &start) in keys.iter().zip(&*starts) {
-                let field = field(low);
-                taken |= self.window(start + field % STEP).rotate_right(field / STEP);
+            for (&low, &start) in keys.iter().zip(starts) {
+                taken |= self.rotations(start, distance_of(low, layout));
             }
-            let mut free = !taken;
-            if free == 0 || collide(keys.iter().zip(&*starts).map(|(&low, &start)| start + field(low))) {
+            if taken == u64::MAX {
                 continue;
             }
-            while free != 0 {
-                let rotation = free.trailing_zeros();
-                free &= free - 1;
-                let cost = |low: u64| COSTS[((field(low) + rotation * STEP) % SLICE) as usize];
-                let sum: u32 = keys.iter().map(|&low| u32::from(cost(low))).sum();
-                best = best.min((sum << 8) | (rotation * LAYOUTS) | layout);
+            if let Some(seed) = cheaper(keys, layout, taken, best)
+                && !collide(keys, starts, layout)
+            {
+                best = seed;
             }
         }
         if best == u32::MAX { 0 } else { best as u8 }
     }
 
-    /// Computes [`seed`](Self::seed) for slices of any length.
-    pub(super) fn seed_of_few(&self, shape: Shape, keys: &[u64]) -> u8 {
-        if keys.len() > LARGEST {
-            return 0;
-        }
-        let mut best = u32::MAX;
-        for seed in 1..=u8::MAX {
-            let slots = || keys.iter().map(|&low| shape.slot_of(low, seed));
-            let sum: u32 = keys.iter().map(|&low| cost_of(shape.slot_of(low, seed) - shape.start_of(low))).sum();
-            let key = sum << 8 | u32::from(seed);
-            if key < best && !slots().any(|slot| self.is_taken(slot)) && !collide(slots()) {
-                best = key;
+    /// Calls `found` with each seed that places these keys in different slots with one taken, and that slot.
+    fn each_seed_with_one_taken_slot(&self, shape: Shape, keys: &[u64], mut found: impl FnMut(u8, u32)) {
+        let mut starts = [0; LARGEST];
+        let Some(starts) = starts_of(shape, keys, &mut starts) else { return };
+        for layout in (0..LAYOUTS).filter(|&layout| !collide(keys, starts, layout)) {
+            let (mut once, mut twice) = (0, u64::from(layout == 0));
+            for (&low, &start) in keys.iter().zip(starts) {
+                let taken = self.rotations(start, distance_of(low, layout));
+                twice |= once & taken;
+                once |= taken;
+            }
+            let mut one = once & !twice;
+            while one != 0 {
+                let seed = (one.trailing_zeros() * LAYOUTS + layout) as u8;
+                one &= one - 1;
+                let slot = keys.iter().map(|&low| shape.slot_of(low, seed)).find(|&slot| self.is_taken(slot));
+                slot.into_iter().for_each(|slot| found(seed, slot));
             }
         }
-        if best == u32::MAX { 0 } else { best as u8 }
+    }
+
+    /// Whether the slots of all rotations of a key at this distance are taken.
+    #[inline(always)]
+    fn rotations(&self, start: u32, distance: u32) -> u64 {
+        self.window(start + distance % STEP).rotate_right(distance / STEP)
     }
 }
 
-/// Whether two slots are equal modulo the length of a slice. Slots that differ and are equal modulo it are rare.
+/// Returns the least sum of costs of these keys in a layout over all rotations that are not taken, and the first seed
+/// with that sum in the lowest byte, if this is less than `best`. There are at most [`LARGEST`] keys.
 #[inline(always)]
-fn collide(slots: impl Iterator<Item = u32> + Clone) -> bool {
+fn cheaper(keys: &[u64], layout: u32, taken: u64, best: u32) -> Option<u32> {
+    let mut sums = [0_i16; ROTATIONS as usize];
+    for &low in keys {
+        let distance = distance_of(low, layout);
+        let costs = &COSTS[(distance % STEP) as usize][(distance / STEP) as usize..][..ROTATIONS as usize];
+        // No sum overflows: `LARGEST` checks the largest.
+        sums.iter_mut().zip(costs).for_each(|(sum, &cost)| *sum += cost);
+    }
+    let mut least = [i16::MAX; 8];
+    for (sums, &taken) in sums.as_chunks_mut::<8>().0.iter_mut().zip(&taken.to_le_bytes()) {
+        for ((sum, taken), least) in sums.iter_mut().zip(&TAKEN[usize::from(taken)]).zip(&mut least) {
+            *sum |= taken;
+            *least = (*least).min(*sum);
+        }
+    }
+    let least = least.into_iter().fold(i16::MAX, i16::min);
+    if least as u32 > best >> 8 {
+        return None;
+    }
+    // Without an early end, so that this takes a vector.
+    let has_least = |sums: &[i16; 8]| sums.iter().fold(false, |found, &sum| found | (sum == least));
+    let (chunks, _) = sums.as_chunks::<8>();
+    let chunk = chunks.iter().position(has_least)?;
+    let lane = chunks[chunk].iter().position(|&sum| sum == least)?;
+    let seed = (least as u32) << 8 | ((8 * chunk + lane) as u32 * LAYOUTS) | layout;
+    (seed < best).then_some(seed)
+}
+
+/// Computes the starts of the slices of a bucket's keys, unless there are too many.
+#[inline(always)]
+fn starts_of<'a>(shape: Shape, keys: &[u64], starts: &'a mut [u32; LARGEST]) -> Option<&'a [u32]> {
+    let starts = starts.get_mut(..keys.len())?;
+    starts.iter_mut().zip(keys).for_each(|(start, &low)| *start = shape.start_of(low));
+    Some(starts)
+}
+
+/// Whether two keys have slots in this layout that are equal modulo the length of a slice. Slots that differ and are
+/// equal modulo it are rare.
+#[inline(always)]
+fn collide(keys: &[u64], starts: &[u32], layout: u32) -> bool {
+    let slots = keys.iter().zip(starts).map(|(&low, &start)| (start + distance_of(low, layout)) % SLICE);
     let mut rest = slots.clone();
     slots.into_iter().any(|slot| {
         rest.next();
-        rest.clone().any(|other| other % SLICE == slot % SLICE)
+        rest.clone().any(|other| other == slot)
     })
 }

@@ -153,7 +153,7 @@ impl<M: HashKind> Space<'_, M> {
     /// Writes the fingerprints of at most [`BLOCK`] keys.
     fn put<K: Key>(&self, keys: impl Iterator<Item = K>) {
         let seed = self.function.parameters.header.seed;
-        let hashes: Vec<Hash128> = keys.map(|key| key.hash128(seed)).collect();
+        let hashes: Vec<Hash128> = keys.map(|key| M::hash(&key, seed)).collect();
         let mut numbers = [0; BLOCK];
         self.function.get_hashes(&hashes, &mut numbers[..hashes.len()]);
         for (hash, number) in hashes.into_iter().zip(numbers) {

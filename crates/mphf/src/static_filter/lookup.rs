@@ -80,7 +80,7 @@ impl<'a, M: HashKind> Lookup<'a, M> {
         if header.keys == 0 {
             return None;
         }
-        let hash = key.hash128(header.seed);
+        let hash = M::hash(key, header.seed);
         let number = M::get(self.function(), hash);
         self.has(hash, number).then_some(number)
     }
@@ -128,7 +128,7 @@ impl<'a, M: HashKind> Lookup<'a, M> {
         let (mut hashes, mut numbers) = ([Hash128::default(); BLOCK], [0; BLOCK]);
         for (keys, first) in keys.chunks(BLOCK).zip((0..).step_by(BLOCK)) {
             let (hashes, numbers) = (&mut hashes[..keys.len()], &mut numbers[..keys.len()]);
-            hashes.iter_mut().zip(keys).for_each(|(hash, key)| *hash = key.hash128(header.seed));
+            hashes.iter_mut().zip(keys).for_each(|(hash, key)| *hash = M::hash(key, header.seed));
             self.function().get_hashes(hashes, numbers);
             for ((i, &hash), &number) in (first..).zip(&*hashes).zip(&*numbers) {
                 take(i, number, self.has(hash, number));

@@ -30,8 +30,8 @@ const PART: usize = 1 << 12;
 /// | all its values, with repetitions | [`insert_bulk`] with [`Duplicates::Kept`] |
 /// | how often it has each value | [`insert_bulk`] with [`Duplicates::Counted`] |
 ///
-/// **Counters** count equal pairs of fingerprint and value. Operators and counters exclude each other: an operator would
-/// have to be applied to every copy, and is refused with [`Error::CountedValues`].
+/// **Counters** count equal pairs of fingerprint and value. Operators and counters exclude each other: an operator
+/// would have to be applied to every copy, and is refused with [`Error::CountedValues`].
 ///
 /// ```
 /// use warpset_quotient::{RankSelectQuotientFilter, Sum};
@@ -215,7 +215,7 @@ impl Maplet {
     /// Removes all values of the fingerprints of these keys. Returns their number, copies included.
     ///
     /// # Errors
-    /// None; the result is that of other bulk methods.
+    /// No error occurs in host memory.
     pub fn remove_bulk<K: Key>(&mut self, keys: &[K]) -> Result<u64, Error> {
         let mut batch = sorted_fingerprints_of_some(&self.layout.keys, keys);
         batch.dedup();
@@ -366,7 +366,7 @@ fn brought<K: Key, V: Copy + Into<u64> + Sync, T: Copy + Default + Send>(
 }
 
 /// Returns the pairs of keys and values, in the order of the keys.
-fn pairs<K: Key, V: Copy + Into<u64> + Sync>(
+pub(super) fn pairs<K: Key, V: Copy + Into<u64> + Sync>(
     layout: &MapletLayout,
     keys: &[K],
     values: &[V],

@@ -6,6 +6,8 @@ use proptest::prelude::*;
 use warpset_core::bits::lowest;
 use warpset_core::hash::mix;
 
+#[cfg(feature = "gpu")]
+use super::gpu;
 use super::{Maplet, MapletBuilder, MapletLayout, MapletView};
 use crate::{
     BitOr, Builder, Duplicates, Error, FileError, Filter, Max, Min, RankSelect, RankSelectBuilder,
@@ -100,6 +102,62 @@ impl Backend for Maplet {
     }
     fn get(&self, keys: &[u64]) -> Vec<Option<u64>> {
         self.get_bulk(keys)
+    }
+}
+
+#[cfg(feature = "gpu")]
+impl Backend for gpu::Maplet {
+    fn of_host(&self, host: Maplet) -> gpu::Maplet {
+        host.to_device(self.device()).unwrap()
+    }
+    fn host(&self) -> Maplet {
+        self.to_host().unwrap()
+    }
+    fn rebuilt(&self, keys: &[u64], values: &[u64]) -> Result<gpu::Maplet, Error> {
+        let builder = MapletBuilder::with_layout(*self.layout()).on(self.device());
+        let built = builder.build_from(keys, values)?;
+        let (keys, values) = (self.device().from_slice(keys).unwrap(), self.device().from_slice(values).unwrap());
+        assert!(builder.build_from_device(keys.as_slice(), values.as_slice())?.host() == built.host());
+        Ok(built)
+    }
+    fn insert(&mut self, keys: &[u64], values: &[u64]) -> Result<u64, Error> {
+        self.insert_bulk(keys, values)
+    }
+    fn upsert(&mut self, by: By, keys: &[u64], values: &[u64]) -> Result<u64, Error> {
+        let (keys, values) = (self.device().from_slice(keys).unwrap(), self.device().from_slice(values).unwrap());
+        by!(by, |O| self.upsert_device::<O, _>(keys.as_slice(), values.as_slice()))
+    }
+    fn remove(&mut self, keys: &[u64]) -> Result<u64, Error> {
+        let keys = self.device().from_slice(keys).unwrap();
+        self.remove_device(keys.as_slice())
+    }
+    fn merge(&mut self, other: &gpu::Maplet) -> Result<(), Error> {
+        self.merge(other)
+    }
+    fn merge_by(&mut self, by: By, other: &gpu::Maplet) -> Result<(), Error> {
+        by!(by, |O| self.merge_by::<O>(other))
+    }
+    fn resize(&mut self, doubles: bool) -> Result<(), Error> {
+        if doubles { self.double() } else { self.halve() }
+    }
+    fn get(&self, keys: &[u64]) -> Vec<Option<u64>> {
+        let values = self.get_bulk(keys).unwrap();
+        let on_device = self.device().from_slice(keys).unwrap();
+        let mut found = self.device().from_slice(&vec![7u64; keys.len()]).unwrap();
+        self.get_device(on_device.as_slice(), found.as_mut_slice()).unwrap();
+        let found = found.to_vec().unwrap().into_iter();
+        assert!(found.map(|value| (value != gpu::Maplet::ABSENT).then_some(value)).eq(values.iter().copied()));
+        let (places, all) = self.values_device(on_device.as_slice()).unwrap();
+        let (places, all, host) = (places.to_vec().unwrap(), all.to_vec().unwrap(), self.host());
+        let mut at = 0;
+        for (&key, &place) in keys.iter().zip(&places) {
+            let values = host.values(key);
+            let end = (at + values.len()).min(all.len());
+            assert_eq!((place as usize, &all[at..end]), (at, &values[..]), "{:?}", host.layout());
+            at += values.len();
+        }
+        assert_eq!(at, all.len());
+        values
     }
 }
 
@@ -273,6 +331,18 @@ proptest! {
     }
 }
 
+#[cfg(feature = "gpu")]
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn on_devices(shape in shapes(), steps in steps(), schedule in any::<u64>()) {
+        for device in warpset_gpu::testing::devices(schedule) {
+            behaves_like_map(empty(shape).to_device(&device).unwrap(), steps.clone());
+        }
+    }
+}
+
 /// Keys and values of a filter at its limit; runs cross blocks.
 fn many(layout: &MapletLayout, seed: u64) -> (Vec<u64>, Vec<u64>) {
     let keys: Vec<u64> = (0..layout.keys().limit() / 2).map(|i| mix(i, seed)).collect();
@@ -335,6 +405,40 @@ fn full_maplets_on_the_host() {
     fills_and_empties(empty((16, 12, 8, Duplicates::Dropped)));
 }
 
+#[cfg(feature = "gpu")]
+#[test]
+fn full_maplets_on_devices() {
+    for device in warpset_gpu::testing::devices(5) {
+        for shape in SHAPES {
+            fills_and_empties(empty(shape).to_device(&device).unwrap());
+        }
+    }
+}
+
+#[cfg(feature = "gpu")]
+#[test]
+fn refused_on_devices() {
+    for device in warpset_gpu::testing::devices(1) {
+        let builder = RankSelectBuilder::with_bits(8, 8).exact(16).values(4);
+        let mut maplet = builder.on(&device).build().unwrap();
+        let (keys, values) = (device.from_slice(&[1u64, 2]).unwrap(), device.from_slice(&[3u64, 16]).unwrap());
+        let refused = maplet.insert_device(keys.as_slice(), values.as_slice());
+        assert!(matches!(refused, Err(Error::ValueTooWide { value: 16, bits: 4 })));
+        assert!(matches!(maplet.insert_device(keys.as_slice(), values.slice(1..)), Err(Error::LengthMismatch(_))));
+        let wide = device.from_slice(&[1u64, 1 << 16]).unwrap();
+        let small = device.from_slice(&[3u64, 4]).unwrap();
+        assert!(matches!(maplet.insert_device(wide.as_slice(), small.as_slice()), Err(Error::KeyTooWide { bits: 16 })));
+        assert!(maplet.is_empty());
+        maplet.insert_device(keys.as_slice(), small.as_slice()).unwrap();
+        assert_eq!(maplet.get_bulk(&[1u64, 1 << 16, 2, 3]).unwrap(), [Some(3), None, Some(4), None]);
+        assert_eq!(maplet.contains_bulk(&[1u64, 1 << 16, 2, 3]).unwrap(), [true, false, true, false]);
+        assert_eq!(maplet.remove_bulk(&[1u64, 1 << 16, 3]).unwrap(), 1);
+        assert_eq!(maplet.remove_device(wide.as_slice()).unwrap(), 0);
+        let same = builder.build_from(&[2u64], &[4u8]).unwrap();
+        assert!(maplet.to_host().unwrap() == same);
+    }
+}
+
 /// Checks that a stored key returns its value, and another key nothing, except for the stated rate of collisions.
 #[test]
 fn collisions_have_the_stated_rate() {
@@ -361,7 +465,7 @@ fn collisions_have_the_stated_rate() {
 
 #[test]
 fn exact_maplets_are_maps() {
-    let keys: Vec<u64> = (0..5000u64).map(|i| i * i * 7 & lowest(40)).collect();
+    let keys: Vec<u64> = (0..5000u64).map(|i| (i * i * 7) & lowest(40)).collect();
     let values: Vec<u32> = (0..5000).collect();
     for value_bits in [13, 24] {
         let maplet =

@@ -128,7 +128,7 @@ impl<'a> MapletView<'a> {
 
     fn get_each<K: Key>(&self, keys: &[K], mut take: impl FnMut(usize, Option<u64>)) {
         let (layout, of) = (&self.layout, self.layout.keys.fingerprints_of());
-        // Where pairs have 64 bits, no number marks a key without a fingerprint.
+        // No number marks a key without a fingerprint if pairs have 64 bits.
         if layout.keys.exact && self.pairs.layout().fingerprint_bits() == 64 {
             return keys.iter().enumerate().for_each(|(i, key)| take(i, self.get(key)));
         }
