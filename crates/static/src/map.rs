@@ -9,8 +9,8 @@ use crate::{Error, Layout, StaticKey, StaticMapView, Value, tags};
 /// Immutable, exact map of integers to integers: a lookup reads one byte, one cache line, and the value's line.
 ///
 /// Built by [`StaticMap::builder`], from keys in any order; of equal keys the last one counts. A map of 10^8 keys of 64
-/// bits takes 72.4 bits per key, and 8.9 bytes per value of 8 bytes, since one slot of ten is free. Up to 15 million keys,
-/// memory also has one byte per slot, which saved files do not, so that most absent keys are found absent nearby.
+/// bits takes 72.4 bits per key, and 8.9 bytes per value of 8 bytes, since one slot of ten is free. Up to 15 million
+/// keys, memory (not files) also has a tag of one byte per slot: most lookups of absent keys end there.
 ///
 /// ```
 /// use warpset_static::StaticMap;

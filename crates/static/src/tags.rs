@@ -1,7 +1,7 @@
 //! Tags: one byte of each key's hash, in memory beside a set of moderate size; not saved.
 //!
-//! The tags of a bucket are one or two words. Most lookups of absent keys end there, without the line of the keys, which
-//! may be far; lookups of present keys compare one key, and read its value at the same time.
+//! The tags of a bucket are one or two words. Most lookups of absent keys end there, without the line of the keys,
+//! which may be far; lookups of present keys compare one key.
 
 use warpset_base::words::{OutOfMemory, zeroed_vec};
 use warpset_base::{parallel, with_vectors};

@@ -6,7 +6,7 @@ use warpset_base::filter::same_length;
 use warpset_core::static_set::{BUCKET_WORDS, Shape, place};
 
 use crate::key::Line;
-use crate::lookup::{Lookup, prefetch};
+use crate::lookup::{Lookup, prefetch, prefetch_values};
 use crate::tags;
 use crate::{Bitmap, Error, Iter, Keys, Layout, MapValue, StaticKey, Value};
 
@@ -124,9 +124,7 @@ impl<'a, K: StaticKey, V: Value> StaticMapView<'a, K, V> {
         let hash = self.layout.hash(key);
         let bucket = self.bucket_of_hash(hash);
         prefetch(self.keys, bucket * BUCKET_WORDS);
-        if V::BYTES > 0 {
-            prefetch(self.values, bucket * K::SLOTS * V::BYTES / 8);
-        }
+        prefetch_values::<K, V>(self.values, bucket);
         if self.tags.is_empty() {
             let found = K::find(self.line(bucket), key);
             return (found != 0).then(|| bucket * K::SLOTS + K::first_slot(found));

@@ -227,7 +227,8 @@ pub struct KeySlice {
     pub kind: KeyKind,
     /// The spread seed of [`HashFunction::Seeded`] and [`HashFunction::Permutation`]; 0 for others.
     pub spread: u64,
-    /// The seed of [`HashFunction::Wide`] and [`HashFunction::WideShort`]; 0 for others, and for hashes that already depend on the seed.
+    /// The seed of [`HashFunction::Wide`] and [`HashFunction::WideShort`]; 0 for others, and for hashes that already
+    /// depend on the seed.
     pub seed: u64,
 }
 

@@ -29,6 +29,9 @@ use crate::gpu::{DeviceKeys, QuotientFilter, UpdateMethod};
 use crate::slot_kind::{Change, SlotKind};
 use crate::{Error, Key, Layout, Operator, RankSelect};
 
+/// Most slots per key for which an upsert combines the batch with all stored pairs and lays them out again.
+const REBUILT_SLOTS_PER_KEY: u64 = 2;
+
 /// [`crate::Maplet`] in device memory.
 ///
 /// ```
@@ -333,24 +336,20 @@ impl Maplet {
         O: Operator<Value = u64> + ByKeyKernels<u64>,
     {
         let (layout, of_pairs, n) = (self.layout, self.layout.pairs(), batch.fingerprints.len());
+        if n as u64 * REBUILT_SLOTS_PER_KEY >= of_pairs.slots()
+            && let Some(new) = self.rebuilt_with::<O>(stream, &batch)?
+        {
+            return Ok(new);
+        }
         let mut count = stream.alloc_zeroed::<u64>(1)?;
         let mut different = stream.alloc_uninit::<u64>(n)?;
         // SAFETY: the vectors are apart, and freed in the order of the stream.
         unsafe { unique_async(stream, batch.fingerprints.as_slice(), different.as_mut_slice(), count.as_mut_slice())? };
         let unique = stream.download_first(&count)? as usize;
         let stored = self.stored(stream, different.slice(..unique), false, !0)?;
-        let all = stored.pairs.len() + n;
-        let (mut both, mut combined) = (Apart::uninit(stream, all)?, Apart::uninit(stream, all)?);
-        let there = split(&layout, stream, &Fingerprints::Wide(stored.pairs), all - n, 0)?;
-        // SAFETY: the vectors are apart, and freed in the order of the stream.
-        unsafe {
-            let (keys, values) = (both.fingerprints.as_mut_slice(), both.values.as_mut_slice());
-            merge_pairs_async(stream, there.as_pairs(), batch.as_pairs(), KeyMask::all(), keys, values)?;
-            let (keys, values) = (both.fingerprints.as_slice(), both.values.as_slice());
-            let (out_keys, out) = (combined.fingerprints.as_mut_slice(), combined.values.as_mut_slice());
-            reduce_by_key_async::<O, u64>(stream, keys, values, out_keys, out, count.as_mut_slice())?;
-        }
-        drop((both, batch));
+        let there = split(&layout, stream, &Fingerprints::Wide(stored.pairs), stored.copies.len(), 0)?;
+        let combined = combine::<O>(stream, &there, &batch, &mut count)?;
+        drop(batch);
         let (new, _) = join(&layout, stream, combined.fingerprints.slice(..unique), combined.values.slice(..unique))?;
         if there.fingerprints.len() + stored.absent_count > unique {
             // Fingerprints with several values get one, in a copy.
@@ -370,8 +369,8 @@ impl Maplet {
         if stored.absent_count < unique {
             let (blocks, parameters) = (of_pairs.blocks, parameters(&of_pairs));
             let words = self.pairs.words.global_mut();
-            // SAFETY: each fingerprint has one value by the counts, or was inserted with this one; the words are borrowed
-            // until they have been waited for.
+            // SAFETY: each fingerprint has one value by the counts, or was inserted with this one; the words are
+            // borrowed until they have been waited for.
             with_width!(&new, |pairs| unsafe {
                 let (pairs, n, value_bits) = (pairs.global(), unique, layout.value_bits);
                 quotient_maplet_set { pairs, n, words, blocks, parameters, value_bits }.launch(stream, grid(n))?;
@@ -379,6 +378,29 @@ impl Maplet {
         }
         stream.synchronize()?;
         Ok(stored.absent_count as u64)
+    }
+
+    /// Combines a batch, ascending by fingerprint, with all stored pairs, and lays out the result. Returns the number
+    /// of fingerprints that had no value, or `None` if a stored fingerprint has several values. Waits.
+    fn rebuilt_with<O>(&mut self, stream: &Stream, batch: &Apart) -> Result<Option<u64>, Error>
+    where
+        O: Operator<Value = u64> + ByKeyKernels<u64>,
+    {
+        let stored = self.pairs.extract(stream)?;
+        let there = split(&self.layout, stream, &stored, stored.len(), 0)?;
+        let mut count = stream.alloc_zeroed::<u64>(1)?;
+        let mut different = stream.alloc_uninit::<u64>(stored.len())?;
+        // SAFETY: the vectors are apart, and freed in the order of the stream.
+        unsafe { unique_async(stream, there.fingerprints.as_slice(), different.as_mut_slice(), count.as_mut_slice())? };
+        if stream.download_first(&count)? < stored.len() as u64 {
+            return Ok(None);
+        }
+        drop((stored, different));
+        let combined = combine::<O>(stream, &there, batch, &mut count)?;
+        let len = stream.download_first(&count)? as usize;
+        let (pairs, _) = join(&self.layout, stream, combined.fingerprints.slice(..len), combined.values.slice(..len))?;
+        self.pairs = QuotientFilter::lay_out(stream, self.layout.pairs(), &pairs)?;
+        Ok(Some((len - there.fingerprints.len()) as u64))
     }
 
     /// Lists the stored pairs, without the bits that are not in `kept`, of `n > 0` fingerprints without values; equal
@@ -715,6 +737,25 @@ impl Maplet {
             Ok((places, pairs))
         })
     }
+}
+
+/// Queues the combination of stored values with those of a batch, both ascending by fingerprint: one value per
+/// fingerprint, and their number in the first word of `count`.
+fn combine<O>(stream: &Stream, there: &Apart, batch: &Apart, count: &mut DeviceVec<u64>) -> Result<Apart, Error>
+where
+    O: Operator<Value = u64> + ByKeyKernels<u64>,
+{
+    let all = there.fingerprints.len() + batch.fingerprints.len();
+    let (mut both, mut combined) = (Apart::uninit(stream, all)?, Apart::uninit(stream, all)?);
+    // SAFETY: the vectors are apart, and freed in the order of the stream.
+    unsafe {
+        let (keys, values) = (both.fingerprints.as_mut_slice(), both.values.as_mut_slice());
+        merge_pairs_async(stream, there.as_pairs(), batch.as_pairs(), KeyMask::all(), keys, values)?;
+        let (keys, values) = (both.fingerprints.as_slice(), both.values.as_slice());
+        let (out_keys, out) = (combined.fingerprints.as_mut_slice(), combined.values.as_mut_slice());
+        reduce_by_key_async::<O, u64>(stream, keys, values, out_keys, out, count.as_mut_slice())?;
+    }
+    Ok(combined)
 }
 
 /// Returns the value of an answer, if there is one.

@@ -378,6 +378,13 @@ fn fills_and_empties(mut maplet: impl Backend) {
             model.upsert(&layout, by, &batch);
             check(&maplet, &model, &more[..100.min(more.len())]);
         }
+        // A batch that is large beside the maplet, without and with fingerprints of several values.
+        for by in [By::Sum, By::BitOr] {
+            let (all, values) = ([&keys[..], &more].concat(), [&values[..], &more_values].concat());
+            maplet.upsert(by, &all, &values).unwrap();
+            model.upsert(&layout, by, &fingerprints(&all).into_iter().zip(values).collect::<Vec<_>>());
+            check(&maplet, &model, &keys[..100.min(keys.len())]);
+        }
     }
     let (some, rest) = more.split_at(more.len() / 50);
     for keys in [some, rest, &keys] {
@@ -436,6 +443,51 @@ fn refused_on_devices() {
         assert_eq!(maplet.remove_device(wide.as_slice()).unwrap(), 0);
         let same = builder.build_from(&[2u64], &[4u8]).unwrap();
         assert!(maplet.to_host().unwrap() == same);
+    }
+}
+
+/// Checks that a maplet on a device is unchanged by a failed operation, or has the result of a complete one.
+#[cfg(feature = "gpu")]
+#[test]
+fn failing_allocations_change_nothing() {
+    let device = warpset_gpu::Device::emulator(Default::default());
+    let keys: Vec<u64> = (0..300).collect();
+    let values: Vec<u64> = keys.iter().map(|key| key % 50).collect();
+    let mut start = empty((9, 9, 8, Duplicates::Dropped));
+    start.insert_bulk(&keys[..200], &values[..200]).unwrap();
+    let mut other = empty((9, 11, 8, Duplicates::Dropped));
+    other.insert_bulk(&keys[100..], &values[..200]).unwrap();
+    let there = other.to_device(&device).unwrap();
+    let mut several = start.clone();
+    several.insert_bulk(&keys[..200], &values[50..250]).unwrap();
+    type Operation = fn(&mut gpu::Maplet, &gpu::Maplet, &[u64], &[u64]) -> Result<(), Error>;
+    let operations: [Operation; 6] = [
+        |maplet, _, keys, values| maplet.insert_bulk(keys, values).map(|_| ()),
+        |maplet, _, keys, values| maplet.upsert_bulk::<Sum<u64>, _, _>(keys, values).map(|_| ()),
+        |maplet, _, keys, _| maplet.remove_bulk(&keys[..50]).map(|_| ()),
+        |maplet, other, _, _| maplet.merge(other),
+        |maplet, other, _, _| maplet.merge_by::<Max<u64>>(other),
+        |maplet, _, _, _| maplet.double(),
+    ];
+    let cases = [&start, &several].into_iter().flat_map(|before| (0..operations.len()).map(move |i| (before, i)));
+    for (before, i) in cases {
+        let operation = operations[i];
+        let mut done = before.to_device(&device).unwrap();
+        operation(&mut done, &there, &keys, &values).unwrap();
+        let done = done.to_host().unwrap();
+        let mut state = before.to_device(&device).unwrap();
+        let failures = warpset_gpu::testing::fail_each(
+            &mut state,
+            |maplet| operation(maplet, &there, &keys, &values),
+            |maplet, result| {
+                let now = maplet.to_host().unwrap();
+                // A failed launch after the insertion leaves new keys with their values, as documented.
+                let is_upsert = matches!(i, 1 | 4);
+                assert!(if result.is_ok() { now == done } else { now == *before || is_upsert }, "{i}");
+                *maplet = before.to_device(&device).unwrap();
+            },
+        );
+        assert!(failures > 2);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Maplets: rank-and-select quotient filters with a value in the low bits of each remainder.
 //!
-//! The item of a fingerprint and a value is a *pair*. Kernels make pairs of fingerprints and values and take them apart,
+//! The item of a fingerprint and a value is a *pair*. Kernels make pairs of fingerprints and values, take them apart,
 //! find the values of fingerprints, and replace values in place.
 
 use warpset_core::bits::{ByHalves, lowest};
@@ -85,8 +85,8 @@ macro_rules! firsts {
             ///
             /// # Safety
             /// - Launch: 1-D, one thread per key, [`BLOCK`] threads per block.
-            /// - `words`: a sound filter of `blocks` blocks with these [`Parameters`], 16-byte aligned, not written while
-            ///   the kernel runs.
+            /// - `words`: a sound filter of `blocks` blocks with these [`Parameters`], 16-byte aligned, not written
+            ///   while the kernel runs.
             /// - `fields`: [`fields`](warpset_core::quotient::rank_select::fields) of its remainders.
             /// - `keys`: `n` keys of `kind`, one that [`fingerprint_at`] takes, not written while the kernel runs.
             /// - `out`: `n` words, used by this launch alone.
@@ -155,14 +155,15 @@ macro_rules! lists {
         kernel! {
             #[doc = concat!("Counts or lists the stored pairs of fingerprints, in maplets ", $filters, ".")]
             ///
-            /// If `lists` is 0, `places` gets the number of pairs of each fingerprint, `absent` a bit per
-            /// fingerprint without one, and their number is added to `absent_count`. If it is 1, `places` has the place of the first pair of each fingerprint; its
-            /// pairs, without the bits that are not in `kept`, go to `out` from there on, and their copies to `copies`.
-            /// With `different`, equal pairs are one.
+            /// If `lists` is 0, `places` gets the number of pairs of each fingerprint, `absent` a bit per fingerprint
+            /// without one, and their number is added to `absent_count`. If it is 1, `places` has the place of the
+            /// first pair of each fingerprint; its pairs, without the bits that are not in `kept`, go to `out` from
+            /// there on, and their copies to `copies`. With `different`, equal pairs are one.
             ///
             /// # Safety
             /// - Launch: 1-D, one thread per fingerprint, [`BLOCK`] threads per block.
-            /// - `words`: a sound filter of `blocks` blocks with these [`Parameters`], not written while the kernel runs.
+            /// - `words`: a sound filter of `blocks` blocks with these [`Parameters`], not written while the kernel
+            ///   runs.
             /// - `fingerprints`: `n` of them without values, not written while the kernel runs.
             /// - `places`: `n` words; `absent`: `n.div_ceil(64)` words and `absent_count`: one word, if `lists` is 0;
             ///   `out` and `copies`: a word per pair if `lists` is 1. Each is used by this launch alone.

@@ -310,8 +310,8 @@ impl<const PAIRED: bool, P: Pairs> Runs<PAIRED, false, P> {
         found
     }
 
-    /// Returns the lowest `dropped` bits of the first item of a quotient whose remainder is this one but for these bits,
-    /// which are zero in it.
+    /// Returns the lowest `dropped` bits of the first item of a quotient whose remainder is this one but for these
+    /// bits, which are zero in it.
     #[inline(always)]
     pub fn first_prefixed(&self, quotient: u64, remainder: u64, dropped: u32) -> Option<u64> {
         let run = self.find(quotient, ByMasks)?;
