@@ -100,7 +100,7 @@ PARAMETERS = {
 # Of parameters that are names.
 NAMES = {
     "QuotientFilter.kind": '"rank-select", "standard"',
-    "kind": '"recsplit", "consensus"',
+    "kind": '"recsplit", "consensus", "placement"',
     "duplicates": '"dropped", "kept", "counted"',
     "by": '"sum", "min", "max", "or"',
     "form": '"bool", "bitmap", "arrow"',

@@ -141,7 +141,7 @@ pub fn class_of(found: SavedType) -> Option<&'static str> {
     Some(match () {
         () if number(FileKind::SPLIT_BLOCK_BLOOM) => "SplitBlockBloom",
         () if number(FileKind::BLOCKED_BLOOM) => "BlockedBloom",
-        () if number(FileKind::RECSPLIT) || number(FileKind::CONSENSUS) => "PerfectHash",
+        () if number(FileKind::RECSPLIT) || number(FileKind::CONSENSUS) || number(FileKind::PLACEMENT) => "PerfectHash",
         () if number(FileKind::STATIC_FILTER) => "StaticFilter",
         () if number(FileKind::STANDARD_QUOTIENT_FILTER) => "QuotientFilter",
         () if number(FileKind::RANK_SELECT_QUOTIENT_FILTER) => "QuotientFilter",

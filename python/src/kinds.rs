@@ -133,8 +133,10 @@ pub fn kind_of<A: Forms, B: Forms>(value: &Where<Kinds<A, B>>, names: [&'static 
 }
 
 /// Returns the error for an unknown kind.
-pub fn no_kind(kind: &str, names: [&str; 2]) -> Failure {
-    Failure::value(format!("kind={kind:?}: there are {:?} and {:?}", names[0], names[1]))
+pub fn no_kind(kind: &str, names: &[&str]) -> Failure {
+    let names: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
+    let (last, others) = names.split_last().map_or(("", &[][..]), |(last, others)| (last.as_str(), others));
+    Failure::value(format!("kind={kind:?}: there are {} and {last}", others.join(", ")))
 }
 
 impl<A: Lookups, B: Lookups> Lookups for Either<A, B> {

@@ -178,7 +178,7 @@ class! {
             let built = run(py, None, ALL_OF_IT, || match kind {
                 "rank-select" => settings.build(&place, Either::First, Either::First),
                 "standard" => settings.build(&place, Either::Second, Either::Second),
-                _ => Err(no_kind(kind, KINDS)),
+                _ => Err(no_kind(kind, &KINDS)),
             });
             Ok(Self(Shared::new(built?)))
         }

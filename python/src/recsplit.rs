@@ -3,36 +3,68 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use warpset::mphf::{self, Builder, ConsensusKind, HashKind, RecSplitKind};
+use warpset::mphf::{self, Builder, ConsensusKind, HashKind, PlacementKind, RecSplitKind};
 
 use crate::device::Location;
 use crate::error::{Failure, Result};
 use crate::filter::numbers;
 use crate::keys::{ArrayKeys, Batch, HostKeys, one_key};
-use crate::kinds::{Either, Kinds, kind_of, no_kind};
-use crate::structure::{Structure, Where, keys_elsewhere};
+use crate::kinds::{Either, Kinds, no_kind};
+use crate::structure::{Forms, Structure, Where, keys_elsewhere};
 use crate::threads::{Shared, Threads, Watch, run_watched};
 use crate::{anywhere, ask, class, either, structure, with_device_keys, with_key, with_keys};
 
 structure!(RecSplitFunction: mphf::RecSplit, mphf::MappedRecSplit, mphf::gpu::RecSplit);
 structure!(ConsensusFunction: mphf::Consensus, mphf::MappedConsensus, mphf::gpu::Consensus);
+structure!(PlacementFunction: mphf::Placement, mphf::MappedPlacement, mphf::gpu::Placement);
 structure!(RecSplitFilter:
     mphf::StaticFilter<RecSplitKind>, mphf::MappedStaticFilter<RecSplitKind>, mphf::gpu::StaticFilter<RecSplitKind>);
 structure!(ConsensusFilter: mphf::StaticFilter, mphf::MappedStaticFilter, mphf::gpu::StaticFilter);
+structure!(PlacementFilter:
+    mphf::StaticFilter<PlacementKind>, mphf::MappedStaticFilter<PlacementKind>, mphf::gpu::StaticFilter<PlacementKind>);
 
 /// Types of functions.
-pub type Function = Kinds<RecSplitFunction, ConsensusFunction>;
+pub type Function = Kinds<RecSplitFunction, Kinds<ConsensusFunction, PlacementFunction>>;
 /// Types of static filters.
-pub type Static = Kinds<RecSplitFilter, ConsensusFilter>;
+pub type Static = Kinds<RecSplitFilter, Kinds<ConsensusFilter, PlacementFilter>>;
 
-const KINDS: [&str; 2] = ["recsplit", "consensus"];
+/// Names of kinds, in the order of [`HashKinds`].
+const KINDS: [&str; 3] = ["recsplit", "consensus", "placement"];
+
+/// Kinds of functions.
+#[derive(Clone, Copy, PartialEq)]
+enum HashKinds {
+    RecSplit,
+    Consensus,
+    Placement,
+}
+
+/// Runs `$body` with the structure under the name `$it`, whatever its kind.
+macro_rules! any_kind {
+    ($structure:expr, |$it:ident| $body:expr) => {
+        match $structure {
+            Either::First($it) => $body,
+            Either::Second(other) => either!(other, |$it| $body),
+        }
+    };
+}
+
+/// Returns the name of a structure's kind.
+fn kind_of<A: Forms, B: Forms, C: Forms>(value: &Where<Kinds<A, Kinds<B, C>>>) -> &'static str {
+    let index = anywhere!(value, |value| match value {
+        Either::First(_) => 0,
+        Either::Second(Either::First(_)) => 1,
+        Either::Second(Either::Second(_)) => 2,
+    });
+    KINDS[index]
+}
 
 impl Structure for Function {
     const NAME: &'static str = "PerfectHash";
 
     fn describe(value: &Where<Self>) -> Result<String> {
-        let kind = kind_of(value, KINDS);
-        Ok(anywhere!(value, |function| either!(function, |function| format!(
+        let kind = kind_of(value);
+        Ok(anywhere!(value, |function| any_kind!(function, |function| format!(
             "{} keys, kind={kind:?}, {} bytes, {:.2} bits per key",
             function.len(),
             function.memory_bytes(),
@@ -45,8 +77,8 @@ impl Structure for Static {
     const NAME: &'static str = "StaticFilter";
 
     fn describe(value: &Where<Self>) -> Result<String> {
-        let kind = kind_of(value, KINDS);
-        Ok(anywhere!(value, |filter| either!(filter, |filter| format!(
+        let kind = kind_of(value);
+        Ok(anywhere!(value, |filter| any_kind!(filter, |filter| format!(
             "{} keys, kind={kind:?}, {} bytes, fpr={:.2e}",
             filter.len(),
             filter.memory_bytes(),
@@ -61,34 +93,41 @@ const NO_NUMBER: u64 = u64::MAX;
 /// Settings of functions and filters.
 #[derive(Clone, Copy)]
 struct Settings {
-    is_consensus: bool,
+    kind: HashKinds,
     leaf_size: Option<u32>,
     bucket_size: Option<u32>,
     overhead: Option<f64>,
+    keys_per_seed: Option<f64>,
     seed: Option<u64>,
 }
 
 impl Settings {
-    /// Checks settings of a kind, which must include none of the other kind.
+    /// Checks settings of a kind, which must include none of other kinds.
     fn new(
         kind: &str,
         leaf_size: Option<u32>,
         bucket_size: Option<u32>,
         overhead: Option<f64>,
+        keys_per_seed: Option<f64>,
         seed: Option<u64>,
     ) -> Result<Settings> {
-        if !KINDS.contains(&kind) {
-            return Err(no_kind(kind, KINDS));
-        }
-        let settings = Settings { is_consensus: kind == KINDS[1], leaf_size, bucket_size, overhead, seed };
-        settings.only_of("recsplit", "leaf_size", leaf_size.is_some())?;
-        settings.only_of("consensus", "overhead", overhead.is_some())?;
+        let kind = match KINDS.iter().position(|name| *name == kind) {
+            Some(0) => HashKinds::RecSplit,
+            Some(1) => HashKinds::Consensus,
+            Some(_) => HashKinds::Placement,
+            None => return Err(no_kind(kind, &KINDS)),
+        };
+        let settings = Settings { kind, leaf_size, bucket_size, overhead, keys_per_seed, seed };
+        settings.only_of(HashKinds::RecSplit, "leaf_size", leaf_size.is_some())?;
+        settings.only_of(HashKinds::Consensus, "overhead", overhead.is_some())?;
+        settings.only_of(HashKinds::Placement, "keys_per_seed", keys_per_seed.is_some())?;
         Ok(settings)
     }
 
-    /// Returns an error if a setting of this kind is given for the other one.
-    fn only_of(&self, kind: &str, setting: &str, is_given: bool) -> Result<()> {
-        if is_given && self.is_consensus != (kind == KINDS[1]) {
+    /// Returns an error if a setting of this kind is given for another one.
+    fn only_of(&self, kind: HashKinds, setting: &str, is_given: bool) -> Result<()> {
+        if is_given && self.kind != kind {
+            let kind = KINDS[kind as usize];
             return Err(Failure::value(format!("{setting} is a setting of kind={kind:?}: leave it away")));
         }
         Ok(())
@@ -110,6 +149,14 @@ impl Settings {
         self.of(builder, watch)
     }
 
+    /// Returns placement's builder with these settings; it reports its progress to `watch`.
+    fn of_placement<S>(&self, mut builder: Builder<PlacementKind, S>, watch: &Arc<Watch>) -> Builder<PlacementKind, S> {
+        if let Some(keys) = self.keys_per_seed {
+            builder = builder.keys_per_seed(keys);
+        }
+        self.of(builder, watch)
+    }
+
     fn of<M: HashKind, S>(&self, mut builder: Builder<M, S>, watch: &Arc<Watch>) -> Builder<M, S> {
         if let Some(keys) = self.bucket_size {
             builder = builder.bucket_size(keys);
@@ -124,18 +171,18 @@ impl Settings {
 
 /// Structure that a builder makes of keys, in its place; `$kind` wraps it. Keys on a device stay there.
 macro_rules! built {
-    ($kind:path, $builder:expr, $place:expr, $batch:expr) => {
+    ($kind:expr, $builder:expr, $place:expr, $batch:expr) => {
         match ($place, $batch) {
             (Location::Cpu, Batch::Host(parts)) => {
-                as_one(parts, |keys| Ok(Where::Host($kind(with_keys!(keys, |keys| $builder.build_from(keys))?))))
+                as_one(parts, |keys| Ok(Where::Host(($kind)(with_keys!(keys, |keys| $builder.build_from(keys))?))))
             }
             (Location::On(device), Batch::Host(parts)) => as_one(parts, |keys| {
-                Ok(Where::Device($kind(with_keys!(keys, |keys| $builder.on(device).build_from(keys))?)))
+                Ok(Where::Device(($kind)(with_keys!(keys, |keys| $builder.on(device).build_from(keys))?)))
             }),
             (Location::On(device), Batch::Device(keys)) => {
                 let adopted = keys.adopt(device)?;
                 let built = with_device_keys!(&adopted, |keys| $builder.on(device).build_from_device(keys))?;
-                Ok(Where::Device($kind(built)))
+                Ok(Where::Device(($kind)(built)))
             }
             (Location::Cpu, Batch::Device(_)) => Err(keys_elsewhere("in host memory")),
         }
@@ -173,7 +220,7 @@ macro_rules! over_a_function {
                 /// Returns the number of keys.
                 fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
                     let len = self.0.read(py, None, 1, |value| {
-                        Ok(anywhere!(value, |value| either!(value, |value| value.len())))
+                        Ok(anywhere!(value, |value| any_kind!(value, |value| value.len())))
                     })?;
                     Ok(isize::try_from(len).unwrap_or(isize::MAX) as usize)
                 }
@@ -181,19 +228,19 @@ macro_rules! over_a_function {
                 /// Returns the bytes of memory.
                 #[getter]
                 fn nbytes(&self, py: Python<'_>) -> PyResult<u64> {
-                    ask!(self.0, py, |value| either!(value, |value| value.memory_bytes()))
+                    ask!(self.0, py, |value| any_kind!(value, |value| value.memory_bytes()))
                 }
 
                 /// Returns the bits of memory per key.
                 #[getter]
                 fn bits_per_key(&self, py: Python<'_>) -> PyResult<f64> {
-                    ask!(self.0, py, |value| either!(value, |value| value.bits_per_key()))
+                    ask!(self.0, py, |value| any_kind!(value, |value| value.bits_per_key()))
                 }
 
-                /// Returns `"recsplit"` or `"consensus"`.
+                /// Returns `"recsplit"`, `"consensus"` or `"placement"`.
                 #[getter]
                 fn kind(&self, py: Python<'_>) -> PyResult<&'static str> {
-                    Ok(self.0.read(py, None, 1, |value| Ok(kind_of(value, KINDS)))?)
+                    Ok(self.0.read(py, None, 1, |value| Ok(kind_of(value)))?)
                 }
 
                 $($own)*
@@ -208,10 +255,12 @@ over_a_function! {
     ///
     /// `keys` is an array or a list of different keys; a repeated key raises `DuplicateKeyError`. Nulls are ignored.
     ///
-    /// - `kind`: `"recsplit"`, or `"consensus"`, which builds faster at the same size and has slower lookups.
-    /// - `bits_per_key`: the size, at least 1.53 with RecSplit and 1.46 with Consensus; smaller functions take longer
-    ///   to build. Alternatively RecSplit has `leaf_size`, 2 to 24 (default 12), Consensus `overhead`, the bits per key
-    ///   beyond the minimum of 1.4427 (default 0.05), and both have `bucket_size` (default 1000 and 2400).
+    /// - `kind`: `"recsplit"`; `"consensus"`, which builds faster at the same size and has slower lookups; or
+    ///   `"placement"`, which has the fastest lookups, from 2 bits per key on.
+    /// - `bits_per_key`: the size, at least 1.53 with RecSplit, 1.46 with Consensus and 1.95 with placement; smaller
+    ///   functions take longer to build. Alternatively RecSplit has `leaf_size`, 2 to 24 (default 12), Consensus
+    ///   `overhead`, the bits per key beyond the minimum of 1.4427 (default 0.05), placement `keys_per_seed`, 1 to 6
+    ///   (default 4.5), and all have `bucket_size` (default 1000, 2400 and 32,768).
     /// - `load_factor`, with RecSplit: from 0.75 to 1. Below 1 the function is smaller, but some numbers below `values`
     ///   have no key. `keys_per_value`, with RecSplit: 2 to 24 keys share a number.
     /// - `seed` changes the numbers.
@@ -235,7 +284,7 @@ over_a_function! {
         #[new]
         #[pyo3(signature = (
             keys, *, kind="recsplit", bits_per_key=None, leaf_size=None, bucket_size=None, overhead=None,
-            load_factor=None, keys_per_value=None, seed=None, device=None, threads=None, progress=None
+            keys_per_seed=None, load_factor=None, keys_per_value=None, seed=None, device=None, threads=None, progress=None
         ))]
         #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
         fn new(
@@ -246,6 +295,7 @@ over_a_function! {
             leaf_size: Option<u32>,
             bucket_size: Option<u32>,
             overhead: Option<f64>,
+            keys_per_seed: Option<f64>,
             load_factor: Option<f64>,
             keys_per_value: Option<u32>,
             seed: Option<u64>,
@@ -254,13 +304,18 @@ over_a_function! {
             progress: Option<&Bound<'_, PyAny>>,
         ) -> PyResult<Self> {
             let (place, batch) = (Location::of(device)?, Batch::of(keys)?);
-            let settings = Settings::new(kind, leaf_size, bucket_size, overhead, seed)?;
-            settings.only_of("recsplit", "load_factor", load_factor.is_some())?;
-            settings.only_of("recsplit", "keys_per_value", keys_per_value.is_some())?;
+            let settings = Settings::new(kind, leaf_size, bucket_size, overhead, keys_per_seed, seed)?;
+            settings.only_of(HashKinds::RecSplit, "load_factor", load_factor.is_some())?;
+            settings.only_of(HashKinds::RecSplit, "keys_per_value", keys_per_value.is_some())?;
             let (mut builder, mut consensus) = (mphf::RecSplit::builder(), mphf::Consensus::builder());
+            let mut placement = mphf::Placement::builder();
             if let Some(bits) = bits_per_key {
-                let (option, least) = if settings.is_consensus { ("overhead", 1.46) } else { ("leaf_size", 1.53) };
-                if leaf_size.is_some() || overhead.is_some() || bucket_size.is_some() {
+                let (option, least) = match settings.kind {
+                    HashKinds::RecSplit => ("leaf_size", 1.53),
+                    HashKinds::Consensus => ("overhead", 1.46),
+                    HashKinds::Placement => ("keys_per_seed", 1.95),
+                };
+                if leaf_size.is_some() || overhead.is_some() || keys_per_seed.is_some() || bucket_size.is_some() {
                     let why = format!("bits_per_key chooses {option} and bucket_size: give it alone, or those two");
                     return Err(Failure::value(why).into());
                 }
@@ -268,6 +323,7 @@ over_a_function! {
                     return Err(Failure::value(format!("bits_per_key={bits}: choose {least} or more")).into());
                 }
                 (builder, consensus) = (builder.for_space(bits), consensus.for_space(bits));
+                placement = placement.for_space(bits);
             }
             if let Some(k) = keys_per_value {
                 if leaf_size.is_some() || load_factor.is_some() {
@@ -279,9 +335,14 @@ over_a_function! {
             if let Some(load) = load_factor {
                 builder = builder.load_factor(load);
             }
-            let built = run_watched(py, threads, progress, move |watch| match settings.is_consensus {
-                false => built!(Either::First, settings.of_recsplit(builder, watch), &place, &batch),
-                true => built!(Either::Second, settings.of_consensus(consensus, watch), &place, &batch),
+            let built = run_watched(py, threads, progress, move |watch| match settings.kind {
+                HashKinds::RecSplit => built!(Either::First, settings.of_recsplit(builder, watch), &place, &batch),
+                HashKinds::Consensus => {
+                    built!(|it| Either::Second(Either::First(it)), settings.of_consensus(consensus, watch), &place, &batch)
+                }
+                HashKinds::Placement => {
+                    built!(|it| Either::Second(Either::Second(it)), settings.of_placement(placement, watch), &place, &batch)
+                }
             });
             Ok(Self(Shared::new(built?)))
         }
@@ -297,10 +358,10 @@ over_a_function! {
             threads: Option<Threads>,
         ) -> PyResult<Py<PyAny>> {
             numbers(&self.0, py, keys, out, threads, NO_NUMBER, |function, keys, numbers| {
-                anywhere!(function, |function| either!(function, |function| {
+                anywhere!(function, |function| any_kind!(function, |function| {
                     Ok(with_keys!(keys, |keys| function.get_bulk_into(keys, numbers))?)
                 }))
-            }, |function, keys, numbers| either!(function, |function| {
+            }, |function, keys, numbers| any_kind!(function, |function| {
                 Ok(with_device_keys!(keys, |keys| function.get_device(keys, numbers))?)
             }))
         }
@@ -320,7 +381,7 @@ over_a_function! {
         /// Returns the number of one key: an `int`, `str` or `bytes`.
         fn index_one(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<u64> {
             let (key, mut number) = (one_key(key)?, [0]);
-            self.0.read(py, None, 1, |function| anywhere!(function, |function| either!(function, |function| {
+            self.0.read(py, None, 1, |function| anywhere!(function, |function| any_kind!(function, |function| {
                 Ok(with_key!(&key, |key| function.get_bulk_into(&[key], &mut number))?)
             })))?;
             Ok(number[0])
@@ -330,7 +391,7 @@ over_a_function! {
         /// number.
         #[getter]
         fn values(&self, py: Python<'_>) -> PyResult<u64> {
-            ask!(self.0, py, |function| either!(function, |function| function.values()))
+            ask!(self.0, py, |function| any_kind!(function, |function| function.values()))
         }
     }
 }
@@ -343,8 +404,10 @@ over_a_function! {
     ///
     /// - `fpr`: the largest rate of false positives, at least 2**-32 (default 0.01); or `bits` stored per key, 1 to 32,
     ///   for a rate of `2**-bits`.
-    /// - `kind`: `"consensus"`, which is smaller and builds faster, or `"recsplit"`, which has faster lookups.
-    /// - `leaf_size`, `bucket_size`, `overhead`, `seed`, `device`, `threads` and `progress` as in `PerfectHash`.
+    /// - `kind`: `"consensus"`, which is smallest, `"recsplit"`, which has faster lookups, or `"placement"`, which has
+    ///   the fastest.
+    /// - `leaf_size`, `bucket_size`, `overhead`, `keys_per_seed`, `seed`, `device`, `threads` and `progress` as in
+    ///   `PerfectHash`.
     ///
     /// >>> import warpset
     /// >>> trees = warpset.StaticFilter(["ash", "birch", "fir", "oak"], bits=16)
@@ -355,8 +418,8 @@ over_a_function! {
     StaticFilter(Static), static_filter {
         #[new]
         #[pyo3(signature = (
-            keys, *, fpr=None, bits=None, kind="consensus", leaf_size=None, bucket_size=None, overhead=None, seed=None,
-            device=None, threads=None, progress=None
+            keys, *, fpr=None, bits=None, kind="consensus", leaf_size=None, bucket_size=None, overhead=None,
+            keys_per_seed=None, seed=None, device=None, threads=None, progress=None
         ))]
         #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
         fn new(
@@ -368,25 +431,32 @@ over_a_function! {
             leaf_size: Option<u32>,
             bucket_size: Option<u32>,
             overhead: Option<f64>,
+            keys_per_seed: Option<f64>,
             seed: Option<u64>,
             device: Option<&Bound<'_, PyAny>>,
             threads: Option<Threads>,
             progress: Option<&Bound<'_, PyAny>>,
         ) -> PyResult<Self> {
             let (place, batch) = (Location::of(device)?, Batch::of(keys)?);
-            let settings = Settings::new(kind, leaf_size, bucket_size, overhead, seed)?;
+            let settings = Settings::new(kind, leaf_size, bucket_size, overhead, keys_per_seed, seed)?;
             let (builder, consensus) = (mphf::StaticFilter::builder_of_kind(RecSplitKind), mphf::StaticFilter::builder());
-            let (builder, consensus) = match (fpr, bits) {
+            let placement = mphf::StaticFilter::builder_of_kind(PlacementKind);
+            let (builder, consensus, placement) = match (fpr, bits) {
                 (Some(_), Some(_)) => {
                     return Err(Failure::value("fpr and bits both say how much is stored of a key: give one").into());
                 }
-                (Some(fpr), None) => (builder.fpr(fpr), consensus.fpr(fpr)),
-                (None, Some(bits)) => (builder.width(bits), consensus.width(bits)),
-                (None, None) => (builder, consensus),
+                (Some(fpr), None) => (builder.fpr(fpr), consensus.fpr(fpr), placement.fpr(fpr)),
+                (None, Some(bits)) => (builder.width(bits), consensus.width(bits), placement.width(bits)),
+                (None, None) => (builder, consensus, placement),
             };
-            let built = run_watched(py, threads, progress, move |watch| match settings.is_consensus {
-                false => built!(Either::First, settings.of_recsplit(builder, watch), &place, &batch),
-                true => built!(Either::Second, settings.of_consensus(consensus, watch), &place, &batch),
+            let built = run_watched(py, threads, progress, move |watch| match settings.kind {
+                HashKinds::RecSplit => built!(Either::First, settings.of_recsplit(builder, watch), &place, &batch),
+                HashKinds::Consensus => {
+                    built!(|it| Either::Second(Either::First(it)), settings.of_consensus(consensus, watch), &place, &batch)
+                }
+                HashKinds::Placement => {
+                    built!(|it| Either::Second(Either::Second(it)), settings.of_placement(placement, watch), &place, &batch)
+                }
             });
             Ok(Self(Shared::new(built?)))
         }
@@ -401,7 +471,7 @@ over_a_function! {
             out: Option<&Bound<'_, PyAny>>,
             threads: Option<Threads>,
         ) -> PyResult<Py<PyAny>> {
-            numbers(&self.0, py, keys, out, threads, NO_NUMBER, |filter, keys, numbers| anywhere!(filter, |filter| either!(filter, |filter| {
+            numbers(&self.0, py, keys, out, threads, NO_NUMBER, |filter, keys, numbers| anywhere!(filter, |filter| any_kind!(filter, |filter| {
                 let found = with_keys!(keys, |keys| filter.get_bulk_into(keys, numbers))?;
                 let strangers = numbers.iter_mut().zip(found.iter()).filter(|(_, is_found)| !is_found);
                 strangers.for_each(|(number, _)| *number = NO_NUMBER);
@@ -412,7 +482,7 @@ over_a_function! {
         /// Returns the number of one key, or `None` if it is certainly no member.
         fn index_one(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
             let (key, mut number) = (one_key(key)?, [0]);
-            let found = self.0.read(py, None, 1, |filter| anywhere!(filter, |filter| either!(filter, |filter| {
+            let found = self.0.read(py, None, 1, |filter| anywhere!(filter, |filter| any_kind!(filter, |filter| {
                 Ok(with_key!(&key, |key| filter.get_bulk_into(&[key], &mut number))?)
             })))?;
             Ok(found.iter().next().and_then(|is_found| is_found.then_some(number[0])))
@@ -421,13 +491,13 @@ over_a_function! {
         /// Returns the rate of false positives.
         #[getter]
         fn fpr(&self, py: Python<'_>) -> PyResult<f64> {
-            ask!(self.0, py, |filter| either!(filter, |filter| filter.fpr()))
+            ask!(self.0, py, |filter| any_kind!(filter, |filter| filter.fpr()))
         }
 
         /// Returns the bits stored per key.
         #[getter]
         fn bits(&self, py: Python<'_>) -> PyResult<u32> {
-            ask!(self.0, py, |filter| either!(filter, |filter| filter.width()))
+            ask!(self.0, py, |filter| any_kind!(filter, |filter| filter.width()))
         }
     }
 }

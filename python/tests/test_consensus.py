@@ -97,7 +97,7 @@ def test_settings():
     PerfectHash(np.arange(50_000), kind="consensus", progress=lambda done, keys: told.append((done, keys)))
     assert told[-1] == (50_000, 50_000)
     for cls, wrong, message in [
-        (PerfectHash, {"kind": "chd"}, 'there are "recsplit" and "consensus"'),
+        (PerfectHash, {"kind": "chd"}, 'there are "recsplit", "consensus" and "placement"'),
         (PerfectHash, {"kind": "consensus", "leaf_size": 8}, 'leaf_size is a setting of kind="recsplit"'),
         (PerfectHash, {"kind": "consensus", "load_factor": 0.9}, "load_factor is a setting"),
         (PerfectHash, {"kind": "consensus", "keys_per_value": 3}, "keys_per_value is a setting"),

@@ -526,10 +526,12 @@ class PerfectHash:
 
     `keys` is an array or a list of different keys; a repeated key raises `DuplicateKeyError`. Nulls are ignored.
 
-    - `kind`: `"recsplit"`, or `"consensus"`, which builds faster at the same size and has slower lookups.
-    - `bits_per_key`: the size, at least 1.53 with RecSplit and 1.46 with Consensus; smaller functions take longer
-      to build. Alternatively RecSplit has `leaf_size`, 2 to 24 (default 12), Consensus `overhead`, the bits per key
-      beyond the minimum of 1.4427 (default 0.05), and both have `bucket_size` (default 1000 and 2400).
+    - `kind`: `"recsplit"`; `"consensus"`, which builds faster at the same size and has slower lookups; or
+      `"placement"`, which has the fastest lookups, from 2 bits per key on.
+    - `bits_per_key`: the size, at least 1.53 with RecSplit, 1.46 with Consensus and 1.95 with placement; smaller
+      functions take longer to build. Alternatively RecSplit has `leaf_size`, 2 to 24 (default 12), Consensus
+      `overhead`, the bits per key beyond the minimum of 1.4427 (default 0.05), placement `keys_per_seed`, 1 to 6
+      (default 4.5), and all have `bucket_size` (default 1000, 2400 and 32,768).
     - `load_factor`, with RecSplit: from 0.75 to 1. Below 1 the function is smaller, but some numbers below `values`
       have no key. `keys_per_value`, with RecSplit: 2 to 24 keys share a number.
     - `seed` changes the numbers.
@@ -565,7 +567,7 @@ class PerfectHash:
         """
         Returns the number of keys.
         """
-    def __new__(cls, /, keys: _Keys, *, kind: Literal["recsplit", "consensus"] = "recsplit", bits_per_key: SupportsFloat | SupportsIndex | None = None, leaf_size: SupportsIndex | None = None, bucket_size: SupportsIndex | None = None, overhead: SupportsFloat | SupportsIndex | None = None, load_factor: SupportsFloat | SupportsIndex | None = None, keys_per_value: SupportsIndex | None = None, seed: SupportsIndex | None = None, device: _Place | None = None, threads: SupportsIndex | None = None, progress: _Progress | None = None) -> PerfectHash: ...
+    def __new__(cls, /, keys: _Keys, *, kind: Literal["recsplit", "consensus", "placement"] = "recsplit", bits_per_key: SupportsFloat | SupportsIndex | None = None, leaf_size: SupportsIndex | None = None, bucket_size: SupportsIndex | None = None, overhead: SupportsFloat | SupportsIndex | None = None, keys_per_seed: SupportsFloat | SupportsIndex | None = None, load_factor: SupportsFloat | SupportsIndex | None = None, keys_per_value: SupportsIndex | None = None, seed: SupportsIndex | None = None, device: _Place | None = None, threads: SupportsIndex | None = None, progress: _Progress | None = None) -> PerfectHash: ...
     def __reduce__(self, /) -> tuple[Any, ...]: ...
     def __repr__(self, /) -> str: ...
     @property
@@ -602,7 +604,7 @@ class PerfectHash:
     @property
     def kind(self, /) -> str:
         """
-        Returns `"recsplit"` or `"consensus"`.
+        Returns `"recsplit"`, `"consensus"` or `"placement"`.
         """
     @staticmethod
     def load(path: _Path, /, *, device: _Place | None = None) -> Any:
@@ -1392,8 +1394,10 @@ class StaticFilter:
 
     - `fpr`: the largest rate of false positives, at least 2**-32 (default 0.01); or `bits` stored per key, 1 to 32,
       for a rate of `2**-bits`.
-    - `kind`: `"consensus"`, which is smaller and builds faster, or `"recsplit"`, which has faster lookups.
-    - `leaf_size`, `bucket_size`, `overhead`, `seed`, `device`, `threads` and `progress` as in `PerfectHash`.
+    - `kind`: `"consensus"`, which is smallest, `"recsplit"`, which has faster lookups, or `"placement"`, which has
+      the fastest.
+    - `leaf_size`, `bucket_size`, `overhead`, `keys_per_seed`, `seed`, `device`, `threads` and `progress` as in
+      `PerfectHash`.
 
     >>> import warpset
     >>> trees = warpset.StaticFilter(["ash", "birch", "fir", "oak"], bits=16)
@@ -1411,7 +1415,7 @@ class StaticFilter:
         """
         Returns the number of keys.
         """
-    def __new__(cls, /, keys: _Keys, *, fpr: SupportsFloat | SupportsIndex | None = None, bits: SupportsIndex | None = None, kind: Literal["recsplit", "consensus"] = "consensus", leaf_size: SupportsIndex | None = None, bucket_size: SupportsIndex | None = None, overhead: SupportsFloat | SupportsIndex | None = None, seed: SupportsIndex | None = None, device: _Place | None = None, threads: SupportsIndex | None = None, progress: _Progress | None = None) -> StaticFilter: ...
+    def __new__(cls, /, keys: _Keys, *, fpr: SupportsFloat | SupportsIndex | None = None, bits: SupportsIndex | None = None, kind: Literal["recsplit", "consensus", "placement"] = "consensus", leaf_size: SupportsIndex | None = None, bucket_size: SupportsIndex | None = None, overhead: SupportsFloat | SupportsIndex | None = None, keys_per_seed: SupportsFloat | SupportsIndex | None = None, seed: SupportsIndex | None = None, device: _Place | None = None, threads: SupportsIndex | None = None, progress: _Progress | None = None) -> StaticFilter: ...
     def __reduce__(self, /) -> tuple[Any, ...]: ...
     def __repr__(self, /) -> str: ...
     @property
@@ -1477,7 +1481,7 @@ class StaticFilter:
     @property
     def kind(self, /) -> str:
         """
-        Returns `"recsplit"` or `"consensus"`.
+        Returns `"recsplit"`, `"consensus"` or `"placement"`.
         """
     @staticmethod
     def load(path: _Path, /, *, device: _Place | None = None) -> Any:

@@ -22,11 +22,12 @@
 //! | a dense array of values, and every key that is asked is one of the set | [`Consensus`] |
 //! | a function that is not minimal, or gives several keys one number | [`RecSplit`] |
 //! | a number for every member, and most other keys rejected: one in `2^bits` passes | [`StaticFilter`] |
+//! | exact values of known strings | [`StringMap`] |
 //! | any of these from a file, without a copy | [`MappedConsensus`], [`MappedRecSplit`], [`MappedStaticFilter`], which `map` opens |
 //! | any of these over borrowed bytes | [`ConsensusView`], [`RecSplitView`], [`StaticFilterView`] |
 //! | keys that do not fit in memory | [`Builder::external`], over a [`KeySource`] such as [`KeyFile`] |
 //! | yes or no alone, for known keys | a binary fuse filter, crate `warpset-fuse`: smaller and faster than a [`StaticFilter`] |
-//! | the fastest lookups, at 1.99 bits per key or more, on the host | [`Placement`] |
+//! | the fastest lookups, at 1.99 bits per key or more | [`Placement`] |
 //!
 //! **Cost.** [`Builder::for_space`] takes the bits per key and chooses the settings. Leaf size, overhead and bucket
 //! size trade build time for space by hand, and [`Builder::estimate`] predicts both. A lookup reads a few cache lines.
@@ -63,6 +64,7 @@ mod progress;
 mod recsplit;
 mod static_filter;
 mod stored;
+mod string_map;
 mod u32_vector;
 mod windows;
 
@@ -89,6 +91,9 @@ pub use static_filter::{Fingerprints, StaticFilter, StaticFilterView};
 #[cfg(feature = "mmap")]
 pub use stored::Mapped;
 pub use stored::{StoredFunction, StoredParts};
+#[cfg(feature = "mmap")]
+pub use string_map::MappedStringMap;
+pub use string_map::{StringMap, StringMapView, Strings};
 pub use warpset_base::bitmap::Bitmap;
 pub use warpset_base::file::FileError;
 pub use warpset_base::filter::{Filter, LengthMismatch};

@@ -142,10 +142,10 @@ pub mod prelude {
     #[cfg(feature = "mphf")]
     pub use crate::mphf::{
         Consensus, ConsensusKind, ConsensusView, Placement, PlacementKind, PlacementView, RecSplit, RecSplitKind,
-        RecSplitView, StaticFilter, StaticFilterView,
+        RecSplitView, StaticFilter, StaticFilterView, StringMap, StringMapView,
     };
     #[cfg(all(feature = "mphf", feature = "mmap"))]
-    pub use crate::mphf::{MappedConsensus, MappedPlacement, MappedRecSplit, MappedStaticFilter};
+    pub use crate::mphf::{MappedConsensus, MappedPlacement, MappedRecSplit, MappedStaticFilter, MappedStringMap};
     #[cfg(feature = "gpu")]
     pub use crate::primitives::{DeviceFilter, DeviceInsert};
     #[cfg(feature = "quotient")]

@@ -1,6 +1,6 @@
 //! 128-bit hash of the i-th key in a kernel, for functions that number keys.
 
-use super::keys::{KeyClass, KeyKind, word_at};
+use super::keys::{HashFunction, KeyClass, KeyKind, word_at};
 use warpset_core::recsplit::Hash128;
 use warpset_simt::Global;
 
@@ -19,7 +19,11 @@ pub unsafe fn hash128_at(keys: Global<u64>, kind: KeyKind, seed: u64, i: usize) 
                 Hash128 { high, low }.under(seed)
             }
             KeyClass::U32 | KeyClass::I32 | KeyClass::U64 | KeyClass::Hashes => {
-                Hash128::of_integer(word_at(keys, kind.class, i), seed)
+                let word = word_at(keys, kind.class, i);
+                match kind.function {
+                    HashFunction::WideShort => Hash128::of_integer_short(word, seed),
+                    _ => Hash128::of_integer(word, seed),
+                }
             }
         }
     }

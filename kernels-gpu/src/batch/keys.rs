@@ -63,6 +63,8 @@ pub enum HashFunction {
     Seeded,
     /// The hash of 128 bits; kernels take the seed. [`KeyClass::Hashes`] are hashed again, by their value.
     Wide,
+    /// The hash of 128 bits that takes half of the work for integers; otherwise as [`HashFunction::Wide`].
+    WideShort,
     /// The bijection of exact quotient filters; kernels take the spread of the bijections. Only for integers.
     Permutation,
 }
@@ -175,7 +177,7 @@ pub unsafe fn with_hasher(keys: Global<u64>, kind: KeyKind, spread: u64, work: i
             (U32 | I32, Xxh64) => work.run(Xxh64Narrow { keys: keys.cast(), sign }),
             (U64, Seeded) => work.run(MixWide { keys, spread }),
             (U32 | I32, Seeded) => work.run(MixNarrow { keys: keys.cast(), sign, spread }),
-            (Hashes | Hashes128, _) | (_, Int32 | Wide | Permutation) => work.run(Plain { keys }),
+            (Hashes | Hashes128, _) | (_, Int32 | Wide | WideShort | Permutation) => work.run(Plain { keys }),
         }
     }
 }
@@ -194,7 +196,7 @@ pub unsafe fn xxh64_at(keys: Global<u64>, kind: KeyKind, i: usize) -> u64 {
     match (kind.class, kind.function) {
         (Hashes | Hashes128, _) => word,
         (_, Int32) => hash::xxh64_int32(word),
-        (_, Xxh64 | Seeded | Wide | Permutation) => hash::xxh64_u64(word, 0),
+        (_, Xxh64 | Seeded | Wide | WideShort | Permutation) => hash::xxh64_u64(word, 0),
     }
 }
 
@@ -211,7 +213,7 @@ pub unsafe fn mix_at(keys: Global<u64>, kind: KeyKind, spread: u64, i: usize) ->
     let word = unsafe { word_at(keys, kind.class, i) };
     match (kind.class, kind.function) {
         (Hashes | Hashes128, _) => word,
-        (_, Seeded | Xxh64 | Int32 | Wide | Permutation) => hash::mix_spread(word, spread),
+        (_, Seeded | Xxh64 | Int32 | Wide | WideShort | Permutation) => hash::mix_spread(word, spread),
     }
 }
 
@@ -225,7 +227,8 @@ pub struct KeySlice {
     pub kind: KeyKind,
     /// The spread seed of [`HashFunction::Seeded`] and [`HashFunction::Permutation`]; 0 for others.
     pub spread: u64,
-    /// The seed of [`HashFunction::Wide`]; 0 for others, and for hashes that already depend on the seed.
+    /// The seed of [`HashFunction::Wide`] and [`HashFunction::WideShort`]; 0 for others, and for hashes that already
+    /// depend on the seed.
     pub seed: u64,
 }
 

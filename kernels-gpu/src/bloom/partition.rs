@@ -87,7 +87,7 @@ impl Keys {
                     words[u] = hash::xxh64_u64(words[u], 0);
                 }
             }
-            (_, HashFunction::Seeded | HashFunction::Wide | HashFunction::Permutation) => {
+            (_, HashFunction::Seeded | HashFunction::Wide | HashFunction::WideShort | HashFunction::Permutation) => {
                 for u in 0..AT_ONCE {
                     words[u] = hash::mix_spread(words[u], self.spread);
                 }

@@ -19,7 +19,7 @@ pub unsafe fn fingerprint_at(keys: Global<u64>, kind: KeyKind, spread: u64, spli
     // SAFETY: the caller says what `keys` points to.
     unsafe {
         match kind.function {
-            Seeded | Xxh64 | Int32 | Wide => Some(split.fingerprint(keys::mix_at(keys, kind, spread, i))),
+            Seeded | Xxh64 | Int32 | Wide | WideShort => Some(split.fingerprint(keys::mix_at(keys, kind, spread, i))),
             Permutation => {
                 let (word, bits) = (keys::word_at(keys, kind.class, i), split.fingerprint_bits());
                 let is_integer = match kind.class {

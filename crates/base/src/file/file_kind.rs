@@ -39,6 +39,8 @@ impl FileKind {
     pub const CONSENSUS: FileKind = FileKind::new(18, 1, "Consensus");
     /// `Placement`.
     pub const PLACEMENT: FileKind = FileKind::new(19, 2, "Placement");
+    /// `StringMap`.
+    pub const STRING_MAP: FileKind = FileKind::new(20, 1, "StringMap");
     /// `StandardQuotientFilter`.
     pub const STANDARD_QUOTIENT_FILTER: FileKind = FileKind::new(24, 1, "StandardQuotientFilter");
     /// `RankSelectQuotientFilter`.
@@ -76,6 +78,7 @@ impl FileKind {
         FileKind::STATIC_FILTER,
         FileKind::CONSENSUS,
         FileKind::PLACEMENT,
+        FileKind::STRING_MAP,
         FileKind::STANDARD_QUOTIENT_FILTER,
         FileKind::RANK_SELECT_QUOTIENT_FILTER,
         FileKind::MAPLET,

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 use warpset_base::key::sealed::Raw;
-use warpset_base::key::{Key, Seed};
+use warpset_base::key::{Hash128, Key, Seed};
 use warpset_core::hash::string::StringHash;
 use warpset_kernels::batch::keys::{HashFunction, KeyKind, KeySlice};
 use warpset_simt::Global;
@@ -24,6 +24,8 @@ enum Function {
     Seeded(Seed),
     /// The hash of 128 bits.
     Wide(u64),
+    /// The hash of 128 bits that is short for integers.
+    WideShort(u64),
     /// The value of an integer, and XXH64 with seed 0 of other keys; kernels hash it again.
     Word,
 }
@@ -54,6 +56,21 @@ impl Hashing {
         Hashing { function: Function::Wide(seed), strings: None }
     }
 
+    /// Hashes keys by the seeded hash of 128 bits that takes half of the work for integers.
+    pub const fn wide_short(seed: u64) -> Hashing {
+        Hashing { function: Function::WideShort(seed), strings: None }
+    }
+
+    /// Hashes one key to 128 bits; functions of 64 bits give 0 and their hash.
+    #[inline]
+    pub fn of128<K: Key + ?Sized>(&self, key: &K) -> Hash128 {
+        match self.function {
+            Function::Wide(seed) => key.hash128(seed),
+            Function::WideShort(seed) => key.short_hash128(seed),
+            _ => Hash128 { high: 0, low: self.of(key) },
+        }
+    }
+
     /// Converts integers to their value in 64 bits and other keys by XXH64 with seed 0, for structures with kernels
     /// that hash that word again.
     pub const fn word() -> Hashing {
@@ -77,7 +94,7 @@ impl Hashing {
             Function::Xxh64 => key.xxh64(),
             Function::Int32 => key.int32_hash(),
             Function::Seeded(seed) => seed.hash(key),
-            Function::Wide(seed) => key.hash128(seed).low,
+            Function::Wide(_) | Function::WideShort(_) => self.of128(key).low,
             Function::Word => word_of(key),
         }
     }
@@ -91,13 +108,16 @@ impl Hashing {
             Function::Seeded(seed) => (HashFunction::Seeded, seed.spread(), 0),
             // The host applies the seed to the hashes of 128 bits that it passes on.
             Function::Wide(seed) => (HashFunction::Wide, 0, if class == KeyClass::Hashes128 { 0 } else { seed }),
+            Function::WideShort(seed) => {
+                (HashFunction::WideShort, 0, if class == KeyClass::Hashes128 { 0 } else { seed })
+            }
         };
         KeySlice { spread, seed, ..KeySlice::new(keys, KeyKind::new(class, function)) }
     }
 
     /// Whether the kernels that group keys by hash support this function.
     pub const fn can_group(&self) -> bool {
-        !matches!(self.function, Function::Int32 | Function::Wide(_) | Function::Word)
+        !matches!(self.function, Function::Int32 | Function::Wide(_) | Function::WideShort(_) | Function::Word)
     }
 
     /// Chooses how keys of the host travel: unchanged, or as hashes made there.
@@ -106,7 +126,7 @@ impl Hashing {
             Raw::U32(_) => KeyClass::U32,
             Raw::I32(_) => KeyClass::I32,
             Raw::U64(_) => KeyClass::U64,
-            Raw::Other if matches!(self.function, Function::Wide(_)) => KeyClass::Hashes128,
+            Raw::Other if matches!(self.function, Function::Wide(_) | Function::WideShort(_)) => KeyClass::Hashes128,
             Raw::Hashes(_) | Raw::Other => KeyClass::Hashes,
         }
     }
@@ -116,7 +136,7 @@ impl Hashing {
         match self.function {
             Function::Xxh64 | Function::Int32 | Function::Word => 0,
             Function::Seeded(seed) => seed.get(),
-            Function::Wide(seed) => seed,
+            Function::Wide(seed) | Function::WideShort(seed) => seed,
         }
     }
 
@@ -131,10 +151,12 @@ impl Hashing {
                 Function::Int32 => each(keys, to, |key| key.int32_hash()),
                 Function::Seeded(seed) => each(keys, to, |key| seed.hash(key)),
                 Function::Word => each(keys, to, |key| word_of(key)),
-                Function::Wide(seed) => each(keys, bytemuck::cast_slice_mut::<u64, [u64; 2]>(to), |key| {
-                    let hash = key.hash128(seed);
-                    [hash.high, hash.low]
-                }),
+                Function::Wide(_) | Function::WideShort(_) => {
+                    each(keys, bytemuck::cast_slice_mut::<u64, [u64; 2]>(to), |key| {
+                        let hash = self.of128(key);
+                        [hash.high, hash.low]
+                    });
+                }
             },
         }
     }

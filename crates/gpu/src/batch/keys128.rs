@@ -51,7 +51,7 @@ pub(super) mod sealed {
         ///
         /// # Safety
         /// The keys stay allocated until `stream` has passed this work, and nothing writes them before.
-        unsafe fn kernel_keys(&self, seed: u64, stream: &Stream) -> Result<KernelKeys128>;
+        unsafe fn kernel_keys(&self, hashing: &Hashing, stream: &Stream) -> Result<KernelKeys128>;
         /// Gives `work` the keys part after part, in the form that kernels take: the number of a part's first key, a
         /// multiple of 64, the keys, and their number.
         ///
@@ -59,7 +59,7 @@ pub(super) mod sealed {
         /// That of [`DeviceKeys128::kernel_keys`].
         unsafe fn for_each_chunk<E: From<GpuError>>(
             &self,
-            seed: u64,
+            hashing: &Hashing,
             stream: &Stream,
             mut work: impl FnMut(usize, &KernelKeys128, usize) -> Result<(), E>,
         ) -> Result<(), E> {
@@ -67,7 +67,7 @@ pub(super) mod sealed {
             for first in (0..n).step_by(at_a_time) {
                 let part = self.part(first..n.min(first.saturating_add(at_a_time)));
                 // SAFETY: these keys are a part of all keys, which stay allocated by this function's contract.
-                let hashed = unsafe { part.kernel_keys(seed, stream)? };
+                let hashed = unsafe { part.kernel_keys(hashing, stream)? };
                 work(first, &hashed, part.count())?;
             }
             Ok(())
@@ -86,8 +86,8 @@ impl<K: DeviceKey> sealed::DeviceKeys128 for DeviceSlice<'_, K> {
     fn at_a_time(&self) -> usize {
         self.len().max(1)
     }
-    unsafe fn kernel_keys(&self, seed: u64, _stream: &Stream) -> Result<KernelKeys128> {
-        Ok(KernelKeys128 { keys: Hashing::wide(seed).key_slice(K::CLASS, self.global()), _hashes: None })
+    unsafe fn kernel_keys(&self, hashing: &Hashing, _stream: &Stream) -> Result<KernelKeys128> {
+        Ok(KernelKeys128 { keys: hashing.key_slice(K::CLASS, self.global()), _hashes: None })
     }
 }
 
@@ -103,15 +103,15 @@ impl sealed::DeviceKeys128 for DeviceSlice<'_, [u64; 2]> {
     fn at_a_time(&self) -> usize {
         self.len().max(1)
     }
-    unsafe fn kernel_keys(&self, seed: u64, stream: &Stream) -> Result<KernelKeys128> {
+    unsafe fn kernel_keys(&self, hashing: &Hashing, stream: &Stream) -> Result<KernelKeys128> {
         let pairs = self.global();
         if pairs.as_ptr().addr().is_multiple_of(16) {
-            return Ok(KernelKeys128 { keys: ready_made(pairs, seed), _hashes: None });
+            return Ok(KernelKeys128 { keys: ready_made(pairs, hashing.bytes_seed()), _hashes: None });
         }
         // Adopted memory may begin at any word.
         let mut hashes = stream.alloc_uninit::<u64>(2 * self.len())?;
         stream.copy(hashes.as_mut_slice(), self.cast::<u64>()?)?;
-        let keys = ready_made(hashes.global(), seed);
+        let keys = ready_made(hashes.global(), hashing.bytes_seed());
         Ok(KernelKeys128 { keys, _hashes: Some(hashes) })
     }
 }
@@ -125,11 +125,11 @@ impl sealed::DeviceKeys128 for DeviceStrings<'_> {
     fn at_a_time(&self) -> usize {
         HASHED_AT_A_TIME
     }
-    unsafe fn kernel_keys(&self, seed: u64, stream: &Stream) -> Result<KernelKeys128> {
+    unsafe fn kernel_keys(&self, hashing: &Hashing, stream: &Stream) -> Result<KernelKeys128> {
         let mut hashes = stream.alloc_uninit::<u64>(2 * self.len())?;
         // SAFETY: there is a place for each string; the scratch is freed in the order of the stream; the rest is the
         // caller's promise.
-        unsafe { self.hash128(stream, seed, hashes.global_mut())? };
+        unsafe { self.hash128(stream, hashing.bytes_seed(), hashes.global_mut())? };
         // They are hashed under the seed already.
         let keys = ready_made(Global::from(hashes.global_mut()), 0);
         Ok(KernelKeys128 { keys, _hashes: Some(hashes) })
@@ -170,29 +170,29 @@ mod tests {
         unsafe { hash_keys128 { keys, kind, seed, n, to }.launch(stream, LaunchConfig::covering(n, 64)) }
     }
 
-    fn expected<K: Key>(keys: &[K], seed: u64) -> Vec<u64> {
-        keys.iter().map(|key| key.hash128(seed)).map(|hash| hash.high.rotate_left(1) ^ hash.low).collect()
+    fn expected<K: Key>(keys: &[K], hashing: Hashing) -> Vec<u64> {
+        keys.iter().map(|key| hashing.of128(key)).map(|hash| hash.high.rotate_left(1) ^ hash.low).collect()
     }
 
-    fn from_host<K: Key>(device: &Device, keys: &[K], seed: u64) {
+    fn from_host<K: Key>(device: &Device, keys: &[K], hashing: Hashing) {
         let mut hashes = vec![0; keys.len()];
-        let staging = Staging::new(device, Hashing::wide(seed)).chunk_keys(128);
+        let staging = Staging::new(device, hashing).chunk_keys(128);
         let work = |chunk: &super::super::Chunk<'_>| -> Result<(), GpuError> {
             queue(chunk.stream, chunk.keys, chunk.range.len(), chunk.replies)
         };
         staging.run(keys, Reply::Words, work, |range, words| hashes[range].copy_from_slice(words)).unwrap();
-        assert!(hashes == expected(keys, seed));
+        assert!(hashes == expected(keys, hashing));
     }
 
-    fn from_device<K: Key>(keys: impl DeviceKeys128, same: &[K], seed: u64) {
+    fn from_device<K: Key>(keys: impl DeviceKeys128, same: &[K], hashing: Hashing) {
         let device = keys.device().clone();
         let stream = device.new_stream().unwrap();
         let mut hashes = device.alloc_uninit::<u64>(same.len()).unwrap();
         // SAFETY: keys and hashes stay until the stream has been waited for.
-        let hashed = unsafe { keys.kernel_keys(seed, &stream).unwrap() };
+        let hashed = unsafe { keys.kernel_keys(&hashing, &stream).unwrap() };
         queue(&stream, hashed.keys, keys.count(), hashes.global_mut()).unwrap();
         stream.synchronize().unwrap();
-        assert!(hashes.to_vec().unwrap() == expected(same, seed));
+        assert!(hashes.to_vec().unwrap() == expected(same, hashing));
     }
 
     #[test]
@@ -201,24 +201,24 @@ mod tests {
         let words: Vec<u64> = (0..5_000).map(|i| warpset_core::hash::mix(i, 3)).collect();
         let strings: Vec<String> = (0..600).map(|i| "warp".repeat(i / 3) + &"x".repeat(i % 5)).collect();
         let pairs: Vec<Hash128> = words.iter().map(|&low| Hash128 { high: !low, low }).collect();
-        for seed in [0, 7] {
-            from_host(&device, &words, seed);
-            from_host(&device, &words.iter().map(|&x| x as i32).collect::<Vec<_>>(), seed);
-            from_host(&device, &words.iter().map(|&x| x as u16).collect::<Vec<_>>(), seed);
-            from_host(&device, &words.iter().map(|&x| Hashed(x)).collect::<Vec<_>>(), seed);
-            from_host(&device, &words.iter().map(|&x| u128::from(x) << 32).collect::<Vec<_>>(), seed);
-            from_host(&device, &pairs, seed);
-            from_host(&device, &strings, seed);
+        for hashing in [Hashing::wide(0), Hashing::wide(7), Hashing::wide_short(0), Hashing::wide_short(7)] {
+            from_host(&device, &words, hashing);
+            from_host(&device, &words.iter().map(|&x| x as i32).collect::<Vec<_>>(), hashing);
+            from_host(&device, &words.iter().map(|&x| x as u16).collect::<Vec<_>>(), hashing);
+            from_host(&device, &words.iter().map(|&x| Hashed(x)).collect::<Vec<_>>(), hashing);
+            from_host(&device, &words.iter().map(|&x| u128::from(x) << 32).collect::<Vec<_>>(), hashing);
+            from_host(&device, &pairs, hashing);
+            from_host(&device, &strings, hashing);
 
-            from_device(device.from_slice(&words).unwrap().as_slice(), &words, seed);
+            from_device(device.from_slice(&words).unwrap().as_slice(), &words, hashing);
             let narrow: Vec<i32> = words.iter().map(|&x| x as i32).collect();
-            from_device(device.from_slice(&narrow).unwrap().as_slice(), &narrow, seed);
+            from_device(device.from_slice(&narrow).unwrap().as_slice(), &narrow, hashing);
             let halves: Vec<[u64; 2]> = pairs.iter().map(|hash| [hash.high, hash.low]).collect();
-            from_device(device.from_slice(&halves).unwrap().as_slice(), &pairs, seed);
+            from_device(device.from_slice(&halves).unwrap().as_slice(), &pairs, hashing);
             let vec = StringVec::from_slice(&device, &strings).unwrap();
-            from_device(vec.as_strings(), &strings, seed);
-            from_device(vec.as_strings().slice(64..300), &strings[64..300], seed);
+            from_device(vec.as_strings(), &strings, hashing);
+            from_device(vec.as_strings().slice(64..300), &strings[64..300], hashing);
         }
-        from_host::<Bytes<&[u8]>>(&device, &[], 0);
+        from_host::<Bytes<&[u8]>>(&device, &[], Hashing::wide(0));
     }
 }

@@ -72,7 +72,9 @@ impl<M: DeviceHashKind, S> Construction<'_, M, S> {
                 }
             };
             match failure {
-                Failure::Collision { bucket, low } => keys.check_duplicates(seed, (bucket, low), buckets)?,
+                Failure::Collision { bucket, low } => {
+                    keys.check_duplicates(&M::hashing(seed), (bucket, low), buckets)?
+                }
                 Failure::Interrupted(at) => return Err(at.into()),
                 Failure::Unlucky => {}
             }

@@ -42,7 +42,7 @@ impl<'a, M: DeviceHashKind, K: Source> SeedAttempt<'a, M, K> {
     ) -> Self {
         let n = keys.len() as u64;
         let (buckets, meter) = (settings.buckets(n), reporter.meter(Stage::Hashing, n, number));
-        let store = KeyStore { keys, seed: settings.seed, buckets, meter, kept: Vec::new() };
+        let store = KeyStore { keys, hashing: M::hashing(settings.seed), buckets, meter, kept: Vec::new() };
         Self {
             settings,
             options,

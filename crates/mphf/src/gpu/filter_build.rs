@@ -6,7 +6,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use warpset_base::key::Key;
-use warpset_gpu::batch::{Chunk, DeviceKeys128, Hashing, Reply, Staging};
+use warpset_gpu::batch::{Chunk, DeviceKeys128, Reply, Staging};
 use warpset_gpu::{Device, DeviceSliceMut, DeviceVec, Stream};
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::recsplit::fingerprints::recsplit_fingerprints;
@@ -36,7 +36,7 @@ impl<M: DeviceHashKind> DeviceBuilder<M, crate::StaticFilter<M>> {
         let parts = devices.each(|place, device| {
             let of = part_of(keys.len() as u64, place as u64, several);
             let keys = &keys[of.start as usize..of.end as usize];
-            let staging = Staging::new(device, Hashing::wide(function.function.seed()));
+            let staging = Staging::new(device, M::hashing(function.function.seed()));
             let fill = |to: &mut DeviceSliceMut<'_, u64>, by: Fingerprints<'_, M>| {
                 // SAFETY: `run` waits for all chunks, also after an error.
                 let work = |chunk: &Chunk<'_>| unsafe { by.queue(chunk.stream, chunk.keys, chunk.range.len(), to) };
@@ -64,10 +64,10 @@ impl<M: DeviceHashKind> DeviceBuilder<M, crate::StaticFilter<M>> {
         let mut draft = Draft::new(self.function(&keys)?, width)?;
         let (function, mut own) = draft.parts();
         let fill = |to: &mut DeviceSliceMut<'_, u64>, by: Fingerprints<'_, M>| {
-            let (stream, seed) = (device.new_stream()?, by.function.seed());
+            let (stream, hashing) = (device.new_stream()?, M::hashing(by.function.seed()));
             // SAFETY: the stream is waited for, also after an error.
             let queued =
-                unsafe { keys.each(0..n, &stream, seed, NUMBERED, |keys, _, n| by.queue(&stream, keys, n, to)) };
+                unsafe { keys.each(0..n, &stream, &hashing, NUMBERED, |keys, _, n| by.queue(&stream, keys, n, to)) };
             stream.synchronize()?;
             queued
         };

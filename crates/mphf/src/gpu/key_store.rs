@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use warpset_gpu::Stream;
+use warpset_gpu::batch::Hashing;
 
 use super::buckets::Hashes;
 use super::plan::AttemptError;
@@ -16,7 +17,7 @@ const MOST_POSITIONS: u64 = u32::MAX as u64 - 1;
 /// Keys of one attempt.
 pub(super) struct KeyStore<'a, K> {
     pub(super) keys: &'a K,
-    pub(super) seed: u64,
+    pub(super) hashing: Hashing,
     /// All buckets.
     pub(super) buckets: u64,
     pub(super) meter: Meter<'a>,
@@ -40,7 +41,7 @@ impl<K: Source> KeyStore<'_, K> {
         room: u64,
     ) -> Result<Hashes, Error> {
         let mut hashes = Hashes::new(stream, range, self.buckets, room as usize)?;
-        self.keys.hash(which, stream, self.seed, &mut hashes, &self.meter)?;
+        self.keys.hash(which, stream, &self.hashing, &mut hashes, &self.meter)?;
         Ok(hashes)
     }
 

@@ -1,6 +1,6 @@
 //! The part of a kind of perfect hash functions on devices.
 
-use warpset_gpu::batch::Answers;
+use warpset_gpu::batch::{Answers, Hashing};
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_simt::{Global, GlobalMut};
@@ -31,6 +31,11 @@ pub(crate) mod sealed {
         type Found: EncodedBuckets + Send;
         /// Tables for lookups, besides words.
         type DeviceTables: Send + Sync;
+
+        /// Returns the hash function of keys, that of [`HashKind::hash`](crate::kind::sealed::HashKind::hash).
+        fn hashing(seed: u64) -> Hashing {
+            Hashing::wide(seed)
+        }
 
         /// Prepares searches for codes on the device of `stream`.
         ///

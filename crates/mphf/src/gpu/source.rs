@@ -26,13 +26,13 @@ pub(super) trait Source: Sync {
         &self,
         which: Range<usize>,
         stream: &Stream,
-        seed: u64,
+        hashing: &Hashing,
         hashes: &mut Hashes,
         meter: &Meter,
     ) -> Result<(), Error>;
 
     /// Fails if keys with this bucket, of `buckets`, and this low half are equal.
-    fn check_duplicates(&self, seed: u64, place: (u64, u64), buckets: u64) -> Result<(), Error>;
+    fn check_duplicates(&self, hashing: &Hashing, place: (u64, u64), buckets: u64) -> Result<(), Error>;
 }
 
 /// Keys in host memory.
@@ -51,11 +51,11 @@ impl<K: Key> Source for HostKeys<'_, K> {
         &self,
         which: Range<usize>,
         stream: &Stream,
-        seed: u64,
+        hashing: &Hashing,
         hashes: &mut Hashes,
         meter: &Meter,
     ) -> Result<(), Error> {
-        let staging = Staging::new(stream.device(), Hashing::wide(seed));
+        let staging = Staging::new(stream.device(), *hashing);
         staging.run(
             &self.0[which],
             Reply::None,
@@ -68,8 +68,8 @@ impl<K: Key> Source for HostKeys<'_, K> {
         )
     }
 
-    fn check_duplicates(&self, seed: u64, (bucket, low): (u64, u64), buckets: u64) -> Result<(), Error> {
-        let positions = positions_of(self.0.iter().map(|key| key.hash128(seed)), bucket, low, buckets);
+    fn check_duplicates(&self, hashing: &Hashing, (bucket, low): (u64, u64), buckets: u64) -> Result<(), Error> {
+        let positions = positions_of(self.0.iter().map(|key| hashing.of128(key)), bucket, low, buckets);
         check_duplicates(positions.into_iter().map(|at| (at, &self.0[at as usize])))
     }
 }
@@ -90,7 +90,7 @@ impl<K: DeviceKeys128> KeysOnDevice<K> {
         &self,
         which: Range<usize>,
         stream: &Stream,
-        seed: u64,
+        hashing: &Hashing,
         most: usize,
         mut work: impl FnMut(KeySlice, usize, usize) -> Result<(), Error>,
     ) -> Result<(), Error> {
@@ -98,7 +98,7 @@ impl<K: DeviceKeys128> KeysOnDevice<K> {
         for first in which.clone().step_by(step) {
             let some = first..which.end.min(first.saturating_add(step));
             // SAFETY: the caller waits for the stream, by this function's contract.
-            let keys = unsafe { self.0.part(some.clone()).kernel_keys(seed, stream)? };
+            let keys = unsafe { self.0.part(some.clone()).kernel_keys(hashing, stream)? };
             work(keys.keys, first, some.len())?;
         }
         Ok(())
@@ -118,14 +118,14 @@ impl<K: DeviceKeys128> Source for KeysOnDevice<K> {
         &self,
         which: Range<usize>,
         stream: &Stream,
-        seed: u64,
+        hashing: &Hashing,
         hashes: &mut Hashes,
         meter: &Meter,
     ) -> Result<(), Error> {
         let begin = which.start;
         // SAFETY: each key occurs once, and the stream is waited for.
         let queued = unsafe {
-            self.each(which, stream, seed, usize::MAX, |keys, first, n| {
+            self.each(which, stream, hashing, usize::MAX, |keys, first, n| {
                 meter.add(n as u64)?;
                 hashes.take(stream, keys, n, first - begin)
             })
@@ -134,12 +134,12 @@ impl<K: DeviceKeys128> Source for KeysOnDevice<K> {
         queued
     }
 
-    fn check_duplicates(&self, seed: u64, (bucket, low): (u64, u64), buckets: u64) -> Result<(), Error> {
+    fn check_duplicates(&self, hashing: &Hashing, (bucket, low): (u64, u64), buckets: u64) -> Result<(), Error> {
         let stream = &self.0.device().new_stream()?;
         let mut found = stream.alloc_zeroed::<u64>(1 + COLLIDING)?;
         // SAFETY: there are places for all results; the download waits.
         let queued = unsafe {
-            self.each(0..self.0.count(), stream, seed, usize::MAX, |keys, first, n| {
+            self.each(0..self.0.count(), stream, hashing, usize::MAX, |keys, first, n| {
                 let (found, capacity) = (found.global_mut(), COLLIDING as u64);
                 let (keys, kind, seed, first) = (keys.keys, keys.kind, keys.seed, first as u64);
                 kernels::recsplit_positions { keys, kind, seed, n, first, buckets, bucket, low, capacity, found }

@@ -25,6 +25,9 @@ pub trait DeviceStoredParts: StoredParts {
     /// Memory of the device.
     fn device_tables(device: &Device, parameters: &Self::Parameters, words: usize) -> Result<Self::Tables, Error>;
 
+    /// Returns the hash function of keys.
+    fn hashing(seed: u64) -> Hashing;
+
     /// Computes the checksums in words that came from a device, where they may be missing.
     fn seal(parameters: &Self::Parameters, words: &mut [u64]);
 }
@@ -39,6 +42,10 @@ impl<M: DeviceHashKind> DeviceStoredParts for Function<M> {
         words: usize,
     ) -> Result<M::DeviceTables, Error> {
         M::device_tables(device, parameters, words as u64, 0)
+    }
+
+    fn hashing(seed: u64) -> Hashing {
+        M::hashing(seed)
     }
 
     fn seal(_parameters: &function::Parameters<M>, words: &mut [u64]) {
@@ -56,6 +63,10 @@ impl<M: DeviceHashKind> DeviceStoredParts for Fingerprints<M> {
         _words: usize,
     ) -> Result<M::DeviceTables, Error> {
         M::device_tables(device, &parameters.function, parameters.function_words() as u64, parameters.width)
+    }
+
+    fn hashing(seed: u64) -> Hashing {
+        M::hashing(seed)
     }
 
     fn seal(parameters: &static_filter::Parameters<M>, words: &mut [u64]) {
@@ -163,7 +174,7 @@ impl<S: DeviceStoredParts> StoredFunction<S> {
     /// Prepares the transfer of host keys to the device, after work that the caller queued on other streams.
     pub(super) fn staging(&self) -> Result<Staging<'_>, Error> {
         self.device.synchronize()?;
-        Ok(Staging::new(&self.device, Hashing::wide(self.seed())).chunk_keys(self.chunk_keys))
+        Ok(Staging::new(&self.device, S::hashing(self.seed())).chunk_keys(self.chunk_keys))
     }
 
     /// Calls `queue` for parts of the keys, with the keys, the position of the first among all, a multiple of 64, and
@@ -185,7 +196,9 @@ impl<S: DeviceStoredParts> StoredFunction<S> {
         let lent = devices.iter().copied().chain([stream.device(), keys.device()]);
         self.device.expect_all_here(lent, S::LOOKUP)?;
         // SAFETY: scratch is freed in the order of the stream; the rest is this function's contract.
-        unsafe { keys.for_each_chunk(self.seed(), stream, |first, hashed, n| queue(hashed.keys, first, n)) }
+        unsafe {
+            keys.for_each_chunk(&S::hashing(self.seed()), stream, |first, hashed, n| queue(hashed.keys, first, n))
+        }
     }
 }
 

@@ -40,7 +40,7 @@ pub(super) fn estimate(code: CodeParameters) -> Estimate {
         bits_per_key: bits_low + (bits_high - bits_low) * (keys_per_seed - low) / (high - low),
         hashes_per_key: LAYOUTS.into(),
         nanoseconds_per_key: SORT + SEED * seeds_per_key,
-        // There are no kernels for this kind.
+        // The host places the keys.
         device_nanoseconds_per_key: f64::INFINITY,
         device_nanoseconds: 0.0,
         brute_force_share: 0.0,

@@ -113,6 +113,8 @@ impl Scratch {
                 self.place_bucket(shape, self.order[at]);
             }
         }
+        // The table of bumped keys depends on their order, and keys come in any order.
+        self.bumped.sort_unstable();
         self.planes.free(shape.keys, &mut self.free);
         Placed { seeds: &self.seeds, bumped: &self.bumped, free: &self.free }
     }

@@ -3,6 +3,7 @@
 
 use rayon::prelude::*;
 use warpset_core::placement::lookup::Plan;
+use warpset_gpu::batch::Hashing;
 use warpset_gpu::{Device, DeviceSliceMut, Stream};
 use warpset_kernels::placement::lookup::{FunctionPlan, placement_contains, placement_lookup};
 
@@ -23,6 +24,10 @@ impl sealed::DeviceHashKind for PlacementKind {
     type DeviceOptions = ();
     type DeviceSearch = Search;
     type Found = Found;
+
+    fn hashing(seed: u64) -> Hashing {
+        Hashing::wide_short(seed)
+    }
 
     fn device_search(_: &Stream, _: &Settings<Self>, search: &Search, (): ()) -> Result<Search, Error> {
         Ok(search.clone())
