@@ -15,6 +15,7 @@
 //! | `approx_intersection_count(a, b)` | the number of rows that two quotient filters share |
 //! | `perfect_hash_agg(x)` | a minimal perfect hash function of a column's distinct values |
 //! | `perfect_hash_index(function, x)` | the number of `x`, consecutive from 0 |
+//! | `lookup_or_null(function, x)` | the value of `x` in a static function, NULL for values that a filtered one rejects |
 //! | `shared_filter(structure)` | the same structure, which the engine never copies |
 //! | `bloom_filter_to_parquet(filter)`, `bloom_filter_to_presto(filter)` | the filter in the format of another engine |
 //! | `spark_bloom_filter_agg(x [, items [, bits [, version]]])` | the filter of Spark's `bloom_filter_agg` |
@@ -72,6 +73,7 @@ mod convert;
 mod device;
 mod error;
 mod filters;
+mod function;
 mod fuse;
 mod gather;
 mod growing;
@@ -106,6 +108,7 @@ pub use joins::{
 
 use aggregate::Aggregate;
 use filters::{FilterOfFilters, FilterOfKeys};
+use function::LookupOrNull;
 use fuse::FuseFilter;
 use lookup::{Lookup, MightContain};
 use perfect_hash::{PerfectHash, PerfectHashIndex};
@@ -140,6 +143,7 @@ pub fn scalars() -> Vec<Arc<ScalarUDF>> {
         Lookup::function(MightContain),
         Lookup::function(QuotientFilterCount),
         Lookup::function(PerfectHashIndex),
+        Lookup::function(LookupOrNull),
         contains::function(),
         quotient::intersection_count(),
         to_parquet,

@@ -1,4 +1,5 @@
-//! Functions of a saved structure and a key: `might_contain`, `quotient_filter_count`, `perfect_hash_index`.
+//! Functions of a saved structure and a key: `might_contain`, `quotient_filter_count`, `perfect_hash_index`,
+//! `lookup_or_null`.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};

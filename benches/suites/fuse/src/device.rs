@@ -109,5 +109,6 @@ mod tests {
         let rows = Session::rows_of(FUSE.generated(&Setup::emulator()));
         assert!(rows.iter().filter(|row| row.structure == "fuse").all(|row| row.checked));
         assert_eq!(rows.iter().filter(|row| row.operation == "build").count(), 4);
+        assert_eq!(rows.iter().filter(|row| row.operation == "function: get, batch").count(), 8);
     }
 }

@@ -1,13 +1,25 @@
-//! Binary fuse filters, beside those of the crate `xorf`, and beside our Bloom and quotient filters of the same rate.
+//! Binary fuse filters, beside those of the crate `xorf`, and beside our Bloom and quotient filters of the same rate;
+//! static functions.
 
 mod device;
+mod functions;
 mod host;
 
-use bench_frame::suite::Generated;
+use bench_frame::clock::Effort;
+use bench_frame::suite::{Generated, Step};
 use bench_record::Record;
+use warpset::gpu::Device;
 
 /// The binary fuse filters' benches.
-pub const FUSE: Generated = Generated { name: "fuse", host: host::steps, device: device::steps };
+pub const FUSE: Generated = Generated { name: "fuse", host: host_steps, device: device_steps };
+
+fn host_steps(effort: Effort) -> Vec<Step> {
+    [host::steps(effort), functions::steps(effort)].into_iter().flatten().collect()
+}
+
+fn device_steps(device: &Device, effort: Effort) -> Vec<Step> {
+    [device::steps(device, effort), functions::device_steps(device, effort)].into_iter().flatten().collect()
+}
 
 /// Seed of all generated keys.
 const SEED: u64 = 0xf05e;

@@ -11,7 +11,7 @@ use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 use warpset_bloom::SplitBlockBloom;
-use warpset_fuse::{BinaryFuse8, BinaryFuse16, BinaryFuse32};
+use warpset_fuse::{BinaryFuse8, BinaryFuse16, BinaryFuse32, StaticFunction};
 use warpset_mphf::RecSplit;
 use warpset_quotient::{Duplicates, RankSelectQuotientFilter};
 
@@ -113,6 +113,8 @@ fn wrong_bytes_are_errors() {
         BinaryFuse16::builder().build_from(&keys).unwrap().to_bytes(),
         BinaryFuse32::builder().build_from(&keys).unwrap().to_bytes(),
     ];
+    let values: Vec<u8> = (0..100).collect();
+    let static_function = StaticFunction::<u8>::builder().build_from(&keys, &values).unwrap().to_bytes();
     let ask = |function: &str, bytes: &[u8]| {
         let structure = ColumnarValue::Scalar(ScalarValue::Binary(Some(bytes.to_vec())));
         call(function, structure, ColumnarValue::Array(integers([5])), 1)
@@ -125,6 +127,7 @@ fn wrong_bytes_are_errors() {
         ("might_contain", fuse_32),
         ("quotient_filter_count", &quotient),
         ("perfect_hash_index", &hash),
+        ("lookup_or_null", &static_function),
     ] {
         ask(function, right).unwrap();
         let check = |bytes: &[u8], what: &str| {
@@ -138,7 +141,8 @@ fn wrong_bytes_are_errors() {
             check(&right[..at], &format!("{function} cut to {at} bytes"));
         }
         check(&[&right[..], &[0]].concat(), "a byte too many");
-        let functions = [(&quotient, "quotient_filter_count"), (&hash, "perfect_hash_index")];
+        let functions =
+            [(&quotient, "quotient_filter_count"), (&hash, "perfect_hash_index"), (&static_function, "lookup_or_null")];
         let filters = [&bloom, fuse_8, fuse_16, fuse_32].map(|filter| (filter, "might_contain"));
         for (other, _) in functions.into_iter().chain(filters).filter(|&(_, of)| of != function) {
             check(other, "another structure");

@@ -5,6 +5,7 @@ mod blobs;
 mod bloom;
 mod columns;
 mod device;
+mod function;
 mod fuse;
 mod groups;
 mod joins;
