@@ -342,6 +342,22 @@ impl Planes {
 #[inline(always)]
 fn cheaper(keys: &[u64], layout: u32, taken: u64, best: u32) -> Option<u32> {
     const VECTORS: usize = ROTATIONS as usize / 8;
+    let mut free = !taken;
+    if free.count_ones() as usize * keys.len() <= 20 {
+        // Faster one by one.
+        let mut cheapest = best;
+        while free != 0 {
+            let rotation = free.trailing_zeros();
+            free &= free - 1;
+            let cost = |&low: &u64| {
+                let distance = distance_of(low, layout);
+                COSTS[(distance % STEP) as usize][(distance / STEP + rotation) as usize] as u32
+            };
+            let sum: u32 = keys.iter().map(cost).sum();
+            cheapest = cheapest.min(sum << 8 | (rotation * LAYOUTS) | layout);
+        }
+        return (cheapest < best).then_some(cheapest);
+    }
     let mut sums = [i16x8::ZERO; VECTORS];
     for &low in keys {
         let distance = distance_of(low, layout);

@@ -3,7 +3,7 @@
 use super::*;
 use crate::StaticFilter;
 use std::collections::HashSet;
-use warpset_base::key::Key;
+use warpset_base::key::{Hashed, Key};
 use warpset_core::placement::{SLICE, cost_of};
 
 /// Checks that every key has its own number, one by one and in batches.
@@ -90,6 +90,48 @@ fn hashes_that_are_not_random() {
     let function = Placement::builder().build_from(&keys).unwrap();
     assert_ne!(function.seed(), 0);
     assert_bijection(&function, &keys);
+}
+
+#[test]
+fn more_keys_in_buckets_than_have_places() {
+    // Clusters with equal positions: all keys are bumped, too many for a table, so that the next seed is taken.
+    let keys: Vec<Hash128> = (0..6000)
+        .map(|i| Hash128 { high: i << 40, low: (i / 60) << 56 | Hash128::of_integer(i, 0).low >> 32 })
+        .collect();
+    let function = Placement::builder().build_from(&keys).unwrap();
+    assert_ne!(function.seed(), 0);
+    assert_bijection(&function, &keys);
+}
+
+#[test]
+fn tables_of_bumped_keys_of_every_size() {
+    let mut scratch = bumped::Scratch::default();
+    for count in (0..if cfg!(miri) { 20 } else { 700 }).chain([2000, 5000].into_iter().filter(|_| !cfg!(miri))) {
+        let lows: Vec<u64> = (0..count).map(|i| Hash128::of_integer(i, count).low).collect();
+        let free: Vec<u32> = (0..count as u32).map(|i| 3 * i).collect();
+        assert!(scratch.number(&lows, &free, 20_000, &mut BitVec::default()).is_some(), "{count}");
+    }
+    // Equal keys have no table, and neither have more than half of a segment's.
+    assert!(scratch.number(&[7; 2], &[0, 1], 20_000, &mut BitVec::default()).is_none());
+    let many: Vec<u32> = (0..600).collect();
+    assert!(scratch.number(&[7; 600], &many, 1100, &mut BitVec::default()).is_none());
+}
+
+#[test]
+fn batches_of_all_types_of_keys() {
+    let keys: Vec<u64> = (0..5000).map(|i| i * i * i).collect();
+    let function = Placement::builder().bucket_size(700).build_from(&keys).unwrap();
+    let signed: Vec<i64> = keys.iter().map(|&key| key as i64).collect();
+    let wide: Vec<u128> = keys.iter().map(|&key| key.into()).collect();
+    let hashed: Vec<Hashed> = keys.iter().map(|&key| Hashed(key)).collect();
+    let numbers: Vec<u64> = keys.iter().map(|key| function.get(key)).collect();
+    assert_eq!(function.get_bulk(&keys), numbers);
+    assert_eq!(function.get_bulk(&signed), numbers);
+    assert_eq!(function.get_bulk(&wide), numbers);
+    assert_eq!(function.get_bulk(&hashed), numbers);
+    let mut narrow = vec![0_u32; keys.len()];
+    function.get_bulk_into(&keys, &mut narrow).unwrap();
+    assert!(narrow.iter().zip(&numbers).all(|(&narrow, &number)| u64::from(narrow) == number));
 }
 
 #[test]

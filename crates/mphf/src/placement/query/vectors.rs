@@ -30,8 +30,8 @@ pub(super) unsafe fn get_many_avx512<K: Key, N: Number>(lookup: Lookup<'_>, keys
     // SAFETY: this function's contract.
     let vectors = unsafe { Avx512::new() };
     let ((batches, rest), (places, rest_places)) = (keys.as_chunks::<BATCH>(), numbers.as_chunks_mut::<BATCH>());
-    for (keys, numbers) in batches.iter().zip(places) {
-        get_batch(vectors, lookup, keys, numbers);
+    for at in 0..batches.len() {
+        get_batch(vectors, lookup, &batches[at], &mut places[at]);
     }
     lookup.hash_and_get(rest, rest_places);
 }
@@ -66,7 +66,9 @@ fn get_batch<T: Vectors, K: Key, N: Number>(
         masks.set(v, last_and_mask.shr::<32>());
     }
     if lookup.words.len() > LARGE {
-        places.iter().for_each(|&place| prefetch(lookup.words, place / 8));
+        for at in 0..BATCH {
+            prefetch(lookup.words, places[at] / 8);
+        }
     }
     let mut unplaced: Keys = 0;
     for v in 0..VECTORS {
@@ -76,7 +78,9 @@ fn get_batch<T: Vectors, K: Key, N: Number>(
         starts.set(v, starts.get(vectors, v) + distance);
         unplaced |= keys_of(seed.equals(vectors.splat(0)), v);
     }
-    numbers.iter_mut().zip(&*starts).for_each(|(number, &found)| *number = N::narrow(found));
+    for at in 0..BATCH {
+        numbers[at] = N::narrow(starts[at]);
+    }
     // Keys that are bumped, and those whose seed is within the last bytes of damaged words.
     while let Some(at) = next_key(&mut unplaced) {
         numbers[at] = N::narrow(lookup.get(PlacementKind::hash(&keys[at], seed)));
@@ -87,18 +91,26 @@ fn get_batch<T: Vectors, K: Key, N: Number>(
 #[inline(always)]
 fn hashes<T: Vectors, K: Key>(vectors: T, keys: &[K], seed: u64) -> (T::V, T::V) {
     if K::HAS_WORD {
-        let words: [u64; LANES] = std::array::from_fn(|lane| keys[lane].word().unwrap_or_default());
+        let mut words = [0; LANES];
+        // Loops without closures, which are not inlined here.
+        for lane in 0..LANES {
+            words[lane] = keys[lane].word().unwrap_or_default();
+        }
         let mut low = vectors.load(&words) ^ vectors.splat(seed);
         low = (low ^ low.shr::<30>()).times_all(vectors.splat(MIX_LOW[0]));
         low = (low ^ low.shr::<27>()).times_all(vectors.splat(MIX_LOW[1]));
         low = low ^ low.shr::<31>();
         return (low.times_all(vectors.splat(SHORT)), low);
     }
-    let hashes: [Hash128; LANES] = std::array::from_fn(|lane| PlacementKind::hash(&keys[lane], seed));
+    let mut hashes = [Hash128::default(); LANES];
+    for lane in 0..LANES {
+        hashes[lane] = PlacementKind::hash(&keys[lane], seed);
+    }
     vectors.hashes(&hashes)
 }
 
-/// Casts segments to words: keys and buckets share one, the keys in its low half, and so do the last start and the mask.
+/// Casts segments to words. Keys and buckets share one, the keys in its low half, and so do the last start and the
+/// mask.
 #[inline(always)]
 fn segment_words(segments: &[Segment]) -> &[u64] {
     // SAFETY: a segment is four words without padding, aligned like them.
