@@ -269,8 +269,8 @@ fn version_2_stays_as_it_is() {
 
 const NUMBERS_OF_VERSION_2: [u64; 20] = [10, 11, 12, 18, 5, 8, 19, 1, 14, 0, 3, 6, 13, 9, 2, 15, 17, 16, 4, 7];
 const HASHES_OF_VERSION_2: [[u64; 2]; 4] = [
-    [0x3522_b493_aa0f_4267, 0xf6de_4921_de0d_ddc2],
-    [0x3513_5b37_05e2_fe25, 0x6793_9dd1_3ff1_cb7f],
-    [0xb514_cf22_f6f9_a120, 0x6ba3_cb10_c112_ee53],
-    [0x7ac2_a12d_8d2b_539a, 0x26e3_6cb5_bab9_66b6],
+    [0xdd7e_7092_e241_47a8, 0xec2f_cf94_2c22_3e60],
+    [0x2280_d880_026f_a9b6, 0xd26a_86b2_cc66_35db],
+    [0xfa3f_2bdd_3486_3e6a, 0xbcf4_8242_688f_3884],
+    [0x8f2d_be4a_87a2_7aed, 0x7fca_08a9_83de_619a],
 ];
