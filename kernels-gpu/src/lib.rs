@@ -193,6 +193,8 @@ pub mod quotient {
         pub mod in_place;
         #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_rank_select_lookup"))]
         pub mod lookup;
+        #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_rank_select_maplet"))]
+        pub mod maplet;
         #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_rank_select_rebuild"))]
         pub mod rebuild;
     }
@@ -273,8 +275,20 @@ pub mod consensus {
     pub mod tree;
 }
 
+/// Minimal perfect hash functions with a seed per few keys.
+#[cfg(any(feature = "recsplit", warpset_folder = "placement"))]
+pub mod placement {
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "placement_lookup"))]
+    pub mod lookup;
+}
+
 /// Minimal perfect hash functions, and what all of their kinds share.
-#[cfg(any(feature = "recsplit", warpset_folder = "recsplit", warpset_folder = "consensus"))]
+#[cfg(any(
+    feature = "recsplit",
+    warpset_folder = "recsplit",
+    warpset_folder = "consensus",
+    warpset_folder = "placement"
+))]
 pub mod recsplit {
     #[cfg(feature = "bodies")]
     pub mod memory;
@@ -293,10 +307,20 @@ pub mod recsplit {
     #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "recsplit"))]
     pub mod rotation_match;
 
-    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_lookup", warpset_module = "consensus_lookup"))]
+    #[cfg(any(
+        not(target_arch = "nvptx64"),
+        warpset_module = "recsplit_lookup",
+        warpset_module = "consensus_lookup",
+        warpset_module = "placement_lookup"
+    ))]
     pub mod answers;
     #[cfg(feature = "bodies")]
-    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_lookup", warpset_module = "consensus_lookup"))]
+    #[cfg(any(
+        not(target_arch = "nvptx64"),
+        warpset_module = "recsplit_lookup",
+        warpset_module = "consensus_lookup",
+        warpset_module = "placement_lookup"
+    ))]
     pub mod device_words;
 
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_binary_splittings"))]
@@ -304,7 +328,12 @@ pub mod recsplit {
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_buckets"))]
     pub mod buckets;
     #[cfg(feature = "bodies")]
-    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_lookup", warpset_module = "consensus_lookup"))]
+    #[cfg(any(
+        not(target_arch = "nvptx64"),
+        warpset_module = "recsplit_lookup",
+        warpset_module = "consensus_lookup",
+        warpset_module = "placement_lookup"
+    ))]
     pub mod device_function;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_distribute"))]
     pub mod distribute;
@@ -423,6 +452,7 @@ modules! {
         "consensus_lookup",
         "consensus_search",
         "consensus_sizes",
+        "placement_lookup",
     ]
     #[cfg(feature = "fuse")] [
         "fuse_graph",
@@ -474,6 +504,7 @@ modules! {
         "quotient_rank_select_extract",
         "quotient_rank_select_in_place",
         "quotient_rank_select_lookup",
+        "quotient_rank_select_maplet",
         "quotient_rank_select_rebuild",
         "quotient_standard_build",
         "quotient_standard_extract",

@@ -6,6 +6,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use warpset_base::words::advise_huge_pages;
+
 /// Words per slab, as a power of two; small in tests, so that they use several slabs.
 const SLAB_BITS: u32 = if cfg!(test) { 14 } else { 22 };
 /// Mark for no chunk.
@@ -43,7 +45,9 @@ impl<const CHUNK_BITS: u32> Chunks<CHUNK_BITS> {
             before.push(std::mem::replace(&mut open[group], chunk));
             *next = chunk << CHUNK_BITS;
             if (*next >> SLAB_BITS) as usize == slabs.len() {
-                slabs.push(vec![0; 1 << SLAB_BITS]);
+                let mut slab = vec![0; 1 << SLAB_BITS];
+                advise_huge_pages(&mut slab);
+                slabs.push(slab);
             }
             taken.fetch_add(Self::BYTES, Ordering::Relaxed);
         }

@@ -128,9 +128,9 @@ pub struct IndexArgs {
 pub enum Kind {
     /// Exactly, 80 bits per minimizer
     Exact,
-    /// With a rate of false positives of 2^-16, 18 bits
+    /// With a rate of false positives of 2^-16, 19 bits
     Fuse16,
-    /// With a rate of false positives of 2^-32, 36 bits
+    /// With a rate of false positives of 2^-32, 38 bits
     Fuse32,
     /// All k-mers instead of minimizers, 16 bits per k-mer (about 128 per minimizer): k from 9 on
     Sequences,
@@ -184,7 +184,7 @@ pub struct Screen {
     /// meanwhile
     #[arg(long)]
     pub map: bool,
-    /// Device that decides, for an index; all devices decide alike. Auto takes a GPU for at least a gigabyte of files,
+    /// Device that decides, for an index; all devices decide alike. Auto takes a GPU for at least 3 GiB of files,
     /// if the index fits into its memory
     #[arg(long, value_enum, default_value_t = On::Auto)]
     pub backend: On,

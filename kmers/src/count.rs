@@ -18,7 +18,7 @@ use crate::table::smallest;
 use crate::{BackendChoice, Error, K, Settings, Table};
 
 /// Bytes of plain input above which opening a GPU pays.
-const LEAST_FOR_DEVICE: u64 = 64 << 20;
+const LEAST_FOR_DEVICE: u64 = 256 << 20;
 /// Least bytes of input per thread; small in tests, so that they use several threads.
 const LEAST_FOR_THREAD: u64 = if cfg!(test) { 1 << 6 } else { 1 << 12 };
 

@@ -96,10 +96,12 @@ impl Index {
         format::save(self, path.as_ref())
     }
 
-    /// Writes a file for Deacon: an exact index as `deacon index build` does, a filter as `deacon index freeze` does.
+    /// Writes a file for Deacon: an exact index as `deacon index build` does, a filter as `deacon index freeze` does,
+    /// if it was built [for Deacon](Indexing::for_deacon).
     ///
     /// # Errors
-    /// [`Error::Write`], also for a filter without any minimizer; [`Error::NotForDeacon`] for a sequence filter.
+    /// [`Error::Write`], also for a filter without any minimizer, or not built for Deacon; [`Error::NotForDeacon`] for
+    /// a sequence filter.
     pub fn save_for_deacon(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         format::save_for_deacon(self, path.as_ref())
     }

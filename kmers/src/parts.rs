@@ -13,6 +13,8 @@
 
 use rayon::prelude::*;
 
+use crate::index::prefetch;
+
 /// Most high bits of a fingerprint that select its part: a part of a round should fit into a core's own cache.
 const PART_BITS: u32 = 11;
 /// Most bits for the number of copies in a word.
@@ -189,8 +191,12 @@ impl Scratch {
         let place = |word: u64| (word >> shift) as usize;
         ends.clear();
         ends.resize(1 << place_bits, 0);
-        for &word in chunks.iter().copied().flatten() {
-            ends[place(word)] += 1;
+        for (i, chunk) in chunks.iter().enumerate() {
+            // Chunks lie anywhere in memory.
+            if let Some(next) = chunks.get(i + 1) {
+                (0..next.len()).step_by(8).for_each(|word| prefetch(next, word));
+            }
+            chunk.iter().for_each(|&word| ends[place(word)] += 1);
         }
         let mut begin = 0;
         for end in ends.iter_mut() {

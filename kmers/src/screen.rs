@@ -207,7 +207,7 @@ impl<'a> Screening<'a> {
     }
 
     /// Sets the backend; all backends decide alike. Only an index can be asked on a GPU, not a table.
-    /// [`BackendChoice::Auto`] takes a GPU for at least a gigabyte of files and an index that is no larger than they
+    /// [`BackendChoice::Auto`] takes a GPU for at least 3 GiB of files and an index that is no larger than they
     /// are, if CUDA answers and its memory holds the index. Default: [`BackendChoice::Auto`].
     pub fn backend(mut self, backend: BackendChoice) -> Self {
         self.place = Executor::Backend(backend);

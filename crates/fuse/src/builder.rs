@@ -28,7 +28,7 @@ pub struct Builder<F> {
 
 impl<F: Width> Builder<F> {
     pub(crate) fn new() -> Builder<F> {
-        let settings = Settings { arity: Arity::default(), form: Form::default(), seed: 0 };
+        let settings = Settings::new(F::BITS, 0);
         Builder { settings, fpr: None, width: PhantomData }
     }
 
@@ -91,7 +91,7 @@ impl<F: Width> Builder<F> {
     /// # Errors
     /// [`Error::InvalidFpr`], [`Error::UnreachableFpr`], [`Error::TooManyKeys`].
     pub fn layout(&self, keys: u64) -> Result<Layout, Error> {
-        self.settings()?.layout::<F>(keys, 0)
+        self.settings()?.layout(keys, 0)
     }
 
     /// Returns the filter of these keys, on all threads of the current rayon pool; equal keys count once. The bytes
@@ -104,7 +104,8 @@ impl<F: Width> Builder<F> {
     /// The errors of [`Builder::layout`]; [`Error::OutOfMemory`]; [`Error::NoSeed`] for [`Hashed`](crate::Hashed) keys
     /// that are not random, and otherwise never in practice.
     pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<BinaryFuse<F>, Error> {
-        build::build(&self.settings()?, keys)
+        let (layout, words) = build::build::<F, _>(&self.settings()?, &build::Keys(keys))?;
+        Ok(BinaryFuse::from_parts(layout, words))
     }
 
     /// Returns a build of a sharded filter from keys that need not fit in memory.

@@ -63,7 +63,7 @@ impl<F: Width> BinaryFuse<F> {
 
     /// Returns the fingerprints, slot by slot.
     pub fn fingerprints(&self) -> &[F] {
-        let words = &self.words()[..self.layout.fingerprint_words() as usize];
+        let words = &self.words()[..self.layout.slot_words() as usize];
         &bytemuck::cast_slice(words)[..self.layout.slots() as usize]
     }
 

@@ -41,6 +41,36 @@ pub enum Error {
         /// The most that the form takes.
         most: u64,
     },
+    /// A key of a function has two values.
+    #[error("a key has the values {first} and {second}: give each key one value")]
+    TwoValues {
+        /// One value.
+        first: u64,
+        /// Another one.
+        second: u64,
+    },
+    /// A value of a function has more bits than its slots.
+    #[error("a value of {value} has more than {bits} bits: set `value_bits` to {}", u64::BITS - value.leading_zeros())]
+    WideValue {
+        /// The value.
+        value: u64,
+        /// Bits of a value.
+        bits: u32,
+    },
+    /// Values and fingerprints of a function do not fit in slots.
+    #[error(
+        "values of {value_bits} bits with fingerprints of {filter_bits}: values take 1 to {} bits, fingerprints at most \
+         32, both at most 64",
+        type_bits
+    )]
+    InvalidBits {
+        /// Bits of a value.
+        value_bits: u32,
+        /// Bits of a fingerprint.
+        filter_bits: u32,
+        /// Bits of the type of values.
+        type_bits: u32,
+    },
     /// No seed worked; this does not happen with random hashes.
     #[error(
         "no filter of these keys with any of {seeds} seeds: pass the keys themselves, or hashes that are random, or try \

@@ -17,7 +17,7 @@ impl<F: Width> Saved for BinaryFuse<F> {
     type Error = Error;
 
     fn layout_of(fields: [u64; FIELDS]) -> Result<Layout, Error> {
-        Layout::from_fields(F::BITS, fields)
+        Layout::from_fields(F::BITS..=F::BITS, 0..=0, fields)
     }
 
     fn words_of(layout: &Layout) -> u64 {

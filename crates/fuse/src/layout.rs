@@ -1,10 +1,13 @@
 //! From a number of keys to one graph, or to one graph per shard.
 
+use std::ops::RangeInclusive;
+
 use warpset_base::file::{FIELDS, FileError};
 use warpset_core::fuse::graph::MAX_SEGMENT_BITS;
 use warpset_core::fuse::{Graph, SHARD_SLOTS};
 
 use crate::Error;
+use crate::build::Settings;
 
 /// Number of slots per key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -33,8 +36,10 @@ pub enum Form {
 /// Parameters of a filter: with the keys, they say every byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
-    /// Bits of a fingerprint.
+    /// Bits of a slot.
     pub(crate) bits: u32,
+    /// Bits of a value, in the low bits of slots; 0 for filters.
+    pub(crate) value_bits: u32,
     pub(crate) arity: Arity,
     /// Different keys.
     pub(crate) keys: u64,
@@ -45,6 +50,8 @@ pub struct Layout {
     pub(crate) shards: u64,
 }
 
+/// The most bits of a fingerprint beside a value: those of a fingerprint.
+pub(crate) const MOST_FINGERPRINT_BITS: u32 = 32;
 /// The most slots of one graph: positions have 32 bits.
 const MOST_SLOTS: u64 = u32::MAX as u64;
 /// The most shards: each has 256 values of what picks the shard of a key, at least, so that all are of one size.
@@ -92,14 +99,13 @@ fn graph_of(slots: u64, segment_bits: u32, arity: Arity) -> Graph {
 impl Layout {
     /// Returns the parameters for `keys` different keys, at the `attempt`-th attempt with another seed.
     pub(crate) fn new(
-        bits: u32,
-        arity: Arity,
-        form: Form,
+        &Settings { bits, value_bits, arity, form, .. }: &Settings,
         keys: u64,
         seed: u64,
         attempt: u32,
     ) -> Result<Layout, Error> {
-        let none = Layout { bits, arity, keys, seed, graph: Graph { starts: 0, segment_bits: 0 }, shards: 0 };
+        let none =
+            Layout { bits, value_bits, arity, keys, seed, graph: Graph { starts: 0, segment_bits: 0 }, shards: 0 };
         if keys == 0 {
             return Ok(none);
         }
@@ -115,9 +121,14 @@ impl Layout {
         }
     }
 
-    /// Returns the number of bits in a fingerprint.
+    /// Returns the number of bits in a slot: those of a fingerprint, of a value, or of both.
     pub fn bits(&self) -> u32 {
         self.bits
+    }
+
+    /// Returns the number of bits in a value; 0 for filters.
+    pub fn value_bits(&self) -> u32 {
+        self.value_bits
     }
 
     /// Returns the number of slots per key.
@@ -150,40 +161,54 @@ impl Layout {
         self.graph_slots().saturating_mul(self.graphs())
     }
 
-    /// Returns the number of 64-bit words that the fingerprints take.
-    pub(crate) fn fingerprint_words(&self) -> u64 {
+    /// Returns the number of 64-bit words that all slots take.
+    pub(crate) fn slot_words(&self) -> u64 {
         self.slots().saturating_mul(u64::from(self.bits)).div_ceil(64)
     }
 
-    /// Returns the number of 64-bit words: the fingerprints, then one byte per shard with its seed.
+    /// Returns the number of 64-bit words that the slots of a graph take. (Graphs of several shards take whole words.)
+    pub(crate) fn shard_words(&self) -> u64 {
+        (self.graph_slots() * u64::from(self.bits)).div_ceil(64)
+    }
+
+    /// Returns the number of 64-bit words: the slots, then one byte per shard with its seed.
     pub fn words(&self) -> u64 {
-        self.fingerprint_words() + self.shards.div_ceil(8)
+        self.slot_words().saturating_add(self.shards.div_ceil(8))
     }
 
     /// Returns the parameters of a header.
     pub(crate) fn to_fields(self) -> [u64; FIELDS] {
         let Graph { starts, segment_bits } = self.graph;
         let form = u64::from(self.bits) | (self.arity as u64) << 8;
-        [form, self.keys, self.seed, starts.into(), segment_bits.into(), self.shards, 0, 0]
+        [form, self.keys, self.seed, starts.into(), segment_bits.into(), self.shards, self.value_bits.into(), 0]
     }
 
-    /// Returns the parameters that a header has, if a filter of this many bits can have them.
-    pub(crate) fn from_fields(bits: u32, fields: [u64; FIELDS]) -> Result<Layout, Error> {
+    /// Returns the parameters that a header has, if a structure with slots of `bits` bits, and among them `value_bits`
+    /// of a value, can have them.
+    pub(crate) fn from_fields(
+        bits: RangeInclusive<u32>,
+        value_bits: RangeInclusive<u32>,
+        fields: [u64; FIELDS],
+    ) -> Result<Layout, Error> {
         let invalid = |field, value| Err(FileError::InvalidHeader { field, value }.into());
-        let [form, keys, seed, starts, segment_bits, shards, unused @ ..] = fields;
-        if form & 0xff != u64::from(bits) {
-            return invalid("bits of a fingerprint", form & 0xff);
+        let [form, keys, seed, starts, segment_bits, shards, values, unused] = fields;
+        let (slot, value) = ((form & 0xff) as u32, u32::try_from(values).unwrap_or(u32::MAX));
+        if !bits.contains(&slot) {
+            return invalid("bits of a slot", slot.into());
+        }
+        if !value_bits.contains(&value) || value > slot || (value > 0 && slot - value > MOST_FINGERPRINT_BITS) {
+            return invalid("bits of a value", values);
         }
         let arity = match form >> 8 {
             3 => Arity::Three,
             4 => Arity::Four,
             other => return invalid("slots of a key", other),
         };
-        if let Some(&value) = unused.iter().find(|&&value| value != 0) {
-            return invalid("unused parameters", value);
+        if unused != 0 {
+            return invalid("unused parameters", unused);
         }
-        let layout = match Layout::checked(bits, arity, keys, seed, starts, segment_bits) {
-            Ok(layout) => Layout { shards, ..layout },
+        let layout = match Layout::checked(slot, arity, keys, seed, starts, segment_bits) {
+            Ok(layout) => Layout { shards, value_bits: value, ..layout },
             Err((field, value)) => return invalid(field, value),
         };
         let too_many =
@@ -217,7 +242,7 @@ impl Layout {
         {
             return Err(("the number of first slots", starts));
         }
-        Ok(Layout { bits, arity, keys, seed, graph, shards: 0 })
+        Ok(Layout { bits, value_bits: 0, arity, keys, seed, graph, shards: 0 })
     }
 }
 

@@ -40,6 +40,7 @@ mod builder;
 mod cpu;
 mod error;
 mod format;
+mod function;
 #[cfg(feature = "gpu")]
 pub mod gpu;
 mod interchange;
@@ -61,6 +62,9 @@ pub use build::word_of;
 pub use builder::Builder;
 pub use cpu::BinaryFuse;
 pub use error::Error;
+#[cfg(feature = "mmap")]
+pub use function::MappedStaticFunction;
+pub use function::{FunctionBuilder, FunctionExternal, FunctionValue, StaticFunction, StaticFunctionView};
 pub use interchange::{Bincode, CWidth, XorfArray, XorfDescriptor};
 pub use layout::{Arity, Form, Layout};
 #[cfg(feature = "mmap")]

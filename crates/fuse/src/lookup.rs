@@ -2,7 +2,8 @@
 //!
 //! A batch of 64 keys goes through loops over arrays: hashes and slots first, in vectors where the processor has them,
 //! then the reads of all slots. These reads depend on no other work, so a core keeps as many in progress as it can.
-//! Filters beyond the cache prefetch the slots of a batch while those of the batch before are read.
+//! Filters beyond the cache prefetch the slots of a batch while those of the batch before are read. On recent
+//! processors of Intel, lookups in one graph are vectors from keys to answers (`gather`).
 
 use std::marker::PhantomData;
 
@@ -14,6 +15,9 @@ use crate::Arity;
 use crate::build::word_of;
 use crate::width::Width;
 use crate::{Key, Layout};
+
+#[cfg(target_arch = "x86_64")]
+mod gather;
 
 /// Keys per batch.
 const BATCH: usize = 64;
@@ -94,12 +98,18 @@ impl<'a, F: Width> Lookup<'a, F> {
         if self.layout.graph.starts == 0 {
             return (0..keys.len().div_ceil(BATCH)).for_each(|i| take(i, 0));
         }
+        #[cfg(target_arch = "x86_64")]
+        if gather::is_fast(self) {
+            return keys.chunks(BATCH).enumerate().for_each(|(i, keys)| {
+                take(i, gather::answers(self, keys) & u64::MAX >> (BATCH - keys.len()));
+            });
+        }
         let is_far = 8 * self.words.len() > FAR;
         let mut words = [0; BATCH];
         let mut two = [Places { slots: [[0; BATCH]; 4], fingerprints: [F::of(0); BATCH] }; 2];
         for i in 0..keys.len().div_ceil(BATCH) + 1 {
             if let Some(keys) = keys.chunks(BATCH).nth(i) {
-                words.iter_mut().zip(keys).for_each(|(word, key)| *word = word_of(key));
+                (0..keys.len().min(BATCH)).for_each(|i| words[i] = word_of(&keys[i]));
                 let places = &mut two[i % 2];
                 locate(self, &words, places);
                 if is_far {
@@ -123,28 +133,28 @@ impl<'a, F: Width> Lookup<'a, F> {
     fn locate_in<const ARITY: usize, const SHARDED: bool>(self, words: &[u64; BATCH], places: &mut Places<F>) {
         let &Layout { graph, seed, shards, .. } = self.layout;
         let (mut hashes, mut begins) = ([0; BATCH], [0; BATCH]);
-        for (hash, &word) in hashes.iter_mut().zip(words) {
-            *hash = mix(word, seed);
+        for i in 0..BATCH {
+            hashes[i] = mix(words[i], seed);
         }
         if SHARDED {
             let (seeds, mut shard_seeds) = (self.seeds::<ARITY>(), [0; BATCH]);
-            for (begin, &hash) in begins.iter_mut().zip(&hashes) {
-                *begin = shard_of(hash, shards);
+            for i in 0..BATCH {
+                begins[i] = shard_of(hashes[i], shards);
             }
-            for (seed, &shard) in shard_seeds.iter_mut().zip(&begins) {
-                *seed = seeds[shard as usize];
+            for i in 0..BATCH {
+                shard_seeds[i] = seeds[begins[i] as usize];
             }
-            for ((hash, begin), &seed) in hashes.iter_mut().zip(&mut begins).zip(&shard_seeds) {
-                *hash = within_shard(*hash, seed);
-                *begin *= graph.slots(ARITY as u32);
+            for i in 0..BATCH {
+                hashes[i] = within_shard(hashes[i], shard_seeds[i]);
+                begins[i] *= graph.slots(ARITY as u32);
             }
         }
-        for (i, (&hash, &begin)) in hashes.iter().zip(&begins).enumerate() {
-            let first = first_by_halves(graph, hash);
-            for (j, slots) in places.slots[..ARITY].iter_mut().enumerate() {
-                slots[i] = begin + u64::from(graph.position::<ARITY>(first, hash, j));
+        for i in 0..BATCH {
+            let first = first_by_halves(graph, hashes[i]);
+            for j in 0..ARITY {
+                places.slots[j][i] = begins[i] + u64::from(graph.position::<ARITY>(first, hashes[i], j));
             }
-            places.fingerprints[i] = F::of(fingerprint(hash));
+            places.fingerprints[i] = F::of(fingerprint(hashes[i]));
         }
     }
 

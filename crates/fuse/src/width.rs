@@ -5,6 +5,8 @@ use std::ops::BitXor;
 use bytemuck::Pod;
 use warpset_base::file::FileKind;
 
+pub(crate) use sealed::Slot;
+
 /// A fingerprint: `u8`, `u16` or `u32`. Sealed.
 ///
 /// An absent key is a false positive with probability `2^-w` in a filter of `w`-bit fingerprints.
@@ -29,14 +31,21 @@ pub trait Width: sealed::Width {
 pub(crate) mod sealed {
     use super::*;
 
-    pub trait Width: Pod + Eq + BitXor<Output = Self> + Send + Sync {
+    pub trait Width: Slot {
         /// Its number in headers, with the version of its format.
         const STRUCTURE: FileKind;
         /// For messages.
         const NAME: &'static str;
+    }
+
+    /// Contents of a slot while a graph is assigned: a fingerprint, a value, or a value and a fingerprint above it.
+    pub trait Slot: Pod + Eq + BitXor<Output = Self> + Into<u64> + Send + Sync {
+        const SLOT_BITS: u32;
 
         /// Returns the low bits of a fingerprint.
         fn of(fingerprint: u32) -> Self;
+        /// Returns the low bits of a content.
+        fn low(content: u64) -> Self;
     }
 }
 
@@ -48,14 +57,26 @@ macro_rules! widths {
         impl sealed::Width for $width {
             const STRUCTURE: FileKind = FileKind::$structure;
             const NAME: &'static str = $name;
+        }
+    )*};
+}
+macro_rules! slots {
+    ($($slot:ty)*) => {$(
+        impl sealed::Slot for $slot {
+            const SLOT_BITS: u32 = <$slot>::BITS;
 
             #[inline(always)]
-            fn of(fingerprint: u32) -> $width {
-                fingerprint as $width
+            fn of(fingerprint: u32) -> $slot {
+                fingerprint as $slot
+            }
+            #[inline(always)]
+            fn low(content: u64) -> $slot {
+                content as $slot
             }
         }
     )*};
 }
+slots! { u8 u16 u32 u64 }
 widths! {
     u8: BINARY_FUSE_8, "binary fuse filter of 8 bits";
     u16: BINARY_FUSE_16, "binary fuse filter of 16 bits";

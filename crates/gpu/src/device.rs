@@ -174,9 +174,10 @@ impl Device {
         queue: impl FnOnce(&Stream) -> std::result::Result<R, E>,
     ) -> std::result::Result<R, E> {
         self.synchronize()?;
-        let stream = self.new_stream()?;
+        let stream = Stream::waited(self)?;
         let queued = queue(&stream);
         let waited = stream.synchronize();
+        stream.keep_nothing();
         let result = queued?;
         waited?;
         Ok(result)

@@ -32,6 +32,8 @@ pub struct Stream(Arc<Inner>);
 struct Inner {
     device: Device,
     queue: Queue,
+    /// Whether [`Device::waiting`] made the stream and waits for it.
+    is_waited: bool,
 }
 
 enum Queue {
@@ -42,13 +44,22 @@ enum Queue {
 
 impl Stream {
     pub(crate) fn new(device: &Device, priority: i32) -> Result<Self> {
+        Self::made(device, priority, false)
+    }
+
+    /// Makes a stream for [`Device::waiting`].
+    pub(crate) fn waited(device: &Device) -> Result<Self> {
+        Self::made(device, 0, true)
+    }
+
+    fn made(device: &Device, priority: i32, is_waited: bool) -> Result<Self> {
         let _ = priority; // the emulator has none
         let queue = match &device.0 {
             #[cfg(feature = "cuda")]
             Executor::Cuda(device) => Queue::Cuda(CudaStream::new(device.clone(), priority)?),
             Executor::Emulator(device) => Queue::Emulated(EmulatedStream::new(device.clone())),
         };
-        Ok(Self(Arc::new(Inner { device: device.clone(), queue })))
+        Ok(Self(Arc::new(Inner { device: device.clone(), queue, is_waited })))
     }
 
     /// Wraps a stream of the driver.
@@ -59,7 +70,7 @@ impl Stream {
     pub(crate) unsafe fn adopted(device: &Device, cuda: &Arc<CudaDevice>, raw: *mut c_void) -> Result<Self> {
         // SAFETY: the contract of `CudaStream::adopt` is this function's.
         let stream = unsafe { CudaStream::adopt(cuda.clone(), raw)? };
-        Ok(Self(Arc::new(Inner { device: device.clone(), queue: Queue::Cuda(stream) })))
+        Ok(Self(Arc::new(Inner { device: device.clone(), queue: Queue::Cuda(stream), is_waited: false })))
     }
 
     /// Returns the driver's stream. Only for streams of a CUDA device.
@@ -114,6 +125,32 @@ impl Stream {
     /// [`GpuError::DeviceLost`] or [`GpuError::Driver`] if earlier work on the device failed.
     pub fn close(self) -> Result<()> {
         self.synchronize()
+    }
+
+    /// Keeps a share of `memory` in the L2 cache for the work that is queued from here on, and returns whether it does.
+    /// Only on the stream of [`Device::waiting`], which gives the cache back when it has waited: for random accesses to
+    /// memory of about the cache's size. Other streams get a smaller cache in the meantime.
+    #[doc(hidden)]
+    pub fn keep_in_l2<T: Pod>(&self, memory: DeviceSlice<'_, T>) -> bool {
+        let (base, bytes) = (memory.as_raw(), memory.byte_len());
+        self.0.is_waited
+            && match &self.0.queue {
+                #[cfg(feature = "cuda")]
+                Queue::Cuda(stream) => stream.keep_in_l2(base, bytes),
+                Queue::Emulated(_) => {
+                    let _ = (base, bytes);
+                    false
+                }
+            }
+    }
+
+    /// Ends [`keep_in_l2`](Self::keep_in_l2), after the work.
+    pub(crate) fn keep_nothing(&self) {
+        match &self.0.queue {
+            #[cfg(feature = "cuda")]
+            Queue::Cuda(stream) => stream.keep_nothing(),
+            Queue::Emulated(_) => {}
+        }
     }
 
     /// Whether everything queued so far has ended.

@@ -2,51 +2,18 @@
 //!
 //! The test is alone in its executable, because it counts the allocations of the whole process.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
-
+use peak_alloc::PeakAlloc;
 use warpset_lsm::{CleanupPolicy, Lsm, SortedArray};
 
-struct Counted;
-
-static NOW: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
-
-fn more(bytes: usize) {
-    let now = NOW.fetch_add(bytes, Ordering::Relaxed) + bytes;
-    MOST.fetch_max(now, Ordering::Relaxed);
-}
-
-// SAFETY: every call is passed to the system's allocator.
-unsafe impl GlobalAlloc for Counted {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        more(layout.size());
-        // SAFETY: the contract of this function.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        more(layout.size());
-        // SAFETY: the contract of this function.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the contract of this function.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counted = Counted;
+static MEMORY: PeakAlloc = PeakAlloc;
 
 /// Returns the peak of additional bytes in use while `load` runs.
 fn peak<T>(load: impl FnOnce() -> T) -> (T, usize) {
-    let before = NOW.load(Ordering::Relaxed);
-    MOST.store(before, Ordering::Relaxed);
+    let before = MEMORY.current_usage();
+    MEMORY.reset_peak_usage();
     let loaded = load();
-    (loaded, MOST.load(Ordering::Relaxed) - before)
+    (loaded, MEMORY.peak_usage() - before)
 }
 
 #[test]

@@ -88,7 +88,7 @@ impl BitVec {
     }
 
     /// Returns all words, the last one padded with zeros.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "gpu"))]
     pub(crate) fn words(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
         let all = self.len.div_ceil(64) as usize;
         (0..all).map(|i| if i < self.words.len() { self.words[i] } else { self.open })

@@ -29,7 +29,7 @@ mod test_kinds;
 
 #[doc(hidden)]
 pub use crate::recsplit::gpu::{BucketPlan, BucketSearch, BucketWork, Strategy};
-use crate::{ConsensusKind, Fingerprints, Function, RecSplitKind};
+use crate::{ConsensusKind, Fingerprints, Function, PlacementKind, RecSplitKind};
 pub(crate) use buckets::{Sorted, covering};
 pub use builder::{BackendBuilder, DeviceBuilder};
 pub(crate) use device_build::SearchProgress;
@@ -62,6 +62,9 @@ pub type RecSplit = PerfectHash<RecSplitKind>;
 
 /// [`crate::Consensus`] in device memory.
 pub type Consensus = PerfectHash<ConsensusKind>;
+
+/// [`crate::Placement`] in device memory. The host places keys also in builds on devices.
+pub type Placement = PerfectHash<PlacementKind>;
 
 /// A static filter around a function of the kind `M` in device memory: the words of the host's, looked up by kernels.
 ///

@@ -8,6 +8,8 @@ mod builder;
 mod bumped;
 mod cost;
 mod find;
+#[cfg(feature = "gpu")]
+mod gpu;
 mod query;
 #[cfg(test)]
 mod tests;
@@ -83,6 +85,7 @@ pub struct KindOptions {
 }
 
 /// Shared, immutable part of searches.
+#[derive(Clone)]
 pub struct Search {
     code: CodeParameters,
     order: find::Order,

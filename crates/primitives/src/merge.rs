@@ -22,6 +22,7 @@ use crate::check::{apart, on_device_of, same_len, tiles};
 use crate::sort::{Payload, SortKey, Widths, by_key_width, by_widths};
 use crate::{KeyMask, Result};
 
+pub(crate) use many::merge_pieces;
 pub use many::{
     MAX_RUNS, Marked, WithStatus, merge_many_keys_async, merge_many_keys_with_status_async, merge_many_pairs_async,
     merge_many_pairs_with_status_async, merge_newest_keys_async, merge_newest_pairs_async,

@@ -92,9 +92,9 @@ fn scratch(widths: Widths, n: usize) -> usize {
     8 * layout.words() + if layout.long == 0 { 0 } else { n * (widths.key_bytes() + widths.value_bytes()) }
 }
 
-/// Layout of scratch, in words of 8 bytes. Zero at first: the bitmap, the two counts of found segments, the tickets,
-/// the digit counts of long segments, the first half of the look-back words. Then: the second half, the long segments,
-/// their tiles.
+/// Layout of scratch, in words of 8 bytes. Zero at first: the bitmap, the two counts of found segments, the tickets.
+/// Zero once short segments are sorted, as far as there are long ones: their digit counts, the first half of the
+/// look-back words. Then: the second half, the long segments, their tiles.
 struct ScratchLayout {
     shape: PassShape,
     passes: u32,
@@ -182,7 +182,7 @@ unsafe fn sort_segments<K: SortKey>(
     let windows = check::tiles(n, WINDOW)?;
 
     let mut words: DeviceVec<u64> = stream.alloc_uninit(layout.words())?;
-    stream.fill_bytes(words.slice_mut(..layout.look_back_at(1)), 0)?;
+    stream.fill_bytes(words.slice_mut(..layout.counts_at()), 0)?;
     let words = words.global_mut();
     let (bitmap, found) = (words.cast::<u32>(), words.at(layout.found_at()));
     let (long, tiles) = (words.at(layout.long_at()), words.at(layout.tiles_at()));
@@ -221,6 +221,9 @@ unsafe fn sort_segments<K: SortKey>(
                 flip,
                 begins: bitmap.as_const(),
                 words: layout.bitmap,
+                found: found.as_const(),
+                counts: words.at(layout.counts_at()),
+                look_back: words.at(layout.look_back_at(0)),
             }
             .launch(stream, config)?
         );

@@ -10,15 +10,17 @@
 //!   ([`warpset_kernels::primitives::resident_sort`]), if the device has enough multiprocessors. A multiprocessor of an
 //!   H200 holds 8,192 items or more, but of keys of 16 bytes 5,120, 5,632 or 6,144 with payloads of 8 bytes, of 4, or
 //!   without;
-//! - more: in one launch that counts all digits and one per digit ([`warpset_kernels::primitives::radix_sort`]).
+//! - more: in one launch that counts all digits and one per digit ([`warpset_kernels::primitives::radix_sort`]);
+//!   ascending keys of 16 bytes by 64 bits or more in pieces of that many items, and merges of up to 32 pieces.
 //!
-//! Scratch, allocated and freed in stream order: [`scratch_bytes`]: the size of the items, and 2 KiB per tile of 4,608
-//! to 10,240 items for at most 2^30 items; or 1 KiB per 512 items.
+//! Scratch, allocated and freed in stream order: [`scratch_bytes`]: the size of the items, of keys of 16 bytes up to
+//! twice that, and 2 KiB per tile of 4,608 to 10,240 items for at most 2^30 items; or 1 KiB per 512 items.
 
 mod by;
 mod one_block;
 mod operands;
 mod passes;
+mod pieces;
 mod resident;
 mod words;
 
@@ -30,6 +32,7 @@ use warpset_kernels::primitives::resident_sort::{IN_PLACE, REVERSED};
 use crate::{Result, check};
 use one_block::sort_in_one_block;
 use passes::{LIMITS, Passes, sort_in_passes};
+use pieces::sort_in_pieces;
 
 pub use by::By;
 pub(crate) use operands::{SortInput, SortOutput};
@@ -215,7 +218,8 @@ fn scratch(widths: Widths, n: usize) -> usize {
     let layout = Passes::new(widths, n, 0..8 * widths.key_bytes() as u32, true, LOOK_BACK_ITEMS);
     // A device that cannot hold the items sorts by passes.
     let resident = if n <= resident::most(widths) { resident::words(n) } else { 0 };
-    n * (widths.key_bytes() + widths.value_bytes()) + (8 * layout.words()).max(4 * resident)
+    let words = (8 * layout.words()).max(4 * resident).max(8 * pieces::words(widths, n));
+    pieces::items(widths, n) * (widths.key_bytes() + widths.value_bytes()) + words
 }
 
 /// Queues the copy of `n` items in reverse order.
@@ -259,6 +263,12 @@ unsafe fn sort_items<K: SortKey>(
     let bits = by.range::<K>()?;
     if n == 0 || (bits.is_empty() && in_place && !by.is_reversed()) {
         return Ok(());
+    }
+    if by.flip() == 0
+        && let Some(piece) = pieces::length(stream, widths, n, &bits)?
+    {
+        // SAFETY: the contract of this function.
+        return unsafe { sort_in_pieces::<K>(stream, widths, source, target, n, piece, by) };
     }
     let reversed = by.is_reversed();
     if reversed && in_place {

@@ -7,6 +7,7 @@ use warpset_core::quotient::slots::Container;
 use warpset_core::quotient::{MAX_QUOTIENT_BITS, MAX_REMAINDER_BITS};
 
 use crate::key::Seed;
+use crate::maplet::words_with_values;
 use crate::slot_kind::SlotKind;
 use crate::standard::Standard;
 use crate::{Duplicates, Error, Key, Layout, QuotientFilter};
@@ -46,6 +47,8 @@ pub struct Builder<S> {
     duplicates: Duplicates,
     seed: u64,
     exact: Option<u32>,
+    /// Bits of a value beside each fingerprint, in maplets.
+    pub(crate) value_bits: u32,
     slots: PhantomData<S>,
 }
 
@@ -60,6 +63,7 @@ impl<S: SlotKind> Builder<S> {
             duplicates: Duplicates::Dropped,
             seed: 0,
             exact: None,
+            value_bits: 0,
             slots: PhantomData,
         }
     }
@@ -163,9 +167,14 @@ impl<S: SlotKind> Builder<S> {
         let layout = self.unlimited_layout()?;
         let Some(limit) = self.memory_limit else { return Ok(layout) };
         let is_open = self.fpr.is_none() && self.exact.is_none() && matches!(self.size, Size::Capacity(_));
-        let fits = |layout: &Layout| 8 * layout.words() <= limit;
+        let words = |layout: &Layout| words_with_values(layout, self.value_bits);
+        let fits = |layout: &Layout| words(layout).is_some_and(|words| 8 * words <= limit);
+        let over = |least: &Layout| match words(least) {
+            Some(words) => Error::OverMemoryLimit { needed: 8 * words, limit },
+            None => Error::no_value_bits(least, self.value_bits),
+        };
         if !is_open {
-            return if fits(&layout) { Ok(layout) } else { Err(over(&layout, limit)) };
+            return if fits(&layout) { Ok(layout) } else { Err(over(&layout)) };
         }
         let quotient_bits = layout.quotient_bits();
         let of =
@@ -173,7 +182,7 @@ impl<S: SlotKind> Builder<S> {
         let longest = (1..=64 - quotient_bits).rev().find_map(|bits| of(bits).ok().filter(fits));
         match longest {
             Some(longest) => Ok(longest),
-            None => Err(over(&of(1)?, limit)),
+            None => Err(over(&of(1)?)),
         }
     }
 
@@ -301,10 +310,6 @@ impl<S: SlotKind> Builder<S> {
     }
 }
 
-fn over(least: &Layout, limit: u64) -> Error {
-    Error::OverMemoryLimit { needed: 8 * least.words(), limit }
-}
-
 impl Builder<Standard> {
     /// Sets the memory layout of slots. Default: [`Container::Packed`].
     pub fn container(mut self, container: Container) -> Self {
@@ -333,6 +338,7 @@ impl<S: SlotKind> fmt::Debug for Builder<S> {
             .field("duplicates", &self.duplicates)
             .field("seed", &self.seed)
             .field("exact", &self.exact)
+            .field("value_bits", &self.value_bits)
             .finish()
     }
 }

@@ -4,9 +4,10 @@ use warpset_base::file::FileError;
 use warpset_base::filter::LengthMismatch;
 use warpset_base::number::{count, short};
 use warpset_base::words::OutOfMemory;
+use warpset_core::quotient::MAX_REMAINDER_BITS;
 use warpset_core::quotient::slots::Container;
 
-use crate::Duplicates;
+use crate::{Duplicates, Layout};
 
 /// Cause of a failed operation on a quotient filter; the filter is unchanged.
 #[derive(thiserror::Error)]
@@ -158,6 +159,33 @@ pub enum Error {
         /// The current limit.
         limit: u64,
     },
+    /// Values with no bits, or with too many beside their fingerprints.
+    #[error(
+        "values of {value_bits} bits beside fingerprints of {fingerprint_bits}: {}, or ask for fewer keys or a higher rate",
+        if *most > 0 { format!("choose 1 to {most} bits") } else { "no bits are left".to_owned() }
+    )]
+    InvalidValueBits {
+        /// Bits of a value, as asked for.
+        value_bits: u32,
+        /// Bits of a fingerprint.
+        fingerprint_bits: u32,
+        /// Most bits of a value beside it.
+        most: u32,
+    },
+    /// A value has too many bits.
+    #[error("a value of {value}, and values have {bits} bits: ask the builder for more, `values({})`", 64 - value.leading_zeros())]
+    ValueTooWide {
+        /// The first such value.
+        value: u64,
+        /// Bits of a value.
+        bits: u32,
+    },
+    /// An operator for a maplet that counts pairs of fingerprints and values.
+    #[error(
+        "a maplet with `Duplicates::Counted` combines no values by an operator: insert values, which are counted, or build it \
+         with `Duplicates::Dropped` or `Duplicates::Kept`"
+    )]
+    CountedValues,
     /// The filter has no counters.
     #[error(
         "this {structure} counts no repetitions: build a `RankSelectQuotientFilter` with `Duplicates::Counted`, or store each \
@@ -265,6 +293,15 @@ warpset_base::debug_as_display!(Error);
 warpset_base::saved_error!(Error);
 #[cfg(feature = "gpu")]
 warpset_primitives::from_primitives!(Error);
+
+impl Error {
+    /// Returns the error for values beside the fingerprints of a layout.
+    pub(crate) fn no_value_bits(keys: &Layout, value_bits: u32) -> Error {
+        let (fingerprint_bits, remainder_bits) = (keys.fingerprint_bits(), keys.remainder_bits());
+        let most = (64 - fingerprint_bits).min(MAX_REMAINDER_BITS - remainder_bits);
+        Error::InvalidValueBits { value_bits, fingerprint_bits, most }
+    }
+}
 
 fn exact(key_bits: &Option<u32>) -> String {
     key_bits.map_or("not exact".to_owned(), |bits| format!("exact for keys of {bits} bits"))

@@ -19,7 +19,7 @@ mod builder;
 mod count;
 mod counted;
 pub(crate) mod counted_fingerprints;
-mod exact;
+pub(crate) mod exact;
 mod extract;
 pub(crate) mod fingerprints;
 pub(crate) mod launch;
@@ -37,6 +37,7 @@ mod stencil;
 mod traits;
 pub(crate) mod update;
 
+pub use crate::maplet::gpu::{DeviceMapletBuilder, Maplet};
 pub use builder::DeviceBuilder;
 use launch::{hashing, word_count};
 pub use lookup::LookupMethod;
@@ -132,7 +133,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     }
 
     /// Queues [`QuotientFilter::try_clone`].
-    fn queued_clone(&self, stream: &Stream) -> Result<QuotientFilter<S>, Error> {
+    pub(crate) fn queued_clone(&self, stream: &Stream) -> Result<QuotientFilter<S>, Error> {
         let mut words = stream.alloc_uninit(self.words.len())?;
         stream.copy(&mut words, &self.words)?;
         Ok(QuotientFilter::from_parts(&self.device, self.layout, words, self.held()))
@@ -189,7 +190,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     }
 
     /// Makes a stream that starts after everything queued on the device.
-    fn ready_stream(&self) -> Result<Stream, Error> {
+    pub(crate) fn ready_stream(&self) -> Result<Stream, Error> {
         let stream = self.device.new_stream()?;
         self.device.synchronize()?;
         Ok(stream)

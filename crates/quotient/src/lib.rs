@@ -22,6 +22,7 @@
 //! | --- | --- |
 //! | lookups that cost the same at any load, up to 0.95; single lookups | [`RankSelectQuotientFilter`] |
 //! | to count keys that repeat often, in little space | [`RankSelectQuotientFilter`] with [`Duplicates::Counted`] |
+//! | a value per key, without the keys | [`Maplet`], by [`Builder::values`] |
 //! | integers without false positives, listed again by their keys | [`RankSelectQuotientFilter`] with [`Builder::exact`] |
 //! | large batches into half-empty filters on a GPU; the paper's structure | [`StandardQuotientFilter`] |
 //!
@@ -48,6 +49,7 @@ mod format;
 #[cfg(feature = "gpu")]
 pub mod gpu;
 mod layout;
+mod maplet;
 #[cfg(feature = "mmap")]
 mod mapped;
 mod rank_select;
@@ -66,6 +68,9 @@ pub use cpu::QuotientFilter;
 pub use error::Error;
 pub use layout::{Duplicates, Layout};
 #[cfg(feature = "mmap")]
+pub use maplet::MappedMaplet;
+pub use maplet::{Maplet, MapletBuilder, MapletLayout, MapletView};
+#[cfg(feature = "mmap")]
 pub use mapped::{Mapped, MappedRankSelectQuotientFilter, MappedStandardQuotientFilter};
 pub use rank_select::RankSelect;
 pub use slot_kind::SlotKind;
@@ -78,6 +83,7 @@ use warpset_base::key;
 pub use warpset_base::key::{Bytes, Hashed, Key, as_hashed};
 pub use warpset_base::words::OutOfMemory;
 pub use warpset_core::quotient::slots::Container;
+pub use warpset_core::scan::{BitOr, Max, Min, Operator, Sum};
 
 /// The standard quotient filter: three metadata bits per slot, `r + 3` bits in all for remainders of `r` bits. At a
 /// load of 0.9 a rate of false positives of 1% takes 10.5 bits per key, 0.1% 13.9.

@@ -26,6 +26,7 @@ mod walk;
 
 use append::BlockWriter;
 use change::{Edit, Many, One, apply_one, with_select};
+pub(crate) use lookup::{first_prefixed, first_prefixed_each, for_each_prefixed};
 pub use walk::{BlockWalk, Runs};
 
 /// Blocks of 64 slots with `occupieds`, `runends` and an offset: the kind of

@@ -40,7 +40,7 @@ pub(crate) fn build<K: StaticKey, V: Value>(
         let layout = Layout::new(distinct, seed)?;
         let mut words = AlignedWords::zeroed(layout.words())?.in_huge_pages();
         if place(&layout, &elements, words.as_mut_slice()) {
-            return Ok(StaticMap::from_parts(layout, words));
+            return StaticMap::from_parts(layout, words);
         }
     }
     Err(Error::NoSeed { keys: distinct, seed, attempts: ATTEMPTS })

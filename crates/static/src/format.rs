@@ -39,11 +39,11 @@ impl<K: StaticKey, V: Value> Saved for StaticMap<K, V> {
     }
 
     fn check(layout: &Layout<K, V>, words: &[u64]) -> Result<(), Error> {
-        StaticMapView::new(*layout, words).check()
+        StaticMapView::new(*layout, words, &[]).check()
     }
 
     fn from_saved(layout: Layout<K, V>, words: AlignedWords<u64>) -> Result<Self, Error> {
-        Ok(StaticMap::from_parts(layout, words))
+        StaticMap::from_parts(layout, words)
     }
 }
 
@@ -60,7 +60,7 @@ impl<'a, K: StaticKey, V: Value> StaticMapView<'a, K, V> {
     /// # Errors
     /// [`Error::File`], [`Error::Invalid`].
     pub fn from_bytes(bytes: &'a [u8]) -> Result<Self, Error> {
-        file::view::<StaticMap<K, V>>(bytes).map(|(layout, words)| Self::new(layout, words))
+        file::view::<StaticMap<K, V>>(bytes).map(|(layout, words)| Self::new(layout, words, &[]))
     }
 
     /// Opens like [`from_bytes`](Self::from_bytes), without checksum and places: in constant time, reading the header
@@ -69,7 +69,7 @@ impl<'a, K: StaticKey, V: Value> StaticMapView<'a, K, V> {
     /// # Errors
     /// [`Error::File`].
     pub fn from_bytes_unverified(bytes: &'a [u8]) -> Result<Self, Error> {
-        file::view_unverified::<StaticMap<K, V>>(bytes).map(|(layout, words)| Self::new(layout, words))
+        file::view_unverified::<StaticMap<K, V>>(bytes).map(|(layout, words)| Self::new(layout, words, &[]))
     }
 
     /// Checks that each key is where a lookup finds it, once, and that their number is that of the header.

@@ -79,7 +79,7 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
         let mut words = warpset_base::words::AlignedWords::zeroed(self.layout.words())?.in_huge_pages();
         self.device.synchronize()?;
         self.device.new_stream()?.download(&self.words, words.as_mut_slice())?;
-        Ok(crate::StaticMap::from_parts(self.layout, words))
+        crate::StaticMap::from_parts(self.layout, words)
     }
 
     /// Returns its device.

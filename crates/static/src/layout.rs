@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use warpset_base::file::{FIELDS, FileError, FileKind, SavedType};
-use warpset_core::static_set::{BUCKET_WORDS, MOST_KEYS, MOST_SHARD_BITS, Shape, spread};
+use warpset_core::static_set::{BUCKET_WORDS, MOST_KEYS, MOST_SHARD_BITS, Shape, hash, spread};
 
 use crate::{Error, StaticKey, Value};
 
@@ -58,6 +58,12 @@ impl<K: StaticKey, V: Value> Layout<K, V> {
     #[inline]
     pub fn shape(&self) -> Shape {
         self.shape
+    }
+
+    /// Returns the hash of a key.
+    #[inline(always)]
+    pub(crate) fn hash(&self, key: K) -> u64 {
+        hash(key.to_word(), self.spread)
     }
 
     /// Returns the seed prepared for hashes.

@@ -4,7 +4,7 @@
 //! | stage | work | reads | prefetches |
 //! | --- | --- | --- | --- |
 //! | group | hashes the keys | | |
-//! | bucket | places the keys | pilots | the buckets' lines |
+//! | bucket | places the keys | pilots | lines of the buckets and of their values |
 //! | slot | compares the keys of the batch before | buckets | |
 
 use bytemuck::Pod;
@@ -46,7 +46,7 @@ struct Batch<K> {
 
 /// Prefetches a cache line.
 #[inline(always)]
-fn prefetch<T>(items: &[T], index: usize) {
+pub(crate) fn prefetch<T>(items: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
@@ -55,6 +55,15 @@ fn prefetch<T>(items: &[T], index: usize) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (items, index);
+}
+
+/// Prefetches the values of a bucket.
+#[inline(always)]
+pub(crate) fn prefetch_values<K: StaticKey, V: Value>(values: &[u64], bucket: usize) {
+    let bytes = K::SLOTS * V::BYTES;
+    for line in 0..bytes.div_ceil(64) {
+        prefetch(values, (bucket * bytes + 64 * line) / 8);
+    }
 }
 
 /// Computes the hashes and groups of keys.
@@ -135,7 +144,10 @@ impl<'a, K: StaticKey, V: Value> Lookup<'a, K, V> {
         find_groups(shape, self.layout.spread(), &batch.keys, &mut hashes, &mut batch.at);
         pilots.iter_mut().zip(&batch.at).for_each(|(pilot, &group)| *pilot = self.pilots[group]);
         find_buckets(shape, &hashes, &pilots, &mut batch.at);
-        batch.at.iter().for_each(|&bucket| prefetch(self.keys, bucket * BUCKET_WORDS));
+        for &bucket in &batch.at {
+            prefetch(self.keys, bucket * BUCKET_WORDS);
+            prefetch_values::<K, V>(self.values, bucket);
+        }
     }
 
     /// Replaces buckets by slots, and returns one bit per key that is in the set.

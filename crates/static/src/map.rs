@@ -4,12 +4,13 @@ use std::fmt;
 
 use warpset_base::words::AlignedWords;
 
-use crate::{Layout, StaticKey, StaticMapView, Value};
+use crate::{Error, Layout, StaticKey, StaticMapView, Value, tags};
 
 /// Immutable, exact map of integers to integers: a lookup reads one byte, one cache line, and the value's line.
 ///
 /// Built by [`StaticMap::builder`], from keys in any order; of equal keys the last one counts. A map of 10^8 keys of 64
-/// bits takes 72.4 bits per key, and 8.9 bytes per value of 8 bytes, since one slot of ten is free.
+/// bits takes 72.4 bits per key, and 8.9 bytes per value of 8 bytes, since one slot of ten is free. Up to 15 million
+/// keys, memory (not files) also has a tag of one byte per slot: most lookups of absent keys end there.
 ///
 /// ```
 /// use warpset_static::StaticMap;
@@ -38,6 +39,7 @@ use crate::{Layout, StaticKey, StaticMapView, Value};
 pub struct StaticMap<K: StaticKey, V: Value> {
     layout: Layout<K, V>,
     words: AlignedWords<u64>,
+    tags: Vec<u64>,
 }
 
 /// Immutable, exact set of integers: a lookup reads one byte and one cache line. A [`StaticMap`] without values.
@@ -56,8 +58,9 @@ pub type StaticSet<K> = StaticMap<K, ()>;
 
 impl<K: StaticKey, V: Value> StaticMap<K, V> {
     /// Joins `words` and the layout that they were made for.
-    pub(crate) fn from_parts(layout: Layout<K, V>, words: AlignedWords<u64>) -> StaticMap<K, V> {
-        StaticMap { layout, words }
+    pub(crate) fn from_parts(layout: Layout<K, V>, words: AlignedWords<u64>) -> Result<StaticMap<K, V>, Error> {
+        let tags = tags::of(&layout, words.as_slice())?;
+        Ok(StaticMap { layout, words, tags })
     }
 
     /// Returns the words: pilots, keys, values.
@@ -68,7 +71,7 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
     /// Borrows the words, for lookups.
     #[inline]
     pub fn view(&self) -> StaticMapView<'_, K, V> {
-        StaticMapView::new(self.layout, self.words.as_slice())
+        StaticMapView::new(self.layout, self.words.as_slice(), &self.tags)
     }
 
     /// Returns the parameters.
@@ -80,7 +83,7 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
 impl<K: StaticKey, V: Value> Clone for StaticMap<K, V> {
     /// Clones like `Vec::clone`: ends the process if memory runs out.
     fn clone(&self) -> StaticMap<K, V> {
-        StaticMap { layout: self.layout, words: self.words.clone() }
+        StaticMap { layout: self.layout, words: self.words.clone(), tags: self.tags.clone() }
     }
 }
 

@@ -7,7 +7,7 @@ warpset_base::mapped! {
     /// map the same file share its memory.
     [K: StaticKey, V: Value] MappedStaticMap<K, V> as MappedStaticMap of StaticMap<K, V>, Error;
     layout: Layout<K, V> = |layout| layout;
-    view: StaticMapView<'_, K, V> = |layout, words| StaticMapView::new(layout, words);
+    view: StaticMapView<'_, K, V> = |layout, words| StaticMapView::new(layout, words, &[]);
     /// Maps a saved set or map into memory: nothing is copied, and processes share the memory. Reads the whole file
     /// twice, for its checksum and the places of the keys.
     ///

@@ -3,10 +3,11 @@
 use std::fmt;
 
 use warpset_base::filter::same_length;
-use warpset_core::static_set::{self, BUCKET_WORDS};
+use warpset_core::static_set::{BUCKET_WORDS, Shape, place};
 
 use crate::key::Line;
-use crate::lookup::Lookup;
+use crate::lookup::{Lookup, prefetch, prefetch_values};
+use crate::tags;
 use crate::{Bitmap, Error, Iter, Keys, Layout, MapValue, StaticKey, Value};
 
 /// Borrowed words of a [`StaticMap`](crate::StaticMap), or of saved bytes, with every lookup.
@@ -25,6 +26,8 @@ pub struct StaticMapView<'a, K: StaticKey, V: Value> {
     pilots: &'a [u8],
     keys: &'a [u64],
     values: &'a [u64],
+    /// Tags of all slots, or none.
+    tags: &'a [u64],
 }
 
 /// Borrowed words of a [`StaticSet`](crate::StaticSet), or of saved bytes, with every lookup.
@@ -38,13 +41,13 @@ impl<K: StaticKey, V: Value> Clone for StaticMapView<'_, K, V> {
 impl<K: StaticKey, V: Value> Copy for StaticMapView<'_, K, V> {}
 
 impl<'a, K: StaticKey, V: Value> StaticMapView<'a, K, V> {
-    /// Joins `words` and the layout that they were made for.
+    /// Joins `words` and the layout that they were made for; `tags` are [`tags::of`] them, or empty.
     #[inline]
-    pub(crate) fn new(layout: Layout<K, V>, words: &'a [u64]) -> Self {
+    pub(crate) fn new(layout: Layout<K, V>, words: &'a [u64], tags: &'a [u64]) -> Self {
         debug_assert_eq!(words.len() as u64, layout.words());
         let (pilots, words) = words.split_at(layout.pilot_words() as usize);
         let (keys, values) = words.split_at(layout.key_words() as usize);
-        StaticMapView { layout, pilots: bytemuck::cast_slice(pilots), keys, values }
+        StaticMapView { layout, pilots: bytemuck::cast_slice(pilots), keys, values, tags }
     }
 
     /// Returns the parameters.
@@ -69,9 +72,9 @@ impl<'a, K: StaticKey, V: Value> StaticMapView<'a, K, V> {
         self.layout.slots()
     }
 
-    /// Returns the bytes of pilots, keys and values.
+    /// Returns the bytes of pilots, keys and values, and of tags where there are some.
     pub fn memory_bytes(&self) -> u64 {
-        8 * self.layout.words()
+        8 * (self.layout.words() + self.tags.len() as u64)
     }
 
     /// Returns the bits of memory per key, values included.
@@ -92,8 +95,19 @@ impl<'a, K: StaticKey, V: Value> StaticMapView<'a, K, V> {
     /// Returns the bucket of a key; the set is not empty.
     #[inline(always)]
     pub(crate) fn bucket_of(&self, key: K) -> usize {
-        let (hash, shape) = (static_set::hash(key.to_word(), self.layout.spread()), self.layout.shape());
-        shape.bucket(hash, self.pilots[shape.group(hash) as usize].into()) as usize
+        self.bucket_of_hash(self.layout.hash(key))
+    }
+
+    /// Returns the bucket of a hash. One product gives its shard and its bits below them, instead of two shifts by a
+    /// variable, which are slow on x86-64.
+    #[inline(always)]
+    fn bucket_of_hash(&self, hash: u64) -> usize {
+        let shape = self.layout.shape();
+        let product = u128::from(hash) * u128::from(shape.shards());
+        let (shard, below) = ((product >> 64) as u64, product as u64);
+        let group = Shape { shard_bits: 0, ..shape }.group_in_shard(below);
+        let pilot = self.pilots[(shard * u64::from(shape.groups)) as usize + group as usize];
+        shard as usize * shape.buckets as usize + place(hash as u32, pilot.into(), shape.buckets) as usize
     }
 
     #[inline(always)]
@@ -107,9 +121,23 @@ impl<'a, K: StaticKey, V: Value> StaticMapView<'a, K, V> {
         if self.is_empty() {
             return None;
         }
-        let bucket = self.bucket_of(key);
-        let found = K::find(self.line(bucket), key);
-        (found != 0).then(|| bucket * K::SLOTS + K::first_slot(found))
+        let hash = self.layout.hash(key);
+        let bucket = self.bucket_of_hash(hash);
+        prefetch(self.keys, bucket * BUCKET_WORDS);
+        prefetch_values::<K, V>(self.values, bucket);
+        if self.tags.is_empty() {
+            let found = K::find(self.line(bucket), key);
+            return (found != 0).then(|| bucket * K::SLOTS + K::first_slot(found));
+        }
+        let mut candidates = tags::equal::<K>(self.tags, bucket, hash);
+        while candidates != 0 {
+            let slot = bucket * K::SLOTS + candidates.trailing_zeros() as usize;
+            if bytemuck::cast_slice::<u64, K>(self.keys)[slot] == key {
+                return Some(slot);
+            }
+            candidates &= candidates - 1;
+        }
+        None
     }
 
     /// Returns the parts for lookups of many keys.

@@ -17,6 +17,7 @@
 //! | [`RaoBloom`] | Rao's two-level Bloom filter | reproduce the paper; get a classic filter's rate |
 //! | [`StandardQuotientFilter`] | quotient filter | remove keys, merge sizes, grow without the keys |
 //! | [`RankSelectQuotientFilter`] | quotient filter with rank and select | do so in full filters; count keys, also exactly |
+//! | [`Maplet`] | quotient filter with values beside fingerprints | keep a value per key, without the keys |
 //! | [`BinaryFuse8`] and wider | binary fuse filter | test known keys in 9, 18 or 36 bits each; exchange with others |
 //! | [`SequenceFilter`] | Bloom filter of k-mers, blocks by minimizers | screen reads by the k-mers of genomes |
 //! | [`Lsm`] | ordered dictionary, log-structured | update in batches, count events, look up, list ranges |
@@ -63,6 +64,7 @@
 //! [`RaoBloom`]: bloom::RaoBloom
 //! [`StandardQuotientFilter`]: quotient::StandardQuotientFilter
 //! [`RankSelectQuotientFilter`]: quotient::RankSelectQuotientFilter
+//! [`Maplet`]: quotient::Maplet
 //! [`BinaryFuse8`]: fuse::BinaryFuse8
 //! [`Lsm`]: lsm::Lsm
 //! [`SortedArray`]: lsm::SortedArray
@@ -145,11 +147,11 @@ pub mod prelude {
     pub use crate::primitives::{DeviceFilter, DeviceInsert};
     #[cfg(feature = "quotient")]
     pub use crate::quotient::{
-        Duplicates, RankSelectQuotientFilter, RankSelectQuotientFilterView, StandardQuotientFilter,
+        Duplicates, Maplet, MapletView, RankSelectQuotientFilter, RankSelectQuotientFilterView, StandardQuotientFilter,
         StandardQuotientFilterView,
     };
     #[cfg(all(feature = "quotient", feature = "mmap"))]
-    pub use crate::quotient::{MappedRankSelectQuotientFilter, MappedStandardQuotientFilter};
+    pub use crate::quotient::{MappedMaplet, MappedRankSelectQuotientFilter, MappedStandardQuotientFilter};
     #[cfg(all(feature = "sequence", feature = "mmap"))]
     pub use crate::sequence::MappedSequenceFilter;
     #[cfg(feature = "sequence")]

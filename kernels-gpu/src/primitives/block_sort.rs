@@ -29,6 +29,8 @@ impl<K: SortKey, const WARPS: u32, const TILE: u32> BlockSort<K, WARPS, TILE> {
     const ORIGINS_AT: u32 = Self::KEYS_AT + if Self::KEYS_MOVE { 2 } else { 1 } * TILE * size_of::<K>() as u32;
     /// Bytes from the start of the dynamic shared memory.
     pub const SHARED_BYTES: u32 = Self::ORIGINS_AT + 2 * TILE * 2;
+    /// Bytes from [`staging`](Self::staging) on.
+    pub const STAGING_BYTES: u32 = Self::SHARED_BYTES - Self::KEYS_AT;
 
     /// Returns the block sort at the start of the dynamic shared memory.
     #[cfg(feature = "bodies")]

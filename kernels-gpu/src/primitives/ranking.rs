@@ -34,6 +34,12 @@ pub trait SortKey: Word + Ord {
     fn minus(self, other: Self) -> Self;
     /// Returns the key that repeats `bits`.
     fn splat(bits: u32) -> Self;
+    /// Returns `count` plus one if the key at a place goes before another one; of equal keys the one at the lower place
+    /// goes first.
+    #[inline(always)]
+    fn count_before(self, place: u32, other: Self, other_place: u32, count: u32) -> u32 {
+        count + u32::from((self < other) | ((self == other) & (place < other_place)))
+    }
     /// Returns the compared part of the key: `bits` bits from `begin` on, complemented if `flip` is all ones and not
     /// zero.
     fn masked(self, begin: u32, bits: u32, flip: u32) -> Self;
@@ -63,6 +69,22 @@ impl SortKey for u32 {
     #[inline(always)]
     fn splat(bits: u32) -> u32 {
         bits
+    }
+    /// Compares 64 bits, and adds under the predicate: LLVM makes two instructions of the addition.
+    #[inline(always)]
+    fn count_before(self, place: u32, other: u32, other_place: u32, mut count: u32) -> u32 {
+        let (own, other) = ((self as u64) << 32 | place as u64, (other as u64) << 32 | other_place as u64);
+        #[cfg(target_arch = "nvptx64")]
+        // SAFETY: arithmetic on registers.
+        unsafe {
+            core::arch::asm!("{{ .reg .pred p; setp.lt.u64 p, {a}, {b}; @p add.u32 {c}, {c}, 1; }}", a = in(reg64) own,
+                b = in(reg64) other, c = inout(reg32) count, options(pure, nomem, nostack, preserves_flags));
+        }
+        #[cfg(not(target_arch = "nvptx64"))]
+        {
+            count += u32::from(own < other);
+        }
+        count
     }
     #[inline(always)]
     fn masked(self, begin: u32, bits: u32, flip: u32) -> u32 {

@@ -53,11 +53,19 @@ kernel! {
             // words of its own from `found`. Whole warps reach the collectives.
             unsafe {
                 let begin = offsets.read_nc(if s < segments { s } else { segments });
-                // Neighbours often share a word: one of them marks for all.
+                // Neighbours often share a word: the last one of them marks for all.
                 let word = begin / 32;
-                let peers = warp::match_any(warp::FULL_MASK, word);
-                let bits = warp::reduce_or(peers, 1 << (begin % 32));
-                if peers & warp::lane_mask_lt() == 0 {
+                let previous = warp::shuffle_up(warp::FULL_MASK, word, 1);
+                let heads = warp::ballot(warp::FULL_MASK, lane == 0 || previous != word);
+                let first = 31 - (heads & (warp::lane_mask_lt() | warp::lane_mask_eq())).leading_zeros();
+                let mut bits = 1 << (begin % 32);
+                let mut distance = 1;
+                while distance < 32 {
+                    let before = warp::shuffle_up(warp::FULL_MASK, bits, distance);
+                    bits |= if lane >= first + distance { before } else { 0 };
+                    distance *= 2;
+                }
+                if lane == 31 || heads >> (lane + 1) & 1 != 0 {
                     atomic::reduce_or(begins.at(word as usize), bits);
                 }
                 if s >= segments {

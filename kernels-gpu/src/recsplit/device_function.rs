@@ -1,9 +1,11 @@
-//! Function of either kind in device memory, as the lookups of `warpset_core` read it. RecSplit's rows have 32 bytes,
+//! Function of any kind in device memory, as the lookups of `warpset_core` read it. RecSplit's rows have 32 bytes,
 //! and the common ones stay in the first-level cache. Rows of Consensus have 16 bytes, and all of them stay there.
+//! Rows of placement are its segments, of 32 bytes.
 
 use crate::recsplit::device_words::DeviceWords;
 use warpset_core::bits::ByHalves;
 use warpset_core::consensus::{lookup as consensus, tree};
+use warpset_core::placement::lookup::{self as placement, Segment};
 use warpset_core::recsplit::lookup::{self as recsplit, row};
 use warpset_core::recsplit::{Hash128, Remix};
 use warpset_simt::Global;
@@ -20,7 +22,8 @@ impl<'p, P> DeviceFunction<'p, P> {
     /// - `words`: valid for `len` reads.
     /// - `rows`, from a multiple of 16 bytes on. For RecSplit: four words for each of `plan.rows` rows, at least one;
     ///   they are those of the plan's shape, so that a node's children have rows. For Consensus: two words for each of
-    ///   `plan.rows` rows of splittings, at least one, and for each row of leaves after them.
+    ///   `plan.rows` rows of splittings, at least one, and for each row of leaves after them. For placement: four words
+    ///   for each of `plan.segments` segments, at least one.
     #[inline(always)]
     pub unsafe fn new(words: Global<u64>, len: u64, rows: Global<u64>, plan: &'p P) -> Self {
         // SAFETY: `words` is valid for `len` reads, and nothing writes it, by this function's contract.
@@ -41,6 +44,14 @@ impl DeviceFunction<'_, consensus::Plan> {
     #[inline(always)]
     pub fn number_of(self, hash: Hash128) -> u64 {
         consensus::Function::value_of(&self.0, hash, ByHalves)
+    }
+}
+
+impl DeviceFunction<'_, placement::Plan> {
+    /// Returns the number of the key with this hash.
+    #[inline(always)]
+    pub fn number_of(self, hash: Hash128) -> u64 {
+        placement::Function::value_of(&self.0, hash, ByHalves)
     }
 }
 
@@ -95,5 +106,29 @@ impl consensus::Function for Parts<'_, consensus::Plan> {
         // to nodes of fewer keys, and ends at a leaf, whose size has a row after those of splittings. `rows` has two
         // words per row, by the contract of `new`.
         tree::Row::from_words(unsafe { self.rows.read2_nc(2 * place as usize) })
+    }
+}
+
+impl placement::Function for Parts<'_, placement::Plan> {
+    type Words = DeviceWords;
+    type Segment = Segment;
+
+    #[inline(always)]
+    fn words(&self) -> DeviceWords {
+        self.words
+    }
+
+    #[inline(always)]
+    fn segments(&self) -> u64 {
+        self.plan.segments
+    }
+
+    #[inline(always)]
+    fn segment(&self, index: u64) -> Segment {
+        let at = 4 * index as usize;
+        // SAFETY: `index` is below the number of segments, or 0: only `segment_of` calls this. `rows` has four words
+        // per segment, and those of one without any, by the contract of `new`.
+        let ([a, b], [c, d]) = unsafe { (self.rows.read2_nc(at), self.rows.read2_nc(at + 2)) };
+        Segment::from_words([a, b, c, d])
     }
 }

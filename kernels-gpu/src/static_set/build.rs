@@ -1,10 +1,16 @@
 //! Building exact static sets and maps from sorted hashes: one thread block per shard.
 //!
 //! `warpset_core::static_set` defines the contents of a shard, and the CPU's build makes the same. A block finds the
-//! shard among the hashes, the starts of its groups, and the order to place them. One warp then places them, one after
-//! the other: its lanes try 32 pilots at once. A pilot passes if each key alone fits; of those that pass, the smallest
-//! is taken with which all keys fit together. The block writes the keys to their buckets, in any order, and one thread
-//! per bucket sorts them by their hashes.
+//! shard among the hashes, the starts of its groups, and the order to place them. Each warp then searches the pilot of
+//! one of the next groups: its lanes try 32 pilots at once. A pilot passes if each key alone fits; of those that pass,
+//! the smallest is taken with which all keys fit together. The block writes the keys to their buckets, in any order,
+//! and one thread per bucket sorts them by their hashes.
+//!
+//! **Groups in rounds.** The pilots are those of a search group by group, although a round searches those of several
+//! groups at once. A pilot that fails while fewer keys are placed fails later too, so the pilot found is the right one
+//! unless groups before it in the round fill its buckets. All keys of the round are counted; if no bucket exceeds its
+//! slots, all pilots stand. Otherwise those stand up to the first group that has keys in such a bucket: no group
+//! before it has keys there, and without those after it the group fits. The other groups are searched again.
 
 use warpset_core::static_set::{MOST_IN_GROUP, PILOTS, Shape, hash, key, place_by};
 use warpset_simt::shared::{self, Shared};
@@ -15,13 +21,22 @@ use crate::batch::keys::KeyKind;
 #[cfg(feature = "bodies")]
 use crate::batch::keys::word_at;
 
-/// Threads of a block that builds a shard.
+/// Threads of a block that builds a shard where there are several shards per multiprocessor.
 pub const BLOCK: u32 = 256;
+/// Threads of a block that builds a shard where there are fewer; the most that a block has.
+pub const LARGE_BLOCK: u32 = 512;
 /// Threads of a block that hashes.
 pub const HASH_BLOCK: u32 = 256;
+/// No bucket of a shard has this number or a higher one.
+#[cfg(feature = "bodies")]
+const NO_BUCKET: u32 = 1 << 31;
+/// Keys of a group that are tested between two votes.
+#[cfg(feature = "bodies")]
+const TOGETHER: u32 = 4;
 /// Sizes of groups, and one more for lanes without a group.
 const SIZES: u32 = MOST_IN_GROUP + 2;
-/// Bytes before the arrays in shared memory: the shard's bounds among the hashes, and whether it failed.
+/// Bytes before the arrays in shared memory: the shard's bounds among the hashes, the number of groups with keys, and
+/// the first group of a round that has keys in a bucket with too many.
 const HEAD_BYTES: u32 = 32;
 
 /// Returns the bytes of shared memory of a block.
@@ -41,6 +56,10 @@ struct Arrays {
     counts: Shared<u32>,
     /// Groups of each size, then the start of that size in the order.
     sizes: Shared<u32>,
+    /// Number of groups with keys.
+    filled: Shared<u32>,
+    /// First group of a round, by order, that has keys in a bucket with too many; all ones between rounds.
+    overfull: Shared<u32>,
 }
 
 #[cfg(feature = "bodies")]
@@ -50,7 +69,8 @@ impl Arrays {
         let begins = shared::dynamic::<u32>(HEAD_BYTES);
         let order = begins.at(shape.groups + 1);
         let counts = order.at(shape.groups);
-        Arrays { begins, order, counts, sizes: counts.at(shape.buckets) }
+        let (filled, overfull) = (shared::dynamic::<u32>(16), shared::dynamic::<u32>(20));
+        Arrays { begins, order, counts, sizes: counts.at(shape.buckets), filled, overfull }
     }
 }
 
@@ -61,14 +81,14 @@ fn place(low: u32, pilot: u32, buckets: u32) -> u32 {
     place_by(low, pilot, buckets, multiply_high)
 }
 
-/// Calls `work` with the numbers below `end` that belong to this thread of a block of [`BLOCK`].
+/// Calls `work` with the numbers below `end` that belong to this thread of the block.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 fn each_of_block(end: u32, mut work: impl FnMut(u32)) {
     let mut i = thread::thread_idx_x();
     while i < end {
         work(i);
-        i += BLOCK;
+        i += thread::block_dim_x();
     }
 }
 
@@ -125,21 +145,21 @@ unsafe fn find_groups(hashes: Global<u64>, count: u32, shape: Shape, arrays: Arr
     }
 }
 
-/// Writes the order of the groups with keys, largest first, those of one size by number; returns their number.
+/// Writes the order of the groups with keys, largest first, those of one size by number, and their number.
 ///
 /// # Safety
 /// - All lanes of one warp arrive together, and no other thread uses the arrays.
 /// - [`find_groups`] has run.
 #[cfg(feature = "bodies")]
 #[inline(always)]
-unsafe fn find_order(shape: Shape, arrays: Arrays) -> u32 {
+unsafe fn find_order(shape: Shape, arrays: Arrays) {
     let lane = warp::lane_id();
     // SAFETY: one lane takes all places of a size; the warp synchronises between reads and writes; the rest is this
     // function's contract.
     unsafe {
-        let filled = shape.groups - arrays.sizes.get(0);
-        warp::sync_warp(FULL_MASK);
         if lane == 0 {
+            arrays.filled.set(0, shape.groups - arrays.sizes.get(0));
+            arrays.overfull.set(0, u32::MAX);
             let (mut begin, mut size) = (0, MOST_IN_GROUP + 1);
             while size > 0 {
                 size -= 1;
@@ -168,7 +188,6 @@ unsafe fn find_order(shape: Shape, arrays: Arrays) -> u32 {
             warp::sync_warp(FULL_MASK);
             first += 32;
         }
-        filled
     }
 }
 
@@ -179,6 +198,40 @@ struct Group {
     number: u32,
     size: u32,
     low: [u32; 2],
+}
+
+#[cfg(feature = "bodies")]
+impl Group {
+    /// Returns the buckets of the lane's two keys; places without a key get numbers that no bucket has.
+    #[inline(always)]
+    fn places(&self, pilot: u32, buckets: u32) -> [u32; 2] {
+        let lane = warp::lane_id();
+        let at = |half: u32| {
+            let i = 32 * half + lane;
+            if i < self.size { place(self.low[half as usize], pilot, buckets) } else { NO_BUCKET + i }
+        };
+        [at(0), at(1)]
+    }
+
+    /// Returns how many keys of the group before each of the lane's two have its bucket.
+    ///
+    /// # Safety
+    /// All lanes of the warp arrive together, with the same group and their places.
+    #[inline(always)]
+    unsafe fn alike_before(&self, places: [u32; 2]) -> [u32; 2] {
+        // SAFETY: the whole warp is here, and branches on the size alone.
+        unsafe {
+            let alike = |bucket: u32| (warp::match_any(FULL_MASK, bucket) & warp::lane_mask_lt()).count_ones();
+            let mut before = [alike(places[0]), 0];
+            if self.size > 32 {
+                before[1] = alike(places[1]);
+                for lane in 0..32 {
+                    before[1] += (warp::shuffle_idx(FULL_MASK, places[0], opaque(lane)) == places[1]) as u32;
+                }
+            }
+            before
+        }
+    }
 }
 
 /// Reads a group.
@@ -198,19 +251,16 @@ unsafe fn read_group(hashes: Global<u64>, arrays: Arrays, number: u32) -> Group 
     }
 }
 
-/// Finds the smallest pilot with which the keys of a group fit in buckets of `slots`, and counts them there; [`PILOTS`]
-/// if there is none.
+/// Finds the smallest pilot with which the keys of a group fit in buckets of `slots`; [`PILOTS`] if there is none.
 ///
 /// # Safety
-/// All lanes of one warp arrive together, and no other thread uses the `buckets` words of `counts`.
+/// All lanes of one warp arrive together, and nothing writes the `buckets` words of `counts`.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn find_pilot(group: Group, buckets: u32, slots: u32, counts: Shared<u32>) -> u32 {
     let lane = warp::lane_id();
-    let mine = [lane < group.size, lane + 32 < group.size];
     let mut first = 0;
-    // SAFETY: buckets are below their number; the whole warp runs the loops together; counts are changed by atomics,
-    // and the warp synchronises before they are read again.
+    // SAFETY: buckets are below their number; the whole warp runs the loops together.
     unsafe {
         // Opaque, since eight copies of the loop would only fill the instruction cache.
         while first < opaque(PILOTS) {
@@ -218,30 +268,29 @@ unsafe fn find_pilot(group: Group, buckets: u32, slots: u32, counts: Shared<u32>
             let mut fits = true;
             let mut i = 0;
             while i < group.size && warp::any(FULL_MASK, fits) {
-                let low = warp::shuffle_idx(FULL_MASK, if i < 32 { group.low[0] } else { group.low[1] }, i % 32);
-                fits &= counts.get_volatile(place(low, pilot, buckets)) < slots;
-                i += 1;
+                let low = if i < 32 { group.low[0] } else { group.low[1] };
+                for j in 0..TOGETHER {
+                    let low = warp::shuffle_idx(FULL_MASK, low, (i + j) % 32);
+                    // Lanes past the group have zero, which has a bucket too: no branch, so reads do not wait.
+                    fits &= (i + j >= group.size) | (counts.get(place(low, pilot, buckets)) < slots);
+                }
+                i += TOGETHER;
             }
             // Keys of the group that share a bucket have not been counted together yet.
             let mut candidates = warp::ballot(FULL_MASK, fits);
             while candidates != 0 {
                 let pilot = first + candidates.trailing_zeros();
                 candidates &= candidates - 1;
-                let buckets = [place(group.low[0], pilot, buckets), place(group.low[1], pilot, buckets)];
+                let places = group.places(pilot, buckets);
+                let before = group.alike_before(places);
                 let mut is_full = false;
                 for half in 0..2 {
-                    is_full |= mine[half] && counts.fetch_add(buckets[half], 1) >= slots;
+                    let bucket = places[half];
+                    is_full |= bucket < NO_BUCKET && counts.get(bucket) + before[half] >= slots;
                 }
                 if !warp::any(FULL_MASK, is_full) {
-                    warp::sync_warp(FULL_MASK);
                     return pilot;
                 }
-                for half in 0..2 {
-                    if mine[half] {
-                        counts.reduce_add(buckets[half], !0);
-                    }
-                }
-                warp::sync_warp(FULL_MASK);
             }
             first += 32;
         }
@@ -252,28 +301,68 @@ unsafe fn find_pilot(group: Group, buckets: u32, slots: u32, counts: Shared<u32>
 /// Places the groups of a shard, and writes their pilots; returns whether all have one.
 ///
 /// # Safety
-/// - All lanes of one warp arrive together, and no other thread uses arrays and pilots; `pilots` has a byte per group.
+/// - All threads of the block arrive together, and no other thread uses arrays and pilots.
+/// - `pilots` has a byte per group.
 /// - [`find_groups`] has run, and `counts` are zero.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn place_groups(hashes: Global<u64>, shape: Shape, slots: u32, arrays: Arrays, pilots: GlobalMut<u8>) -> bool {
-    // SAFETY: the contracts are the same; places in the order are below their number.
+    let (warps, counts) = (thread::block_dim_x() / 32, arrays.counts);
+    let mut at = thread::thread_idx_x() / 32;
+    // SAFETY: the contracts are the same; places in the order are below their number. A round searches, counts, and
+    // takes back what does not fit; barriers, which all threads reach, separate these phases. Counts are changed by
+    // atomics.
     unsafe {
-        let filled = find_order(shape, arrays);
+        if at == 0 {
+            find_order(shape, arrays);
+        }
+        thread::sync_threads();
+        let filled = arrays.filled.get(0);
         let none = Group { number: 0, size: 0, low: [0; 2] };
         let group_at = |at: u32| if at < filled { read_group(hashes, arrays, arrays.order.get(at)) } else { none };
-        let (mut next, mut at, mut pilot) = (group_at(0), 0, 0);
-        while at < filled && pilot < PILOTS {
-            let group = next;
-            // Read before the search, which hides the latency.
-            next = group_at(at + 1);
-            pilot = find_pilot(group, shape.buckets, slots, arrays.counts);
-            if warp::lane_id() == 0 {
-                pilots.write(group.number as usize, pilot as u8);
+        let (mut group, mut next, mut begin) = (group_at(at), group_at(at + warps), 0);
+        // This warp's group is one of the `warps` from `begin` on.
+        while begin < filled {
+            let pilot = find_pilot(group, shape.buckets, slots, counts);
+            if thread::sync_threads_or(pilot == PILOTS) {
+                return false;
             }
-            at += 1;
+            let places = group.places(pilot, shape.buckets);
+            let mut is_full = false;
+            for half in 0..2 {
+                is_full |= places[half] < NO_BUCKET && counts.fetch_add(places[half], 1) >= slots;
+            }
+            begin += warps;
+            if thread::sync_threads_or(is_full) {
+                let is_overfull = |bucket: u32| bucket < NO_BUCKET && counts.get_volatile(bucket) > slots;
+                if is_overfull(places[0]) || is_overfull(places[1]) {
+                    arrays.overfull.fetch_min(0, at);
+                }
+                thread::sync_threads();
+                begin = arrays.overfull.get_volatile(0) + 1;
+                if at >= begin {
+                    for half in 0..2 {
+                        if places[half] < NO_BUCKET {
+                            counts.reduce_add(places[half], !0);
+                        }
+                    }
+                }
+                thread::sync_threads();
+                if thread::thread_idx_x() == 0 {
+                    arrays.overfull.set_volatile(0, u32::MAX);
+                }
+            }
+            if at < begin {
+                if group.size > 0 && warp::lane_id() == 0 {
+                    pilots.write(group.number as usize, pilot as u8);
+                }
+                at += warps;
+                group = next;
+                // Read a round before the search, which hides the latency.
+                next = group_at(at + warps);
+            }
         }
-        pilot < PILOTS
+        true
     }
 }
 
@@ -316,14 +405,15 @@ kernel! {
     /// Builds all shards, one per block.
     ///
     /// # Safety
-    /// - Launch: 1-D, a block of [`BLOCK`] threads for each shard, [`shared_bytes`] of shared memory.
+    /// - Launch: 1-D, a block for each shard, of whole warps and [`LARGE_BLOCK`] threads at most, [`shared_bytes`] of
+    ///   shared memory.
     /// - `hashes`: `n > 0` different ones, ascending, of keys of this type; `values`: a value per hash, of
     ///   `value_words` words of 32 bits, 0, 1 or 2. Nothing writes them while the kernel runs.
     /// - `shape`: the one for `n` keys.
     /// - `pilots`: a byte per group, zero; `keys`: the words of all buckets; `out_values`: a value per slot. All are
     ///   used by this launch alone.
     /// - `failed`: a word, zero; it becomes 1 if a shard finds no pilots, and the output is then undefined.
-    #[launch_bounds(256, 4)]
+    #[launch_bounds(512, 2)]
     pub unsafe fn static_set_build<K>(
         hashes: Global<u64>, n: usize, shape: Shape, spread: u64, values: Global<u32>, value_words: u32,
         pilots: GlobalMut<u8>, keys: GlobalMut<K>, out_values: GlobalMut<u32>, failed: GlobalMut<u32>,
@@ -333,7 +423,6 @@ kernel! {
         let shard = thread::block_idx_x() as u64;
         let arrays = Arrays::of(shape);
         let bounds = shared::dynamic::<u64>(0);
-        let outcome = shared::dynamic::<u32>(16);
         // SAFETY: the shared memory has all arrays. Each phase ends at a barrier that all threads reach, since
         // conditions that end a shard early are the same for all. Groups, buckets and slots belong to this shard, and
         // so to this block alone.
@@ -351,14 +440,9 @@ kernel! {
             let mut is_failed = end - begin > shape.buckets as usize * SLOTS;
             let count = if is_failed { 0 } else { (end - begin) as u32 };
             is_failed |= find_groups(hashes, count, shape, arrays);
-            if thread < 32 && !is_failed {
-                let has_placed = place_groups(hashes, shape, SLOTS as u32, arrays, pilots);
-                if thread == 0 {
-                    outcome.set(0, has_placed as u32);
-                }
-            }
+            let is_placed = !is_failed && place_groups(hashes, shape, SLOTS as u32, arrays, pilots);
             thread::sync_threads();
-            if !is_failed && outcome.get(0) != 0 {
+            if is_placed {
                 each_of_block(shape.buckets, |bucket| arrays.counts.set(bucket, 0));
                 thread::sync_threads();
                 // Positions of keys among the shard's hashes, in their buckets, in any order.

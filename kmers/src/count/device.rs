@@ -58,14 +58,16 @@ fn pack_all(feed: &Feed<'_>, threads: usize, sender: SyncSender<Packed>, stop: &
 
 /// Packs letters on one thread. Returns early if the receiver is gone; its error is reported instead.
 fn pack(feed: &Feed<'_>, sender: &SyncSender<Packed>, stop: &AtomicBool) -> Result<(), Error> {
-    let (mut packed, mut share, mut more) = (Packed::new(), Cursor::default(), true);
+    // Memory that grows would be moved again and again, by calls of the system that opening a device waits for.
+    let new = || Packed::with_capacity(HANDED + HANDED / 4);
+    let (mut packed, mut share, mut more) = (new(), Cursor::default(), true);
     while more && !stop.load(Ordering::Relaxed) {
         more = feed
             .step(&mut share, |letters| packed.push(letters))
             .inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
         if !packed.is_empty()
             && (packed.words() >= HANDED || !more)
-            && sender.send(std::mem::take(&mut packed)).is_err()
+            && sender.send(std::mem::replace(&mut packed, new())).is_err()
         {
             return Ok(());
         }
@@ -99,7 +101,8 @@ fn on_device(
     if !stop.load(Ordering::Relaxed) {
         counter.add(&parts)?;
     }
-    drop(parts);
+    // Freed while the table is built.
+    settings.closing.close(parts);
     settings.progress.say("building the table");
     let (filter, kmers) = counter.finish(settings.least)?;
     let needed = 8 * filter.layout().words();

@@ -1,7 +1,7 @@
 //! Counting on the CPU: all threads parse letters and roll them into fingerprints, grouped by parts, and the parts are
 //! counted in rounds.
 //!
-//! A round ends when its fingerprints take half the memory of all counts so far (at least 256 MiB), or the rest of the
+//! A round ends when its fingerprints take the memory of all counts so far (at least 256 MiB), or the rest of the
 //! budget. So fingerprints never take memory for all k-mers of the input, and counts are read again only a few times.
 //!
 //! Once k-mers repeat, rounds begin with [super-k-mers](crate::super_kmers), each of which takes the memory of two
@@ -89,7 +89,7 @@ impl<'s> Counter<'s> {
     /// Returns the bytes of fingerprints that are counted at once, or an error if the budget has no room for any.
     fn fingerprints(&self) -> Result<u64, Error> {
         let counted = self.parts.bytes();
-        let wanted = LEAST_ROUND.max(counted / 2);
+        let wanted = LEAST_ROUND.max(counted);
         let Some(allowed) = self.settings.memory else { return Ok(wanted) };
         let threads = self.settings.threads;
         let of_threads = threads as u64 * self.of_thread();
@@ -106,7 +106,7 @@ impl<'s> Counter<'s> {
     /// k-mers, even if no two are equal.
     fn super_kmers(&self) -> u64 {
         let counted = self.parts.bytes();
-        let wanted = LEAST_ROUND.max(counted);
+        let wanted = LEAST_ROUND.max(2 * counted);
         let Some(allowed) = self.settings.memory else { return wanted };
         let of_threads = self.settings.threads as u64 * (2 * self.of_thread() + super_kmers::OPEN_BYTES);
         wanted.min(allowed.saturating_sub(counted + of_threads) / (1 + 8 * super_kmers::MOST / super_kmers::BYTES))
@@ -133,8 +133,11 @@ impl<'s> Counter<'s> {
             fingerprints
         };
         let different = self.parts.len();
+        if kmers == 0 {
+            return Ok(());
+        }
         // The share of k-mers that were not new is about the share of all different k-mers that are known.
-        let known = 1.0 - (different - before) as f64 / kmers.max(1) as f64;
+        let known = 1.0 - (different - before) as f64 / kmers as f64;
         let next = self.super_kmers() / super_kmers::BYTES * super_kmers::average(self.settings.k);
         let pays = known >= LEAST_KNOWN && next as f64 * known >= LEAST_COPIES * different as f64;
         self.by_minimizers = pays && super_kmers::suit(self.settings.k);

@@ -23,7 +23,12 @@ impl Default for Packed {
 impl Packed {
     /// Creates an empty list of sequences.
     pub fn new() -> Packed {
-        Packed { bases: Vec::new(), breaks: Vec::new(), taken: 0 }
+        Packed::with_capacity(0)
+    }
+
+    /// Creates an empty list with memory for `words` words.
+    pub(crate) fn with_capacity(words: usize) -> Packed {
+        Packed { bases: Vec::with_capacity(words), breaks: Vec::with_capacity(words), taken: 0 }
     }
 
     /// Adds a sequence: A, C, G, T, U in either case. White space is skipped; any other letter begins a new sequence.

@@ -10,7 +10,7 @@ use warpset_base::filter::Filter;
 use warpset_base::parallel::threads_for;
 use warpset_base::sort::sort_by_rank;
 use warpset_base::words::zeroed_vec;
-use warpset_fuse::{BinaryFuse16, BinaryFuse32};
+use warpset_fuse::{Arity, BinaryFuse, Form, Width};
 use warpset_sequence::{DEFAULT_BITS_PER_KEY, Minimizers};
 use warpset_static::StaticSet;
 
@@ -47,6 +47,7 @@ pub struct Indexing {
     kind: IndexKind,
     pub(super) without: Vec<PathBuf>,
     pub(super) bits_per_kmer: f64,
+    for_deacon: bool,
     threads: usize,
     progress: Progress,
 }
@@ -59,8 +60,8 @@ impl Indexing {
     pub fn new(k: u32, w: u32) -> Result<Indexing, Error> {
         let (k, w) = check(k, w)?;
         let (kind, without) = (IndexKind::default(), Vec::new());
-        let bits_per_kmer = DEFAULT_BITS_PER_KEY;
-        Ok(Indexing { k, w, kind, without, bits_per_kmer, threads: 0, progress: Progress::hidden() })
+        let (bits_per_kmer, progress) = (DEFAULT_BITS_PER_KEY, Progress::hidden());
+        Ok(Indexing { k, w, kind, without, bits_per_kmer, for_deacon: false, threads: 0, progress })
     }
 
     /// Sets the kind of index. [`IndexKind::Sequences`] has all k-mers, regardless of `w`, and needs `k` of at least 9.
@@ -81,6 +82,13 @@ impl Indexing {
     /// k-mers next to remaining ones (four, if k is 31) may still be found. Default: none.
     pub fn without(mut self, files: impl IntoIterator<Item = PathBuf>) -> Self {
         self.without = files.into_iter().collect();
+        self
+    }
+
+    /// Builds filters that [`Index::save_for_deacon`] writes: those of Deacon have one graph, most of which one thread
+    /// builds, where ours have many. Exact indexes are the same either way. Default: `false`.
+    pub fn for_deacon(mut self, for_deacon: bool) -> Self {
+        self.for_deacon = for_deacon;
         self
     }
 
@@ -124,7 +132,7 @@ impl Indexing {
             }
             match kmers.is_empty() {
                 true => Err(Error::NoKmers { k: self.k + self.w - 1 }),
-                false => Index::from_kmers((self.k, self.w), kmers, self.kind),
+                false => Index::from_kmers((self.k, self.w), kmers, (self.kind, self.for_deacon)),
             }
         });
         self.progress.outcome(indexed)
@@ -228,31 +236,31 @@ fn concatenated(mut parts: Vec<Vec<u64>>) -> Result<Vec<u64>, Error> {
     Ok(all)
 }
 
-/// Sorts k-mers and removes duplicates.
-fn make_distinct(kmers: &mut Vec<u64>) {
+/// Builds a filter of k-mers and removes equal ones. Four slots per k-mer in many graphs take 19 bits per k-mer with
+/// fingerprints of 16, one graph of three 18.
+fn filter_of<F: Width>(kmers: &mut Vec<u64>, for_deacon: bool) -> Result<BinaryFuse<F>, Error> {
     sort_by_rank(kmers, u64::BITS, |kmer| kmer);
     kmers.dedup();
+    let builder = BinaryFuse::<F>::builder();
+    let builder = if for_deacon { builder } else { builder.arity(Arity::Four).form(Form::Sharded) };
+    builder.build_from(kmers).map_err(Error::of_index)
 }
 
 impl Index {
-    /// Builds an index of canonical k-mers, some of which may be equal.
-    pub(crate) fn from_kmers((k, w): (u32, u32), mut kmers: Vec<u64>, kind: IndexKind) -> Result<Index, Error> {
+    /// Builds an index of canonical k-mers, some of which may be equal; a filter in the form of Deacon on request.
+    pub(crate) fn from_kmers(
+        (k, w): (u32, u32),
+        mut kmers: Vec<u64>,
+        (kind, for_deacon): (IndexKind, bool),
+    ) -> Result<Index, Error> {
         let (members, len) = match kind {
             IndexKind::Exact => {
                 let set = StaticSet::builder().build_from(&kmers).map_err(Error::of_index)?;
                 let len = set.len();
                 (Members::Static(set), len)
             }
-            IndexKind::Fuse16 => {
-                make_distinct(&mut kmers);
-                let filter = BinaryFuse16::builder().build_from(&kmers).map_err(Error::of_index)?;
-                (Members::Fuse16(filter), kmers.len() as u64)
-            }
-            IndexKind::Fuse32 => {
-                make_distinct(&mut kmers);
-                let filter = BinaryFuse32::builder().build_from(&kmers).map_err(Error::of_index)?;
-                (Members::Fuse32(filter), kmers.len() as u64)
-            }
+            IndexKind::Fuse16 => (Members::Fuse16(filter_of(&mut kmers, for_deacon)?), kmers.len() as u64),
+            IndexKind::Fuse32 => (Members::Fuse32(filter_of(&mut kmers, for_deacon)?), kmers.len() as u64),
             IndexKind::Sequences => unreachable!("sequence filters are made of sequences"),
         };
         let front = if kind == IndexKind::Exact { Some(front::of(&kmers, len)?) } else { None };

@@ -20,9 +20,9 @@ pub enum IndexKind {
     /// others.
     #[default]
     Exact,
-    /// False-positive rate of 2^-16, in 18.1 bits per minimizer: a [`BinaryFuse16`].
+    /// False-positive rate of 2^-16, in 18.9 bits per minimizer: a [`BinaryFuse16`].
     Fuse16,
-    /// False-positive rate of 2^-32, in 36.1 bits per minimizer: a [`BinaryFuse32`].
+    /// False-positive rate of 2^-32, in 37.7 bits per minimizer: a [`BinaryFuse32`].
     Fuse32,
     /// All k-mers instead of minimizers, in 16 bits per k-mer by default, with a false-positive rate from 10^-4 (a
     /// genome full of repeats) to 10^-6 (random bases) for k = 31: a [`SequenceFilter`]. Such an index has `w` = 1:

@@ -17,7 +17,7 @@ use crate::settings::Executor;
 use crate::{BackendChoice, Error, Index, Table};
 
 /// Bytes of input that make opening a GPU pay, if the index to be copied to it is not larger.
-const LEAST_FOR_DEVICE: u64 = 1 << 30;
+const LEAST_FOR_DEVICE: u64 = 3 << 30;
 
 impl<'a> Screening<'a> {
     /// Whether [`BackendChoice::Auto`] looks for a GPU for an index of `index_bytes` bytes. A caller that opens a

@@ -104,10 +104,24 @@ fn indexes_come_back_from_their_files() {
         let all: HashSet<u64> = minimizers.find(&genome).iter().map(|found| found.kmer).collect();
         let others = reads.iter().flat_map(|(_, letters)| minimizers.find(letters)).map(|found| found.kmer);
         let asked: Vec<u64> = all.iter().copied().chain(others).collect();
-        for kind in [IndexKind::Exact, IndexKind::Fuse16, IndexKind::Fuse32] {
-            let index = Indexing::new(k, w).unwrap().kind(kind).threads(2).run(&[fasta.clone()]).unwrap();
+        let kinds = [IndexKind::Exact, IndexKind::Fuse16, IndexKind::Fuse32].map(|kind| [(kind, true), (kind, false)]);
+        for (kind, for_deacon) in kinds.into_iter().flatten() {
+            let indexing = Indexing::new(k, w).unwrap().kind(kind).for_deacon(for_deacon).threads(2);
+            let index = indexing.run(&[fasta.clone()]).unwrap();
             index.save(files.path("index")).unwrap();
-            index.save_for_deacon(files.path("deacon")).unwrap();
+            let saved = index.save_for_deacon(files.path("deacon"));
+            if !for_deacon && kind != IndexKind::Exact {
+                assert!(matches!(saved, Err(Error::Write { .. })));
+                // SAFETY: nothing changes the file while it is mapped.
+                let mapped = unsafe { Index::map(files.path("index")).unwrap() };
+                for found in [index, mapped, Index::load(files.path("index")).unwrap()] {
+                    assert!(found.len() == all.len() as u64 && found.kind() == kind);
+                    let answers = found.contains_bulk(&asked);
+                    assert!(asked.iter().zip(answers).all(|(kmer, found)| found || !all.contains(kmer)));
+                }
+                continue;
+            }
+            saved.unwrap();
             // SAFETY: nothing changes the file while it is mapped.
             let mapped = unsafe { Index::map(files.path("index")).unwrap() };
             mapped.save(files.path("again")).unwrap();
@@ -391,7 +405,7 @@ fn damaged_indexes_are_errors() {
     let path = files.path("damaged");
     let refused = |bytes: &[u8]| damage::refused(&path, bytes);
     for kind in [IndexKind::Exact, IndexKind::Fuse16, IndexKind::Fuse32] {
-        let index = Indexing::new(31, 15).unwrap().kind(kind).run(&[genome.clone()]).unwrap();
+        let index = Indexing::new(31, 15).unwrap().kind(kind).for_deacon(true).run(&[genome.clone()]).unwrap();
         index.save(&path).unwrap();
         damage::is_refused_when_damaged(&path);
         index.save_for_deacon(&path).unwrap();

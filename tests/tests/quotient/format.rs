@@ -3,8 +3,8 @@
 //! `WARPSET_WRITE_FIXTURES=1 cargo test -p warpset-tests --test quotient format` writes the fixtures of a new version.
 
 use warpset::quotient::{
-    Builder, Container, Duplicates, Error, FileError, QuotientFilter, RankSelect, RankSelectBuilder,
-    RankSelectQuotientFilter, SlotKind, StandardBuilder, StandardQuotientFilter, View,
+    Builder, Container, Duplicates, Error, FileError, Maplet, QuotientFilter, RankSelect, RankSelectBuilder,
+    RankSelectQuotientFilter, SlotKind, StandardBuilder, StandardQuotientFilter, Sum, View,
 };
 use warpset_base::file::{HEADER_BYTES, Saved};
 use warpset_base::filter::{Filter, Insert, Remove};
@@ -49,12 +49,20 @@ fn counted() -> RankSelectQuotientFilter {
     filter
 }
 
+fn maplet() -> Maplet {
+    let mut maplet = RankSelectBuilder::with_bits(6, 5).seed(42).values(11).build().unwrap();
+    maplet.insert_bulk(&WORDS, &[1u16, 2, 2047, 0]).unwrap();
+    maplet.upsert_bulk::<Sum<u64>, _, _>(&(0..40u64).collect::<Vec<_>>(), &(100..140u64).collect::<Vec<_>>()).unwrap();
+    maplet
+}
+
 #[test]
 fn fixtures_of_version_1() {
     fixture("quotient_standard_packed.v1", &packed());
     fixture("quotient_standard_bytes.v1", &bytes());
     fixture("quotient_rank_select.v1", &rank_select());
     fixture("quotient_rank_select_counted.v1", &counted());
+    fixture("maplet.v1", &maplet());
 }
 
 /// Checks that any damage is noticed. With the checksum made right, a filter loads only if the slots are valid, and

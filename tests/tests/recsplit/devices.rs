@@ -7,8 +7,8 @@ use warpset_base::testing::tier;
 use warpset_gpu::{Device, testing};
 use warpset_mphf::gpu::{self, DeviceHashKind, StringVec};
 use warpset_mphf::{
-    Builder, Consensus, ConsensusKind, Error, Hash128, Hashed, Key, Method, PerfectHash, RecSplit, RecSplitKind, Remix,
-    StaticFilter,
+    Builder, Consensus, ConsensusKind, Error, Hash128, Hashed, Key, Method, PerfectHash, Placement, PlacementKind,
+    RecSplit, RecSplitKind, Remix, StaticFilter,
 };
 use warpset_primitives::DeviceFilter;
 
@@ -38,6 +38,16 @@ impl TestKind for ConsensusKind {
     }
 }
 
+impl TestKind for PlacementKind {
+    fn function(bucket_size: u32) -> Builder<Self> {
+        Placement::builder().bucket_size(bucket_size)
+    }
+
+    fn filter(bucket_size: u32) -> Builder<Self, StaticFilter<Self>> {
+        StaticFilter::builder_of_kind(Self).keys_per_seed(4.0).bucket_size(bucket_size)
+    }
+}
+
 /// Makes a test for each kind of functions that are generic over it.
 macro_rules! for_each_kind {
     ($($body:ident)*) => {$(
@@ -50,6 +60,11 @@ macro_rules! for_each_kind {
             #[test]
             fn consensus() {
                 super::$body::<super::ConsensusKind>();
+            }
+
+            #[test]
+            fn placement() {
+                super::$body::<super::PlacementKind>();
             }
         }
     )*};
@@ -138,6 +153,16 @@ fn functions_of_every_shape() {
             rest.iter().for_each(|device| agrees(&function, device, &asked));
         }
     }
+    for (keys_per_seed, bucket) in [(4.5, 1 << 15), (4.5, 700), (1.0, 20), (6.0, 1500), (3.0, 1)] {
+        for n in [0, 1, 2, 3, 77, 3_000] {
+            let keys = keys(n);
+            let builder = Placement::builder().keys_per_seed(keys_per_seed).bucket_size(bucket);
+            let function = builder.build_from(&keys).unwrap();
+            let asked = [&keys[..], &[1, 2, 3]].concat();
+            agrees(&function, emulator, &asked);
+            rest.iter().for_each(|device| agrees(&function, device, &asked));
+        }
+    }
 }
 
 #[test]
@@ -151,6 +176,10 @@ fn functions_of_many_keys() {
         for (overhead, bucket) in [(0.3, 5), (0.05, 2400)] {
             let (builder, keys) = (Consensus::builder().overhead(overhead).bucket_size(bucket), keys(n));
             agrees(&builder.build_from(&keys).unwrap(), &device, &keys);
+        }
+        for keys_per_seed in [4.5, 6.0] {
+            let keys = keys(n);
+            agrees(&Placement::builder().keys_per_seed(keys_per_seed).build_from(&keys).unwrap(), &device, &keys);
         }
     }
 }

@@ -14,7 +14,9 @@ use warpset::quotient::{
 
 use super::subject::{Kind, container_name, layout};
 use super::whole::WHOLE;
-use super::{ABSENT, COMMON_LOAD, INSERTED, Point, Size, as_expected, device_counted, device_updates, keys, loads};
+use super::{
+    ABSENT, COMMON_LOAD, INSERTED, Point, Size, as_expected, device_counted, device_updates, keys, loads, maplets,
+};
 use bench_frame::clock::{Effort, median_seconds};
 use bench_frame::gpu_limits::{self, GpuAccess};
 use bench_frame::suite::{Session, Setup, Step, Target, Threads};
@@ -48,13 +50,14 @@ pub fn steps(setup: &Setup, log2_slots: Option<u32>) -> Vec<Step> {
         let loads = if device.is_emulator() { &[0.5, 0.9] } else { loads(setup.effort) };
         let asked = log2_slots.filter(|_| !device.is_emulator()).map(|bits| vec![Size::of(bits)]);
         for size in asked.unwrap_or_else(|| sizes(device, setup.effort)) {
-            let all: [(&str, Run); 9] = [
+            let all: [(&str, Run); 10] = [
                 ("builds", builds),
                 ("lookups", lookups),
                 ("lookups by batch", lookups_by_batch),
                 ("counts", counts),
                 ("builds of multisets", device_counted::builds),
                 ("lookups with counters and in exact filters", device_counted::lookups),
+                ("maplets", maplets::all),
                 ("inserts and deletes", device_updates::over_load),
                 ("inserts and deletes by batch", device_updates::by_batch),
                 ("merging and resizing", whole_filters),

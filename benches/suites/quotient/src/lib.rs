@@ -12,6 +12,7 @@ mod device_updates;
 mod figures;
 mod kmers;
 mod kmers_device;
+mod maplets;
 mod memory;
 mod real;
 mod subject;

@@ -43,6 +43,8 @@ impl FileKind {
     pub const STANDARD_QUOTIENT_FILTER: FileKind = FileKind::new(24, 1, "StandardQuotientFilter");
     /// `RankSelectQuotientFilter`.
     pub const RANK_SELECT_QUOTIENT_FILTER: FileKind = FileKind::new(25, 1, "RankSelectQuotientFilter");
+    /// `Maplet`.
+    pub const MAPLET: FileKind = FileKind::new(26, 1, "Maplet");
     /// `Lsm`.
     pub const LSM: FileKind = FileKind { has_elements: true, ..FileKind::new(32, 1, "Lsm") };
     /// `SortedArray`.
@@ -53,6 +55,8 @@ impl FileKind {
     pub const BINARY_FUSE_16: FileKind = FileKind::new(41, 1, "BinaryFuse16");
     /// `BinaryFuse32`.
     pub const BINARY_FUSE_32: FileKind = FileKind::new(42, 1, "BinaryFuse32");
+    /// `StaticFunction`.
+    pub const STATIC_FUNCTION: FileKind = FileKind::new(43, 1, "StaticFunction");
 
     /// `StaticMap`, and with values of no size `StaticSet`.
     pub const STATIC_MAP: FileKind = FileKind { has_elements: true, ..FileKind::new(48, 1, "StaticMap") };
@@ -74,11 +78,13 @@ impl FileKind {
         FileKind::PLACEMENT,
         FileKind::STANDARD_QUOTIENT_FILTER,
         FileKind::RANK_SELECT_QUOTIENT_FILTER,
+        FileKind::MAPLET,
         FileKind::LSM,
         FileKind::SORTED_ARRAY,
         FileKind::BINARY_FUSE_8,
         FileKind::BINARY_FUSE_16,
         FileKind::BINARY_FUSE_32,
+        FileKind::STATIC_FUNCTION,
         FileKind::STATIC_MAP,
         FileKind::SEQUENCE_FILTER,
         FileKind::KMERS_INDEX,

@@ -9,6 +9,9 @@ use super::kernels::Batch;
 use super::{Bloom, DeviceKeys, DeviceLayout};
 use crate::{Error, Key};
 
+/// Keys of a batch from which it pays to keep a share of the filter in the L2 cache.
+const MANY_KEYS: usize = 1 << 26;
+
 impl<L: DeviceLayout> Filter for Bloom<L> {
     type Error = Error;
 
@@ -45,6 +48,10 @@ impl<L: DeviceLayout, K: DeviceKeys> DeviceFilter<K> for Bloom<L> {
         }
         let lent = [stream.device(), keys.device()].into_iter().chain(others.iter().copied());
         self.device.expect_all_here(lent, "a lookup in a Bloom filter")?;
+        let (bytes, l2_bytes) = (self.memory_bytes(), self.device.properties().l2_bytes as u64);
+        if keys.count() >= MANY_KEYS && 4 * bytes > 3 * l2_bytes && 4 * bytes <= 7 * l2_bytes {
+            stream.keep_in_l2(self.words());
+        }
         // SAFETY: the words are this layout's; scratch is freed in the order of the stream; the rest is the caller's
         // promise.
         unsafe {

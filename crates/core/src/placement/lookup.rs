@@ -22,6 +22,16 @@ pub struct SegmentPlan {
     pub largest: u32,
 }
 
+/// Numbers of a function that lookups on devices need besides its words and segments.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Plan {
+    /// Keys.
+    pub keys: u64,
+    /// Segments with keys; without any there is one segment of no keys.
+    pub segments: u64,
+}
+
 /// A segment's keys, code and shape.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
@@ -53,6 +63,19 @@ impl SegmentPlan {
 }
 
 impl Segment {
+    /// Packs the segment, for devices.
+    pub const fn to_words(self) -> [u64; 4] {
+        let Shape { keys, buckets, last_start, mask } = self.shape;
+        [self.first, self.code, keys as u64 | (buckets as u64) << 32, last_start as u64 | (mask as u64) << 32]
+    }
+
+    /// Makes the segment of the words that [`Segment::to_words`] returned.
+    #[inline(always)]
+    pub const fn from_words([first, code, sizes, slices]: [u64; 4]) -> Self {
+        let [buckets, mask] = [(sizes >> 32) as u32, (slices >> 32) as u32];
+        Self { first, code, shape: Shape { keys: sizes as u32, buckets, last_start: slices as u32, mask } }
+    }
+
     /// Returns the byte of the words with the seed of the key with this low half of its hash.
     #[inline(always)]
     pub const fn seed_at(&self, low: u64) -> u64 {

@@ -360,6 +360,30 @@ impl<W: ReadWords, const COUNTED: bool> Blocks<W, COUNTED> {
         (slot, false)
     }
 
+    /// Returns the slot with the first item of a quotient whose remainder without its lowest `dropped` bits is that of
+    /// `least`, a remainder in which these bits are zero.
+    #[inline(always)]
+    pub fn first_prefixed(&self, quotient: u64, least: u64, dropped: u32, select: impl Select) -> Option<u64> {
+        if !self.is_occupied(quotient) {
+            return None;
+        }
+        let start = self.find_run_start(quotient, select);
+        let (slot, _) = self.find_in_run(start, least);
+        let is_in_run = slot < self.slots() && (slot == start || !self.is_runend(slot - 1));
+        (is_in_run && self.remainder(slot) >> dropped == least >> dropped).then_some(slot)
+    }
+
+    /// Returns the slot with the next item after the one in `slot`, if it is of the same run and its remainder without
+    /// the lowest `dropped` bits is the same.
+    #[inline(always)]
+    pub fn next_prefixed(&self, slot: u64, dropped: u32) -> Option<u64> {
+        let next = if COUNTED { self.after_digits(slot + 1) } else { slot + 1 };
+        if next >= self.slots() || self.is_runend(next - 1) {
+            return None;
+        }
+        (self.remainder(next) >> dropped == self.remainder(slot) >> dropped).then_some(next)
+    }
+
     /// Whether a remainder is in the run that begins there. `known` is a block and its runends.
     #[inline(always)]
     fn is_in_run(&self, start: u64, known: (u64, u64), remainder: u64) -> bool {

@@ -5,10 +5,11 @@ use warpset_base::parallel;
 use warpset_core::fuse::Graph;
 
 use super::Failure;
+use super::item::{Item, in_slots};
 use super::partition::{Hashes, MOST_PARTS, Partitioned};
 use super::peel::Peeler;
 use crate::Layout;
-use crate::width::Width;
+use crate::width::Slot;
 
 /// Returns the base-2 logarithm of the number of slots per part: few enough parts; if several threads add keys, at
 /// least the number of slots that a key spans.
@@ -20,11 +21,11 @@ fn part_bits(graph: Graph, slots: u64, is_shared: bool) -> u32 {
     bits
 }
 
-/// Fills `words` with the fingerprints of `keys > 0` keys with these hashes.
-pub(super) fn build<const ARITY: usize, F: Width>(
+/// Fills `words` with the contents of `keys > 0` keys with these hashes.
+pub(super) fn build<const ARITY: usize, T: Item, F: Slot>(
     layout: &Layout,
     keys: usize,
-    hash: Hashes<'_>,
+    hash: Hashes<'_, T>,
     words: &mut [u64],
     are_distinct: bool,
 ) -> Result<(), Failure> {
@@ -50,12 +51,12 @@ pub(super) fn build<const ARITY: usize, F: Width>(
         }
     }
     if !peeler.peel::<ARITY>(graph, keys as u64) {
-        let mut parts = (0..parts).map(|part| hashes.part(part).to_vec());
-        let is_repeated = !are_distinct && parts.any(|mut hashes| super::has_equal(&mut hashes));
-        return Err(if is_repeated { Failure::Duplicates } else { Failure::Unlucky });
+        if !are_distinct {
+            (0..parts).try_for_each(|part| super::expect_different(&mut hashes.part(part).to_vec()))?;
+        }
+        return Err(Failure::Unlucky);
     }
     drop(hashes);
-    let fingerprints: &mut [F] = bytemuck::cast_slice_mut(&mut words[..layout.fingerprint_words() as usize]);
-    peeler.assign::<ARITY, F>(graph, &mut fingerprints[..slots as usize]);
-    Ok(())
+    let assign = |slots: &mut [F]| peeler.assign::<ARITY, F>(graph, layout.value_bits, slots);
+    Ok(in_slots(layout, words, &mut Vec::new(), assign)?)
 }

@@ -5,6 +5,8 @@ use std::ops::Range;
 use warpset_base::parallel;
 use warpset_base::words::{OutOfMemory, zeroed_vec};
 
+use super::item::Item;
+
 /// Parts at most: each open place of a thread that writes takes a cache line.
 pub(crate) const MOST_PARTS: usize = 1 << 10;
 /// Keys from which on several threads share the work.
@@ -13,36 +15,35 @@ const SERIAL: usize = 1 << 14;
 const CHUNKS: usize = 4;
 
 /// Computes hashes of keys: of as many as the slice has places, from a number of a key on.
-pub(crate) type Hashes<'a> = &'a (dyn Fn(usize, &mut [u64]) + Sync);
+pub(crate) type Hashes<'a, T> = &'a (dyn Fn(usize, &mut [T]) + Sync);
 
 /// Hashes, part by part.
-pub(crate) struct Partitioned {
-    hashes: Vec<u64>,
+pub(crate) struct Partitioned<T> {
+    hashes: Vec<T>,
     /// The end of each part.
     ends: Vec<usize>,
 }
 
-impl Partitioned {
+impl<T: Item> Partitioned<T> {
     /// Hashes `n` keys, and sorts the hashes by `part_of`, which is below `parts`.
     pub(crate) fn new(
         n: usize,
-        hash: Hashes<'_>,
+        hash: Hashes<'_, T>,
         parts: usize,
         part_of: impl Fn(u64) -> usize + Sync,
-    ) -> Result<Partitioned, OutOfMemory> {
-        let mut hashes: Vec<u64> = zeroed_vec(n as u64)?;
+    ) -> Result<Partitioned<T>, OutOfMemory> {
+        let mut hashes: Vec<T> = zeroed_vec(n as u64)?;
         let threads = if n < SERIAL { 1 } else { rayon::current_num_threads() };
         let chunk = n.div_ceil(if threads == 1 { 1 } else { threads * CHUNKS }).max(1);
         let range = |i: usize| i * chunk..n.min((i + 1) * chunk);
         let chunks = n.div_ceil(chunk);
         let counts: Vec<Vec<usize>> = parallel::map(0..chunks, |i| {
             let mut counts = vec![0; parts];
-            in_blocks(range(i), hash, |hashes| hashes.iter().for_each(|&hash| counts[part_of(hash)] += 1));
+            in_blocks(range(i), hash, |hashes| hashes.iter().for_each(|&hash| counts[part_of(hash.hash())] += 1));
             counts
         });
         // The places of a part: those of the first chunk, of the second, and so on.
-        let mut places: Vec<Vec<std::slice::IterMut<'_, u64>>> =
-            (0..chunks).map(|_| Vec::with_capacity(parts)).collect();
+        let mut places: Vec<Vec<std::slice::IterMut<'_, T>>> = (0..chunks).map(|_| Vec::with_capacity(parts)).collect();
         let mut rest = &mut hashes[..];
         let (mut ends, mut end) = (Vec::with_capacity(parts), 0);
         for part in 0..parts {
@@ -58,7 +59,7 @@ impl Partitioned {
             in_blocks(range(i), hash, |hashes| {
                 for &hash in hashes {
                     // A key has the same hash each time, so its place was counted.
-                    if let Some(place) = places[part_of(hash)].next() {
+                    if let Some(place) = places[part_of(hash.hash())].next() {
                         *place = hash;
                     }
                 }
@@ -73,19 +74,19 @@ impl Partitioned {
     }
 
     /// Returns the hashes of a part.
-    pub(crate) fn part(&self, part: usize) -> &[u64] {
+    pub(crate) fn part(&self, part: usize) -> &[T] {
         &self.hashes[self.range(part)]
     }
 
     /// Returns all hashes, part by part.
-    pub(crate) fn all(&self) -> &[u64] {
+    pub(crate) fn all(&self) -> &[T] {
         &self.hashes
     }
 }
 
 /// Hashes keys, and gives `take` some hashes at a time.
-fn in_blocks(keys: Range<usize>, hash: Hashes<'_>, mut take: impl FnMut(&[u64])) {
-    let mut hashes = [0; 256];
+fn in_blocks<T: Item>(keys: Range<usize>, hash: Hashes<'_, T>, mut take: impl FnMut(&[T])) {
+    let mut hashes = [T::zeroed(); 256];
     for first in keys.clone().step_by(hashes.len()) {
         let hashes = &mut hashes[..(keys.end - first).min(256)];
         hash(first, hashes);

@@ -7,12 +7,13 @@
 use warpset_base::with_vectors;
 use warpset_base::words::{OutOfMemory, zeroed_vec};
 use warpset_core::fuse::cell::{MOST_IN_SHARD, in_shard, split_in_shard};
-use warpset_core::fuse::hash::{fingerprint, within_shard};
+use warpset_core::fuse::hash::within_shard;
 use warpset_core::fuse::{Graph, SHARD_ROUNDS, SHARD_SLOTS};
 
+use super::item::Item;
 use super::peel::REMOVED;
 use crate::lookup::first_by_halves;
-use crate::width::Width;
+use crate::width::Slot;
 
 /// Slots of a shard, and so its keys, at most.
 const MOST: usize = SHARD_SLOTS as usize;
@@ -24,7 +25,7 @@ pub(super) struct ShardPeeler<F> {
     cells: Box<[u32; 1 << 16]>,
     /// Slots of each key, 16 bits each.
     slots: Box<[u64; MOST]>,
-    fingerprints: Box<[F; MOST]>,
+    contents: Box<[F; MOST]>,
     /// Slots that took a key, in the high halves, and its index, round by round; one more place for what does not
     /// count, as in the lists below.
     order: Box<[u32; MOST + 1]>,
@@ -44,33 +45,34 @@ fn slot_of(slots: u64, j: usize) -> u16 {
     (slots >> (16 * j)) as u16
 }
 
-/// Computes slots and fingerprints of keys from their hashes in the filter.
-fn locate<const ARITY: usize, F: Width>(
+/// Computes slots and contents of keys from their hashes in the filter.
+fn locate<const ARITY: usize, T: Item, F: Slot>(
     graph: Graph,
-    hashes: &[u64],
-    seed: u8,
+    items: &[T],
+    (seed, value_bits): (u8, u32),
     slots: &mut [u64],
-    fingerprints: &mut [F],
+    contents: &mut [F],
 ) {
-    with_vectors!(locate_each[const ARITY: usize, F: Width][ARITY, F](
-        graph: Graph, hashes: &[u64], seed: u8, slots: &mut [u64], fingerprints: &mut [F]
+    with_vectors!(locate_each[const ARITY: usize, T: Item, F: Slot][ARITY, T, F](
+        graph: Graph, items: &[T], seed: u8, value_bits: u32, slots: &mut [u64], contents: &mut [F]
     ))
 }
 
 #[inline(always)]
-fn locate_each<const ARITY: usize, F: Width>(
+fn locate_each<const ARITY: usize, T: Item, F: Slot>(
     graph: Graph,
-    hashes: &[u64],
+    items: &[T],
     seed: u8,
+    value_bits: u32,
     slots: &mut [u64],
-    fingerprints: &mut [F],
+    contents: &mut [F],
 ) {
-    for ((&hash, slots), to) in hashes.iter().zip(slots).zip(fingerprints) {
-        let hash = within_shard(hash, seed);
+    for ((&item, slots), to) in items.iter().zip(slots).zip(contents) {
+        let hash = within_shard(item.hash(), seed);
         let first = first_by_halves(graph, hash);
         let slot = |j| u64::from(graph.position::<ARITY>(first, hash, j)) << (16 * j);
         *slots = (0..ARITY).fold(0, |slots, j| slots | slot(j));
-        *to = F::of(fingerprint(hash));
+        *to = item.content(hash, value_bits);
     }
 }
 
@@ -90,12 +92,12 @@ fn each_single(cells: &[u32]) -> u64 {
     cells.iter().enumerate().fold(0, |bits, (i, &cell)| bits | u64::from(is_single(cell)) << i)
 }
 
-impl<F: Width> ShardPeeler<F> {
+impl<F: Slot> ShardPeeler<F> {
     pub(super) fn new() -> Result<ShardPeeler<F>, OutOfMemory> {
         Ok(ShardPeeler {
             cells: zeros()?,
             slots: zeros()?,
-            fingerprints: zeros()?,
+            contents: zeros()?,
             order: zeros()?,
             taken: 0,
             free: zeros()?,
@@ -103,15 +105,15 @@ impl<F: Width> ShardPeeler<F> {
         })
     }
 
-    /// Peels the graph of keys with these hashes in the filter, no more than there are slots, under a shard's seed;
-    /// whether all keys took slots.
-    pub(super) fn peel<const ARITY: usize>(&mut self, graph: Graph, hashes: &[u64], seed: u8) -> bool {
-        let ShardPeeler { cells, slots, fingerprints, order, free, next, .. } = self;
-        locate::<ARITY, F>(graph, hashes, seed, slots.as_mut_slice(), fingerprints.as_mut_slice());
+    /// Peels the graph of these keys, no more than there are slots, whether all keys took slots.
+    /// `given`: the shard's seed, and the bits of a value.
+    pub(super) fn peel<const ARITY: usize, T: Item>(&mut self, graph: Graph, items: &[T], given: (u8, u32)) -> bool {
+        let ShardPeeler { cells, slots, contents, order, free, next, .. } = self;
+        locate::<ARITY, T, F>(graph, items, given, slots.as_mut_slice(), contents.as_mut_slice());
         let cells_used = graph.slots(ARITY as u32) as usize;
         cells[..cells_used].fill(0);
         let mut seen = 0;
-        for (key, &slots) in slots.iter().enumerate().take(hashes.len()) {
+        for (key, &slots) in slots.iter().enumerate().take(items.len()) {
             for j in 0..ARITY {
                 let cell = &mut cells[usize::from(slot_of(slots, j))];
                 *cell = cell.wrapping_add(in_shard(key as u32));
@@ -173,16 +175,16 @@ impl<F: Width> ShardPeeler<F> {
             std::mem::swap(free, next);
         }
         self.taken = taken;
-        taken == hashes.len()
+        taken == items.len()
     }
 
-    /// Writes the fingerprints of the peeled graph to its slots, which are zero.
+    /// Writes the contents of the peeled graph to its slots, which are zero.
     pub(super) fn assign<const ARITY: usize>(&self, slots: &mut [F]) {
         for &took in self.order[..self.taken].iter().rev() {
             let key = (took % SHARD_SLOTS) as usize;
             // The slot itself is zero so far.
             let value = |value, j| value ^ slots[usize::from(slot_of(self.slots[key], j))];
-            slots[(took >> 16) as usize] = (0..ARITY).fold(self.fingerprints[key], value);
+            slots[(took >> 16) as usize] = (0..ARITY).fold(self.contents[key], value);
         }
     }
 }

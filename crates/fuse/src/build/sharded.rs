@@ -29,81 +29,77 @@ use warpset_core::fuse::SHARD_SEEDS;
 use warpset_core::fuse::hash::shard_of;
 
 use super::Failure;
+use super::item::{Item, in_slots};
 use super::partition::{Hashes, MOST_PARTS, Partitioned};
 use super::shard::ShardPeeler;
 use crate::Layout;
-use crate::width::Width;
+use crate::width::Slot;
 
 /// Scratch of a thread for one shard after the other.
-struct Scratch<F> {
+struct Scratch<T, F> {
     peeler: Option<ShardPeeler<F>>,
     /// Hashes of several shards, shard by shard.
-    sorted: Vec<u64>,
+    sorted: Vec<T>,
     /// The end of each shard.
     ends: Vec<usize>,
     /// Hashes of one shard, to find equal ones.
-    spare: Vec<u64>,
+    spare: Vec<T>,
+    /// Slots before they are packed.
+    slots: Vec<F>,
 }
 
-impl<F> Default for Scratch<F> {
-    fn default() -> Scratch<F> {
-        Scratch { peeler: None, sorted: Vec::new(), ends: Vec::new(), spare: Vec::new() }
+impl<T, F> Default for Scratch<T, F> {
+    fn default() -> Scratch<T, F> {
+        Scratch { peeler: None, sorted: Vec::new(), ends: Vec::new(), spare: Vec::new(), slots: Vec::new() }
     }
 }
 
-/// The fingerprints and the seeds of some shards.
-pub(crate) struct Shards<'a, F> {
+/// The slots and the seeds of some shards.
+pub(crate) struct Shards<'a> {
     /// Their numbers.
     pub numbers: Range<u64>,
-    pub fingerprints: &'a mut [F],
+    /// Their slots, in whole words per shard.
+    pub words: &'a mut [u64],
     pub seeds: &'a mut [u8],
 }
 
-/// Returns the fingerprints of all shards in the words of a filter, and their seeds.
-pub(crate) fn split_words<'a, F: Width>(layout: &Layout, words: &'a mut [u64]) -> Shards<'a, F> {
-    let (fingerprints, seeds) = words.split_at_mut(layout.fingerprint_words() as usize);
-    Shards {
-        numbers: 0..layout.shards,
-        fingerprints: &mut bytemuck::cast_slice_mut(fingerprints)[..layout.slots() as usize],
-        seeds: &mut bytemuck::cast_slice_mut(seeds)[..layout.shards as usize],
-    }
+/// Returns the slots of all shards in the words of a filter, and their seeds.
+pub(crate) fn split_words<'a>(layout: &Layout, words: &'a mut [u64]) -> Shards<'a> {
+    let (words, seeds) = words.split_at_mut(layout.slot_words() as usize);
+    Shards { numbers: 0..layout.shards, words, seeds: &mut bytemuck::cast_slice_mut(seeds)[..layout.shards as usize] }
 }
 
-/// Fills `words` with the fingerprints of `keys > 0` keys with these hashes.
-pub(super) fn build<const ARITY: usize, F: Width>(
+/// Fills `words` with the contents of `keys > 0` keys with these hashes.
+pub(super) fn build<const ARITY: usize, T: Item, F: Slot>(
     layout: &Layout,
     keys: usize,
-    hash: Hashes<'_>,
+    hash: Hashes<'_, T>,
     words: &mut [u64],
     are_distinct: bool,
 ) -> Result<(), Failure> {
-    build_range::<ARITY, F>(layout, keys, hash, split_words(layout, words), are_distinct)
+    build_range::<ARITY, T, F>(layout, keys, hash, split_words(layout, words), are_distinct)
 }
 
 /// Builds neighbouring shards from all of their hashes, on all threads.
-pub(crate) fn build_range<const ARITY: usize, F: Width>(
+pub(crate) fn build_range<const ARITY: usize, T: Item, F: Slot>(
     layout: &Layout,
     keys: usize,
-    hash: Hashes<'_>,
-    shards: Shards<'_, F>,
+    hash: Hashes<'_, T>,
+    shards: Shards<'_>,
     are_distinct: bool,
 ) -> Result<(), Failure> {
-    let Shards { numbers, fingerprints, seeds } = shards;
+    let Shards { numbers, words, seeds } = shards;
     let count = numbers.end - numbers.start;
     let together = count.div_ceil(MOST_PARTS as u64).next_power_of_two();
     let parts = count.div_ceil(together) as usize;
     let part_of = |hash: u64| ((shard_of(hash, layout.shards) - numbers.start) >> together.ilog2()) as usize;
     let hashes = Partitioned::new(keys, hash, parts, part_of)?;
     let parts = (numbers.step_by(together as usize))
-        .zip(fingerprints.chunks_mut(together as usize * layout.graph_slots() as usize))
+        .zip(words.chunks_mut(together as usize * layout.shard_words() as usize))
         .zip(seeds.chunks_mut(together as usize))
-        .map(|((first, fingerprints), seeds)| Shards {
-            numbers: first..first + seeds.len() as u64,
-            fingerprints,
-            seeds,
-        });
+        .map(|((first, words), seeds)| Shards { numbers: first..first + seeds.len() as u64, words, seeds });
     let built = parallel::map_with(Scratch::default, parts.enumerate(), |scratch, (part, shards)| {
-        build_some::<ARITY, F>(layout, hashes.part(part), shards, are_distinct, scratch)
+        build_some::<ARITY, T, F>(layout, hashes.part(part), shards, are_distinct, scratch)
     });
     first_failure(built)
 }
@@ -123,15 +119,15 @@ fn first_failure(built: Vec<Result<(), Failure>>) -> Result<(), Failure> {
 }
 
 /// Builds some shards from all of their hashes, in any order.
-fn build_some<const ARITY: usize, F: Width>(
+fn build_some<const ARITY: usize, T: Item, F: Slot>(
     layout: &Layout,
-    hashes: &[u64],
-    shards: Shards<'_, F>,
+    hashes: &[T],
+    shards: Shards<'_>,
     are_distinct: bool,
-    scratch: &mut Scratch<F>,
+    scratch: &mut Scratch<T, F>,
 ) -> Result<(), Failure> {
-    let Shards { numbers, fingerprints, seeds } = shards;
-    let Scratch { peeler, sorted, ends, spare } = scratch;
+    let Shards { numbers, words, seeds } = shards;
+    let Scratch { peeler, sorted, ends, spare, slots } = scratch;
     let peeler = match peeler {
         Some(peeler) => peeler,
         None => peeler.insert(ShardPeeler::new()?),
@@ -144,29 +140,29 @@ fn build_some<const ARITY: usize, F: Width>(
         _ => sort_by_shard(layout, hashes, &numbers, sorted, ends)?,
     };
     let mut first = 0;
-    let places = fingerprints.chunks_mut(layout.graph_slots() as usize).zip(seeds);
-    for ((slots, seed), &end) in places.zip(&*ends) {
+    let places = words.chunks_mut(layout.shard_words() as usize).zip(seeds);
+    for ((words, seed), &end) in places.zip(&*ends) {
         let hashes = &sorted[first..end];
         first = end;
-        build_one::<ARITY, F>(layout, hashes, slots, seed, are_distinct, peeler, spare)?;
+        build_one::<ARITY, T, F>(layout, hashes, words, seed, are_distinct, peeler, (spare, slots))?;
     }
     Ok(())
 }
 
 /// Copies hashes to `sorted`, shard by shard, and returns them; writes the end of each shard to `ends`.
-fn sort_by_shard<'a>(
+fn sort_by_shard<'a, T: Item>(
     layout: &Layout,
-    hashes: &[u64],
+    hashes: &[T],
     numbers: &Range<u64>,
-    sorted: &'a mut Vec<u64>,
+    sorted: &'a mut Vec<T>,
     ends: &mut Vec<usize>,
-) -> Result<&'a [u64], OutOfMemory> {
+) -> Result<&'a [T], OutOfMemory> {
     if sorted.len() < hashes.len() {
         *sorted = zeroed_vec(hashes.len() as u64)?;
     }
     let count = (numbers.end - numbers.start) as usize;
     ends.clear();
-    let shard = |hash: u64| (shard_of(hash, layout.shards) - numbers.start) as usize;
+    let shard = |item: T| (shard_of(item.hash(), layout.shards) - numbers.start) as usize;
     ends.resize(count, 0);
     hashes.iter().for_each(|&hash| ends[shard(hash)] += 1);
     let mut begin = 0;
@@ -183,37 +179,40 @@ fn sort_by_shard<'a>(
 }
 
 /// Builds one shard, under the first seed that will do.
-fn build_one<const ARITY: usize, F: Width>(
+fn build_one<const ARITY: usize, T: Item, F: Slot>(
     layout: &Layout,
-    hashes: &[u64],
-    slots: &mut [F],
+    hashes: &[T],
+    words: &mut [u64],
     seed: &mut u8,
     are_distinct: bool,
     peeler: &mut ShardPeeler<F>,
-    spare: &mut Vec<u64>,
+    (spare, scratch): (&mut Vec<T>, &mut Vec<F>),
 ) -> Result<(), Failure> {
     let (graph, keys) = (layout.graph, hashes.len() as u64);
     let mut may_repeat = !are_distinct;
-    if keys <= slots.len() as u64 {
+    if keys <= layout.graph_slots() {
         for candidate in 0..SHARD_SEEDS {
             let shard_seed = candidate as u8;
-            if peeler.peel::<ARITY>(graph, hashes, shard_seed) {
+            if peeler.peel::<ARITY, T>(graph, hashes, (shard_seed, layout.value_bits)) {
                 *seed = shard_seed;
-                peeler.assign::<ARITY>(slots);
+                in_slots(layout, words, scratch, |slots| peeler.assign::<ARITY>(slots))?;
                 return Ok(());
             }
-            if may_repeat && repeat(hashes, spare) {
-                return Err(Failure::Duplicates);
+            if may_repeat {
+                repeat(hashes, spare)?;
             }
             may_repeat = false;
         }
     }
-    Err(if may_repeat && repeat(hashes, spare) { Failure::Duplicates } else { Failure::Unlucky })
+    if may_repeat {
+        repeat(hashes, spare)?;
+    }
+    Err(Failure::Unlucky)
 }
 
-/// Whether some of these are equal.
-fn repeat(hashes: &[u64], spare: &mut Vec<u64>) -> bool {
+/// Fails if some of these are equal.
+fn repeat<T: Item>(hashes: &[T], spare: &mut Vec<T>) -> Result<(), Failure> {
     spare.clear();
     spare.extend_from_slice(hashes);
-    super::has_equal(spare)
+    super::expect_different(spare)
 }

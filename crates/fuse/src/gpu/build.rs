@@ -90,7 +90,7 @@ pub(super) fn build<F: DeviceWidth>(
 ) -> Result<BinaryFuse<F>, Error> {
     let stream = device.new_stream()?;
     let distinct: RefCell<Option<Distinct>> = RefCell::new(None);
-    let built = attempts::<F, _>(
+    let built = attempts(
         settings,
         source.count() as u64,
         |layout, are_distinct| {

@@ -20,7 +20,7 @@ impl<F: DeviceWidth> BinaryFuse<F> {
     unsafe fn queue(&self, stream: &Stream, keys: KeySlice, n: usize, answers: Answers) -> Result<(), Error> {
         let Layout { graph, arity, shards, seed, .. } = self.layout;
         let words = self.words.global();
-        let (slots, shard_seeds) = (words.cast::<F>(), words.at(self.layout.fingerprint_words() as usize).cast());
+        let (slots, shard_seeds) = (words.cast::<F>(), words.at(self.layout.slot_words() as usize).cast());
         let (KeySlice { keys, kind, .. }, Answers { words: out, form }) = (keys, answers);
         let config = LaunchConfig::new(n.div_ceil(BLOCK as usize) as u32, BLOCK);
         let arity = arity as u32;

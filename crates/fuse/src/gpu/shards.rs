@@ -21,7 +21,7 @@ pub(super) fn build<F: DeviceWidth>(
     sort(stream, hashes, By::ascending().bits(32..64))?;
     let mut begins = stream.alloc_uninit::<u64>(shards as usize + 1)?;
     let mut failed = stream.alloc_zeroed::<u32>(1)?;
-    let seeds = words.global_mut().at(layout.fingerprint_words() as usize).cast();
+    let seeds = words.global_mut().at(layout.slot_words() as usize).cast();
     let (hashes, out, failed_at) = (hashes.global(), words.global_mut().cast(), failed.global_mut());
     let config = LaunchConfig::new(shards as u32, BLOCK).shared(shared_bytes(layout.graph_slots() as u32));
     // SAFETY: all memory is this build's own, used in the order of the stream alone: places for the shards' begins,

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 use libloading::Library;
 
-use super::driver::{Address, Handle, PoolAccess, PoolProperties};
+use super::driver::{AccessWindow, Address, Handle, PoolAccess, PoolProperties};
 
 /// Library that the driver's package installs.
 const LIBRARY: &str = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
@@ -63,7 +63,10 @@ macro_rules! driver_functions {
 }
 
 driver_functions! {
+    fn cuCtxGetLimit(bytes: *mut usize, limit: c_uint);
+    fn cuCtxResetPersistingL2Cache();
     fn cuCtxSetCurrent(context: Handle);
+    fn cuCtxSetLimit(limit: c_uint, bytes: usize);
     fn cuCtxSynchronize();
     fn cuDeviceCanAccessPeer(can: *mut c_int, device: c_int, peer: c_int);
     fn cuDeviceGet(device: *mut c_int, ordinal: c_int);
@@ -116,6 +119,7 @@ driver_functions! {
     fn cuStreamGetCtx(stream: Handle, context: *mut Handle);
     fn cuStreamGetFlags(stream: Handle, flags: *mut c_uint);
     fn cuStreamQuery(stream: Handle);
+    fn cuStreamSetAttribute(stream: Handle, attribute: c_uint, value: *const AccessWindow);
     fn cuStreamSynchronize(stream: Handle);
     fn cuStreamWaitEvent(stream: Handle, event: Handle, flags: c_uint);
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::binding;
 use super::driver::{self, Address, Failure, Handle, check};
+use super::l2::SetAside;
 use super::module::Modules;
 use super::stream::{CudaStream, StreamRegistry};
 use crate::error::{CudaVersion, DriverCode, GpuError, Result};
@@ -56,6 +57,7 @@ pub(crate) struct CudaDevice {
     pub(super) download: Mutex<Handle>,
     pub(super) pool: Option<Handle>,
     pub(super) streams: StreamRegistry,
+    pub(super) set_aside: SetAside,
     pub(crate) budget: Budget,
     pub(crate) pinned: PinnedPool,
     properties: DeviceProperties,
@@ -153,6 +155,7 @@ impl CudaDevice {
             download: Mutex::new(std::ptr::null_mut()),
             pool: None,
             streams: StreamRegistry::new(),
+            set_aside: SetAside::of(device),
             budget: Budget::unlimited(),
             pinned: PinnedPool::new(),
             properties,

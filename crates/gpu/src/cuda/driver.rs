@@ -43,7 +43,12 @@ pub(crate) const DEVICE_MAX_REGISTERS_PER_MULTIPROCESSOR: c_int = 82;
 pub(crate) const DEVICE_MAX_BLOCKS_PER_MULTIPROCESSOR: c_int = 106;
 pub(crate) const DEVICE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: c_int = 97;
 pub(crate) const DEVICE_RESERVED_SHARED_MEMORY_PER_BLOCK: c_int = 111;
+pub(crate) const DEVICE_MAX_PERSISTING_L2_CACHE_SIZE: c_int = 108;
+pub(crate) const DEVICE_MAX_ACCESS_POLICY_WINDOW_SIZE: c_int = 109;
 pub(crate) const DEVICE_MEMORY_POOLS_SUPPORTED: c_int = 115;
+
+pub(crate) const LIMIT_PERSISTING_L2: c_uint = 6;
+pub(crate) const STREAM_ACCESS_WINDOW: c_uint = 1;
 
 pub(crate) const POINTER_DEVICE_ORDINAL: c_int = 9;
 
@@ -94,6 +99,33 @@ impl PoolAccess {
     pub(crate) fn by_device(device: c_int) -> Self {
         // CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE
         Self { location_type: 1, location_id: device, flags: 3 }
+    }
+}
+
+/// `CUaccessPolicyWindow`, as a `CUstreamAttrValue`: memory whose accesses, by a stream, stay in the L2 cache.
+#[repr(C)]
+pub(crate) struct AccessWindow {
+    base: Address,
+    bytes: usize,
+    hit_ratio: f32,
+    hit: c_int,
+    miss: c_int,
+    /// Rest of the union.
+    reserved: [u8; 36],
+}
+
+const _: () = assert!(size_of::<AccessWindow>() == 64);
+
+impl AccessWindow {
+    /// Keeps this share of the accesses to some memory.
+    pub(crate) fn persisting(base: Address, bytes: usize, hit_ratio: f32) -> Self {
+        // CU_ACCESS_PROPERTY_PERSISTING, CU_ACCESS_PROPERTY_NORMAL
+        Self { base, bytes, hit_ratio, hit: 2, miss: 0, reserved: [0; 36] }
+    }
+
+    /// Keeps nothing.
+    pub(crate) fn none() -> Self {
+        Self { base: 0, bytes: 0, hit_ratio: 0.0, hit: 0, miss: 0, reserved: [0; 36] }
     }
 }
 

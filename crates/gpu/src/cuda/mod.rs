@@ -12,6 +12,7 @@
 mod binding;
 mod device;
 mod driver;
+mod l2;
 mod library;
 mod memory;
 mod module;

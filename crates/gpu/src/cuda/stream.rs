@@ -7,7 +7,8 @@ use warpset_simt::KernelInfo;
 
 use super::binding;
 use super::device::CudaDevice;
-use super::driver::{self, Failure, Handle, check};
+use super::driver::{self, Address, Failure, Handle, check};
+use super::l2::Kept;
 use crate::error::{DriverCode, GpuError, Result};
 
 /// A user's stream.
@@ -18,6 +19,8 @@ pub(crate) struct CudaStream {
     /// Whether another library made the handle and destroys it.
     is_adopted: bool,
     last_kernel: AtomicPtr<KernelInfo>,
+    /// Share of memory that stays in the L2 cache for this stream.
+    kept: Mutex<Option<Kept>>,
 }
 
 // SAFETY: a stream handle may be used from any thread in which its context is current.
@@ -40,7 +43,14 @@ impl CudaStream {
                 Ok(raw)
             }))?,
         };
-        Ok(Self { device, raw, priority, is_adopted: false, last_kernel: AtomicPtr::new(std::ptr::null_mut()) })
+        Ok(Self {
+            device,
+            raw,
+            priority,
+            is_adopted: false,
+            last_kernel: AtomicPtr::new(std::ptr::null_mut()),
+            kept: Mutex::default(),
+        })
     }
 
     /// Wraps the stream of another owner, in this device's context.
@@ -59,7 +69,7 @@ impl CudaStream {
         }
         device.checked(device.streams.add(raw))?;
         let last_kernel = AtomicPtr::new(std::ptr::null_mut());
-        Ok(Self { device, raw, priority: KEPT_PRIORITY, is_adopted: true, last_kernel })
+        Ok(Self { device, raw, priority: KEPT_PRIORITY, is_adopted: true, last_kernel, kept: Mutex::default() })
     }
 
     /// Creates a non-blocking stream in the current context.
@@ -89,6 +99,21 @@ impl CudaStream {
         self.device.enter()?;
         // SAFETY: our stream, in its context.
         self.checked(check("cuStreamSynchronize", unsafe { binding::cuStreamSynchronize(self.raw) }))
+    }
+
+    /// Keeps a share of this memory in the L2 cache for the work that is queued from here on; returns whether it does.
+    pub(crate) fn keep_in_l2(&self, base: Address, bytes: usize) -> bool {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.is_none() && self.device.enter().is_ok() {
+            // SAFETY: our stream, whose handle outlives this object and with it the field.
+            *kept = unsafe { Kept::new(&self.device, self.raw, base, bytes) };
+        }
+        kept.is_some()
+    }
+
+    /// Ends [`keep_in_l2`](Self::keep_in_l2), after the work.
+    pub(crate) fn keep_nothing(&self) {
+        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     pub(crate) fn is_idle(&self) -> Result<bool> {
@@ -141,6 +166,7 @@ fn ready(stream: &CudaStream, call: &'static str, code: u32) -> Result<bool> {
 
 impl Drop for CudaStream {
     fn drop(&mut self) {
+        self.keep_nothing();
         self.device.enter_to_drop();
         if self.priority == KEPT_PRIORITY
             && !self.is_adopted

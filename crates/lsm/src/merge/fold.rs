@@ -1,5 +1,6 @@
 //! Merge of pieces of runs by one thread: always the two neighbours that are shortest together.
 
+use std::hint::select_unpredictable;
 use std::ops::Range;
 
 use super::resize;
@@ -288,14 +289,15 @@ fn merge_two<K: OrderedKey, V: Value, const FLAGS: bool>(
             // four places are inside their sides. Every side has a value and, if `FLAGS`, a flag per key, and the
             // outputs have a place per element, by the assertions.
             unsafe {
+                // Compilers make branches, which are guessed wrong half of the time, of choices between items.
                 let mut take = |from_a: bool, i: usize, j: usize, to: usize| {
-                    let (key_a, key_b) = (*a.keys.get_unchecked(i), *b.keys.get_unchecked(j));
-                    *keys.get_unchecked_mut(to) = if from_a { key_a } else { key_b };
-                    let (value_a, value_b) = (*a_values.get_unchecked(i), *b_values.get_unchecked(j));
-                    *values.get_unchecked_mut(to) = if from_a { value_a } else { value_b };
+                    let key = select_unpredictable(from_a, a.keys.as_ptr().add(i), b.keys.as_ptr().add(j));
+                    *keys.get_unchecked_mut(to) = *key;
+                    let value = select_unpredictable(from_a, a_values.as_ptr().add(i), b_values.as_ptr().add(j));
+                    *values.get_unchecked_mut(to) = *value;
                     if FLAGS {
-                        let (flag_a, flag_b) = (*a.flags.get_unchecked(i), *b.flags.get_unchecked(j));
-                        *flags.get_unchecked_mut(to) = if from_a { flag_a } else { flag_b };
+                        let flag = select_unpredictable(from_a, a.flags.as_ptr().add(i), b.flags.as_ptr().add(j));
+                        *flags.get_unchecked_mut(to) = *flag;
                     }
                 };
                 let from_a = a.keys.get_unchecked(i) <= b.keys.get_unchecked(j);

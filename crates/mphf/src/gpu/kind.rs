@@ -14,8 +14,8 @@ use crate::function::Parameters;
 use crate::{Error, HashKind};
 use std::fmt::Debug;
 
-/// A [kind](HashKind) that has kernels. Sealed; [`RecSplitKind`](crate::RecSplitKind) and
-/// [`ConsensusKind`](crate::ConsensusKind) implement it.
+/// A [kind](HashKind) that has kernels. Sealed; [`RecSplitKind`](crate::RecSplitKind),
+/// [`ConsensusKind`](crate::ConsensusKind) and [`PlacementKind`](crate::PlacementKind) implement it.
 pub trait DeviceHashKind: HashKind + sealed::DeviceHashKind {}
 
 pub(crate) mod sealed {

@@ -3,7 +3,7 @@
 use warpset_core::recsplit::{Method, Remix};
 
 use super::DeviceHashKind;
-use crate::{Builder, ConsensusKind, RecSplitKind, StaticFilter};
+use crate::{Builder, ConsensusKind, PlacementKind, RecSplitKind, StaticFilter};
 
 /// A kind, for tests.
 pub(super) trait TestKind: DeviceHashKind {
@@ -109,6 +109,30 @@ impl TestKind for ConsensusKind {
     }
 }
 
+impl TestKind for PlacementKind {
+    const CALLS: usize = 2;
+
+    fn small_of<S>(bucket_size: u32) -> Builder<Self, S> {
+        Builder::new().bucket_size(bucket_size)
+    }
+
+    fn shapes() -> Vec<(Builder<Self>, f64)> {
+        [(4.5, 1 << 15), (4.5, 1000), (1.0, 600), (6.0, 90), (4.0, 10), (2.0, 1)]
+            .map(|(keys, bucket_size)| (Builder::new().keys_per_seed(keys).bucket_size(bucket_size).seed(3), 1.0))
+            .into()
+    }
+
+    fn large_shapes() -> Vec<Builder<Self>> {
+        [(4.5, 1 << 15), (6.0, 58_000), (1.0, 3000)]
+            .map(|(keys, bucket_size)| Builder::new().keys_per_seed(keys).bucket_size(bucket_size))
+            .into()
+    }
+
+    fn usual_shapes() -> Vec<Builder<Self>> {
+        [4.0, 4.5].map(|keys| Builder::new().keys_per_seed(keys)).into()
+    }
+}
+
 /// Makes a test for each kind of functions that are generic over it.
 macro_rules! for_each_kind {
     ($($body:ident)*) => {$(
@@ -121,6 +145,11 @@ macro_rules! for_each_kind {
             #[test]
             fn consensus() {
                 super::$body::<crate::ConsensusKind>();
+            }
+
+            #[test]
+            fn placement() {
+                super::$body::<crate::PlacementKind>();
             }
         }
     )*};

@@ -21,6 +21,7 @@ const _: () = assert!(LARGEST as u32 * cost_of(SLICE - 1) < i16::MAX as u32);
 const SIZES: usize = 10;
 
 /// Distances, in buckets, by which larger buckets are taken earlier.
+#[derive(Clone)]
 pub(super) struct Order {
     ahead: [u32; SIZES],
 }

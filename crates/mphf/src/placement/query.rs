@@ -45,6 +45,12 @@ impl Tables {
         };
         Self { segments: (0..segments).map(segment).collect() }
     }
+
+    /// Returns the segments.
+    #[cfg(feature = "gpu")]
+    pub(super) fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
 }
 
 impl<'a> Function for Lookup<'a> {

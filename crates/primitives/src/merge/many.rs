@@ -14,6 +14,7 @@ use super::{Pairs, SHORT};
 use crate::sort::{Payload, SortKey};
 use crate::{KeyMask, Result};
 
+pub(crate) use self::launch::merge_pieces;
 pub use newest::{Marked, merge_newest_keys_async, merge_newest_pairs_async};
 
 /// Largest number of non-empty runs that are merged in one pass.

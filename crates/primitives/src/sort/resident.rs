@@ -108,6 +108,18 @@ fn room(shape: ResidentShape, share: u32, most_bytes: u32) -> Option<Room> {
     })
 }
 
+/// Returns the largest number of items that the device sorts by parts; `None` if there is none.
+pub(super) fn most_by_parts(device: &Device, widths: Widths, bits: &Range<u32>) -> Result<Option<usize>> {
+    let (shape, multiprocessors) = (shape(widths), device.properties().multiprocessors as usize);
+    for rows in (1..=shape.items).rev() {
+        let n = (multiprocessors * shape.tile(rows)).min(most(widths));
+        if Grid::new(device, widths, n, bits)?.is_some_and(|grid| grid.room.capacity != 0) {
+            return Ok(Some(n));
+        }
+    }
+    Ok(None)
+}
+
 /// Returns the words of 4 bytes of scratch beside the items, for `n` items.
 pub(super) fn words(n: usize) -> usize {
     n.div_ceil(SHARE) * COUNT_WORDS as usize + 2 * HEAD_WORDS as usize

@@ -186,6 +186,53 @@ fn many_u128_keys_are_counted_in_columns() {
 }
 
 #[test]
+fn pieces_are_sorted_and_merged() {
+    // Two pieces, several, and a last one that is shorter; in place or not.
+    for (i, (n, piece, in_place)) in [(1100, 600, false), (1500, 400, true), (1210, 300, false)].into_iter().enumerate()
+    {
+        for device in devices(85 + i as u64) {
+            let stream = device.new_stream().unwrap();
+            let keys = random(n, 17, |x| u128::from(x % 500) << 70 | u128::from(x >> 60));
+            let by = if i == 0 { By::ascending() } else { By::ascending().bits(3..120).last_first() };
+            let (mut input, mut payloads) =
+                (device.from_slice(&keys).unwrap(), device.from_slice(&wide_places(n)).unwrap());
+            let (mut out, mut out_payloads) = (device.alloc_uninit(n).unwrap(), device.alloc_uninit(n).unwrap());
+            let target = match in_place {
+                true => SortOutput::pairs(input.as_mut_slice(), payloads.as_mut_slice()),
+                false => SortOutput::pairs(out.as_mut_slice(), out_payloads.as_mut_slice()),
+            };
+            let source = SortInput::pairs(input.as_slice(), payloads.as_slice());
+            let widths = Widths::pairs::<u128, u64>();
+            // SAFETY: all hold `n` items and live until they have been read.
+            unsafe { sort_in_pieces::<u128>(&stream, widths, source, target, n, piece, by.clone()) }.unwrap();
+            stream.synchronize().unwrap();
+            let found = if in_place { (&input, &payloads) } else { (&out, &out_payloads) };
+            let (keys, places) = sorted(&keys, &wide_places(n), &by);
+            assert!(found.0.to_vec().unwrap() == keys && found.1.to_vec().unwrap() == places, "{n} items");
+        }
+    }
+}
+
+#[test]
+fn lengths_of_pieces() {
+    let device = Device::emulator_with(warpset_gpu::EmulatorOptions::default().multiprocessors(4));
+    let stream = device.new_stream().unwrap();
+    let widths = Widths::pairs::<u128, u64>();
+    let length = |n| pieces::length(&stream, widths, n, &(0..128)).unwrap();
+    let most = resident::most_by_parts(&device, widths, &(0..128)).unwrap().unwrap();
+    assert_eq!(
+        [most, most + 1, 2 * most + 1].map(length),
+        [None, Some((most + 1).div_ceil(2)), Some((2 * most + 1).div_ceil(3))]
+    );
+    // Parts of pieces beyond 32.
+    assert_eq!(length(32 * most), Some(most));
+    assert_eq!(length(40 * most), Some(20 * most));
+    assert_eq!(length(20 * most), Some(most));
+    assert_eq!(pieces::length(&stream, widths, 3 * most, &(0..63)).unwrap(), None);
+    assert_eq!(pieces::length(&stream, Widths::pairs::<u64, u64>(), 3 * most, &(0..64)).unwrap(), None);
+}
+
+#[test]
 fn pairs_keep_the_order_of_equal_keys() {
     for (i, n) in [3, 1000, ONE_BLOCK + 1, 2 * kernels::PASS_U32_U32.tile + 100].into_iter().enumerate() {
         for device in devices(10 + i as u64) {

@@ -72,7 +72,7 @@ impl<S: SlotKind> QuotientFilter<S> {
         Ok(self.held.copies - before)
     }
 
-    pub(super) fn remove_sorted(&mut self, batch: &[u64]) -> u64 {
+    pub(crate) fn remove_sorted(&mut self, batch: &[u64]) -> u64 {
         let before = self.held.copies;
         if batch.is_empty() || before == 0 {
             return 0;
@@ -87,6 +87,32 @@ impl<S: SlotKind> QuotientFilter<S> {
         let removed = self.change_in_place(batch, Change::Remove);
         self.held -= removed;
         before - self.held.copies
+    }
+
+    /// Removes fingerprints that are stored and inserts others, in a filter without counters; both batches ascend.
+    ///
+    /// # Errors
+    /// The errors of [`Insert::insert_bulk`](crate::Insert::insert_bulk); the filter is unchanged then.
+    pub(crate) fn replace_sorted(&mut self, removed: &[u64], added: &[u64]) -> Result<(), Error> {
+        let (changes, added_slots) = ((removed.len() + added.len()) as u64, added.len() as u64);
+        if changes == 0 {
+            return Ok(());
+        }
+        // In place nothing may fail half-way, so the slots before the removal have to do.
+        let fits = changes <= self.layout.slots() / REMOVE_IN_PLACE_SLOTS_PER_KEY
+            && self.held.slots + added_slots - removed.len() as u64 <= self.layout.limit
+            && self.has_slots_for(added);
+        if fits {
+            let taken = self.change_in_place(removed, Change::Remove);
+            self.held -= taken;
+            let stored = self.change_in_place(added, Change::Insert);
+            self.held += stored;
+            return Ok(());
+        }
+        let stored = fingerprint_source::stored::<S, u64>(self.view(), 0);
+        let first = Combined { combination: Combination::Difference, first: stored, second: Sorted(removed) };
+        *self = lay_out(self.layout, &Combined { combination: Combination::Sum, first, second: Sorted(added) })?;
+        Ok(())
     }
 
     /// Builds the combination of this filter and an ascending batch.

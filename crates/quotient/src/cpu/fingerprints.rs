@@ -6,7 +6,7 @@ use warpset_base::sort::sort_by_rank;
 use crate::{Error, Key, Layout};
 
 /// Nanoseconds to hash a key.
-pub(super) const HASH_NS: f64 = 3.0;
+pub(crate) const HASH_NS: f64 = 3.0;
 
 /// Returns the fingerprints of the keys in ascending order, or an error if a key has none.
 pub(crate) fn sorted_fingerprints<K: Key>(layout: &Layout, keys: &[K]) -> Result<Vec<u64>, Error> {
@@ -23,7 +23,7 @@ pub(crate) fn sorted_fingerprints<K: Key>(layout: &Layout, keys: &[K]) -> Result
 }
 
 /// Returns the fingerprints of the keys that have one, in ascending order.
-pub(super) fn sorted_fingerprints_of_some<K: Key>(layout: &Layout, keys: &[K]) -> Vec<u64> {
+pub(crate) fn sorted_fingerprints_of_some<K: Key>(layout: &Layout, keys: &[K]) -> Vec<u64> {
     let of = layout.fingerprints_of();
     let tasks = keys.chunks(parallel::task_len(keys.len(), HASH_NS));
     let parts = parallel::map(tasks, |keys| keys.iter().filter_map(|key| of.of(key)).collect::<Vec<u64>>());

@@ -39,7 +39,7 @@ impl<S: SlotKind> QuotientFilter<S> {
     }
 
     /// Builds a filter of these fingerprints in another layout with equally long fingerprints.
-    fn rewritten(&self, layout: Layout) -> Result<QuotientFilter<S>, Error> {
+    pub(crate) fn rewritten(&self, layout: Layout) -> Result<QuotientFilter<S>, Error> {
         if layout.is_counted() {
             lay_out(layout, &fingerprint_source::stored::<S, Copies>(self.view(), 0))
         } else {

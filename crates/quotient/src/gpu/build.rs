@@ -103,7 +103,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     }
 
     /// Builds a filter of ascending fingerprints. Waits for all of `stream`, on an error too.
-    pub(super) fn lay_out(stream: &Stream, layout: Layout, sorted: &Fingerprints) -> Result<QuotientFilter<S>, Error> {
+    pub(crate) fn lay_out(stream: &Stream, layout: Layout, sorted: &Fingerprints) -> Result<QuotientFilter<S>, Error> {
         QuotientFilter::lay_out_by(stream, layout, sorted, &scan::<S>)
     }
 

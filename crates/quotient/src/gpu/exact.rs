@@ -16,7 +16,7 @@ use super::launch::{grid, parameters};
 use crate::{Error, Hashed, Key, Layout};
 
 /// Returns keys as the kernels of this layout take them, given those for hashing.
-pub(super) fn keys_for(layout: &Layout, keys: KeySlice) -> KeySlice {
+pub(crate) fn keys_for(layout: &Layout, keys: KeySlice) -> KeySlice {
     if !layout.exact {
         return keys;
     }
@@ -91,7 +91,7 @@ pub(super) fn hashes<K: Key>(layout: &Layout, keys: &[K]) -> Result<Vec<Hashed>,
 }
 
 /// Returns the [`hashes`] of the keys that have a fingerprint, with their places unless all have one.
-pub(super) fn some_hashes<K: Key>(layout: &Layout, keys: &[K]) -> (Vec<Hashed>, Option<Vec<usize>>) {
+pub(crate) fn some_hashes<K: Key>(layout: &Layout, keys: &[K]) -> (Vec<Hashed>, Option<Vec<usize>>) {
     if let Ok(all) = hashes(layout, keys) {
         return (all, None);
     }

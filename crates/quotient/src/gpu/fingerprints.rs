@@ -21,7 +21,7 @@ pub enum Fingerprints {
 
 /// Treatment of keys of an exact filter that have no fingerprint.
 #[derive(Clone, Copy)]
-pub(super) enum TooWide {
+pub(crate) enum TooWide {
     /// Such a key is an error.
     Refused,
     /// Such keys are left out.
@@ -63,6 +63,14 @@ impl Fingerprints {
             Fingerprints::Narrow(stream.alloc_uninit(len)?)
         } else {
             Fingerprints::Wide(stream.alloc_uninit(len)?)
+        })
+    }
+
+    /// Allocates `len` fingerprints as wide as these.
+    fn alloc_like(&self, stream: &Stream, len: usize) -> Result<Fingerprints, Error> {
+        Ok(match self {
+            Fingerprints::Narrow(_) => Fingerprints::Narrow(stream.alloc_uninit(len)?),
+            Fingerprints::Wide(_) => Fingerprints::Wide(stream.alloc_uninit(len)?),
         })
     }
 
@@ -111,8 +119,41 @@ impl Fingerprints {
         keys: K,
         too_wide: TooWide,
     ) -> Result<Fingerprints, Error> {
-        let n = keys.count();
-        let mut all = Fingerprints::alloc(layout, stream, n)?;
+        let all = Fingerprints::alloc(layout, stream, keys.count())?;
+        // SAFETY: the contract is the same.
+        unsafe { all.hashed(layout, stream, keys, too_wide) }
+    }
+
+    /// Queues [`Fingerprints::of_device_keys`] in words of 64 bits.
+    ///
+    /// # Errors
+    /// The errors of [`Fingerprints::of_device_keys`].
+    ///
+    /// # Safety
+    /// The contract of [`Fingerprints::of_device_keys`].
+    pub(crate) unsafe fn wide_of_device_keys<K: DeviceKeys>(
+        layout: &Layout,
+        stream: &Stream,
+        keys: K,
+        too_wide: TooWide,
+    ) -> Result<DeviceVec<u64>, Error> {
+        let all = Fingerprints::Wide(stream.alloc_uninit(keys.count())?);
+        // SAFETY: the contract is the same.
+        Ok(unsafe { all.hashed(layout, stream, keys, too_wide)? }.into_wide())
+    }
+
+    /// Queues the hashing of keys on the device to these places, one per key.
+    ///
+    /// # Safety
+    /// The contract of [`Fingerprints::of_device_keys`].
+    unsafe fn hashed<K: DeviceKeys>(
+        self,
+        layout: &Layout,
+        stream: &Stream,
+        keys: K,
+        too_wide: TooWide,
+    ) -> Result<Fingerprints, Error> {
+        let (mut all, n) = (self, keys.count());
         let mut fits = stream.alloc_zeroed::<u64>(if layout.exact { 1 + n.div_ceil(64) } else { 0 })?;
         // SAFETY: there is a place for each key; scratch is freed in the order of the stream; the rest is the contract
         // of this function.
@@ -139,7 +180,7 @@ impl Fingerprints {
                     return Err(Error::KeyTooWide { bits: layout.fingerprint_bits() });
                 }
             }
-            TooWide::Dropped if layout.exact && n > 0 => return all.selected(layout, stream, fits.slice(1..)),
+            TooWide::Dropped if layout.exact && n > 0 => return all.selected(stream, fits.slice(1..)),
             _ => {}
         }
         Ok(all)
@@ -216,23 +257,18 @@ impl Fingerprints {
         with_widths!((self, &mut kept), |items, kept| unsafe {
             select::unique_async(stream, items.as_slice(), kept.as_mut_slice(), count.as_mut_slice())?;
         });
-        kept.truncated(layout, stream, &count)
+        kept.truncated(stream, &count)
     }
 
     /// Selects the fingerprints whose bit is set. Waits for their number.
-    pub(super) fn selected(
-        &self,
-        layout: &Layout,
-        stream: &Stream,
-        bits: DeviceSlice<'_, u64>,
-    ) -> Result<Fingerprints, Error> {
-        let mut kept = Fingerprints::alloc(layout, stream, self.len())?;
+    pub(super) fn selected(&self, stream: &Stream, bits: DeviceSlice<'_, u64>) -> Result<Fingerprints, Error> {
+        let mut kept = self.alloc_like(stream, self.len())?;
         let mut count = stream.alloc_zeroed::<u64>(1)?;
         // SAFETY: the vectors are apart, and freed in the order of the stream.
         with_widths!((self, &mut kept), |items, kept| unsafe {
             select::select_async(stream, items.as_slice(), bits, kept.as_mut_slice(), count.as_mut_slice())?;
         });
-        kept.truncated(layout, stream, &count)
+        kept.truncated(stream, &count)
     }
 
     /// Queues the copy of the fingerprints, among the first `n > 0`, whose bit is set to the start of `to`, and of
@@ -257,16 +293,16 @@ impl Fingerprints {
     }
 
     /// Truncates to the length in `count`.
-    fn truncated(self, layout: &Layout, stream: &Stream, count: &DeviceVec<u64>) -> Result<Fingerprints, Error> {
+    fn truncated(self, stream: &Stream, count: &DeviceVec<u64>) -> Result<Fingerprints, Error> {
         let mut len = [0];
         stream.download(count, &mut len)?;
         let len = len[0] as usize;
-        if len == self.len() { Ok(self) } else { self.first(layout, stream, len) }
+        if len == self.len() { Ok(self) } else { self.first(stream, len) }
     }
 
     /// Queues a copy of the first `len`.
-    pub(super) fn first(&self, layout: &Layout, stream: &Stream, len: usize) -> Result<Fingerprints, Error> {
-        let mut all = Fingerprints::alloc(layout, stream, len)?;
+    pub(crate) fn first(&self, stream: &Stream, len: usize) -> Result<Fingerprints, Error> {
+        let mut all = self.alloc_like(stream, len)?;
         with_widths!((self, &mut all), |items, all| stream.copy(all, items.slice(..len))?);
         Ok(all)
     }

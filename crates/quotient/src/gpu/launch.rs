@@ -18,7 +18,7 @@ pub fn grid(n: usize) -> LaunchConfig {
 }
 
 /// Returns the hashing of a filter's keys.
-pub(super) fn hashing(layout: &Layout) -> Hashing {
+pub(crate) fn hashing(layout: &Layout) -> Hashing {
     Hashing::seeded(layout.seed())
 }
 

@@ -37,7 +37,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     }
 
     /// Builds a filter of these fingerprints in another layout with equally long fingerprints.
-    fn rewritten(&self, layout: Layout) -> Result<QuotientFilter<S>, Error> {
+    pub(crate) fn rewritten(&self, layout: Layout) -> Result<QuotientFilter<S>, Error> {
         let stream = self.ready_stream()?;
         if layout.is_counted() {
             return QuotientFilter::from_counts(&stream, layout, self.extract_counts(&stream)?);

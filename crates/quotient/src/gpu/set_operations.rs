@@ -135,7 +135,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         let ours = self.extract(stream)?;
         let mut bits = stream.alloc_uninit::<u64>(ours.len().div_ceil(64))?;
         ours.compare(stream, others, equal, Answers::bits(bits.as_mut_slice(), ours.len())?)?;
-        ours.selected(&self.layout, stream, bits.as_slice())
+        ours.selected(stream, bits.as_slice())
     }
 
     /// Inserts or removes ascending fingerprints: extracts, combines, and lays out. Waits; on an error the filter is

@@ -147,33 +147,44 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
 
     /// Inserts or removes a batch of fingerprints, in any order. Returns the change of the number of fingerprints, and
     /// waits. On an error of a rebuild the filter is unchanged.
-    pub(super) fn update(
+    pub(crate) fn update(
         &mut self,
         stream: &Stream,
         batch: Fingerprints,
         change: Change,
         method: UpdateMethod,
     ) -> Result<u64, Error> {
-        if batch.len() == 0 {
+        let sorted = batch.sorted(&self.layout, stream)?;
+        self.update_sorted(stream, &sorted, change, method)
+    }
+
+    /// Inserts or removes like [`QuotientFilter::update`], an ascending batch.
+    pub(crate) fn update_sorted(
+        &mut self,
+        stream: &Stream,
+        sorted: &Fingerprints,
+        change: Change,
+        method: UpdateMethod,
+    ) -> Result<u64, Error> {
+        if sorted.len() == 0 {
             stream.synchronize()?;
             return Ok(0);
         }
         let layout = self.layout;
-        let method = self.method_for(batch.len(), change, method);
-        let sorted = batch.sorted(&layout, stream)?;
+        let method = self.method_for(sorted.len(), change, method);
         if layout.is_counted() {
-            let counts = CountedFingerprints::of_sorted(&layout, stream, &sorted)?;
+            let counts = CountedFingerprints::of_sorted(&layout, stream, sorted)?;
             return self.recount(stream, &counts, change);
         }
         if method == UpdateMethod::InPlace {
             let changed = self
-                .change_words(stream, sorted.len(), change, |filter| filter.change_in_place(stream, &sorted, change))?;
+                .change_words(stream, sorted.len(), change, |filter| filter.change_in_place(stream, sorted, change))?;
             if let Some(changed) = changed {
                 return Ok(changed);
             }
         }
         // If the batch does not fit, the rebuild reports why.
-        self.rebuild(stream, &sorted, change)
+        self.rebuild(stream, sorted, change)
     }
 
     /// Returns the method to take: the fastest if none is asked for, and one with wide enough numbers.

@@ -3,12 +3,15 @@
 //! Answers are those of `warpset_core::quotient::rank_select`. Nearly all runs begin and end in the block of their
 //! quotient. They are answered from that block's words alone, with bounds checked once.
 
-use warpset_core::bits::{Select, lowest, window};
+use warpset_base::processor::Pdep;
+use warpset_core::bits::{Portable, Select, lowest, window};
 use warpset_core::quotient::Split;
 use warpset_core::quotient::rank_select::counters::count_of;
 use warpset_core::quotient::rank_select::{Blocks, DIGITS, OCCUPIEDS, metadata_words};
 
+use super::change::with_select;
 use super::run::Fields;
+use super::{blocks, counted_blocks};
 use crate::Layout;
 use crate::cpu::one::{self, Ask};
 use crate::cpu::prefetch::{BATCH, prefetch};
@@ -137,6 +140,19 @@ impl<'a, const COUNTED: bool> Lookup<'a, COUNTED> {
     }
 }
 
+impl<const COUNTED: bool> Lookup<'_, COUNTED> {
+    /// Returns the lowest `dropped` bits of the first item that differs from `least`, with an occupied quotient, in
+    /// these bits alone; they are zero in `least`.
+    #[inline(always)]
+    fn first_prefixed(&self, least: u64, dropped: u32, select: impl Select) -> Option<u64> {
+        let Some(run) = self.run(least, select).filter(|_| !COUNTED) else {
+            return first_prefixed_far::<COUNTED>(self.words, self.split, least, dropped, select);
+        };
+        let index = self.fields.first_prefixed(run.stored, run.within, self.split.remainder(least), dropped)?;
+        Some(run.stored >> (index as u32 * self.split.remainder_bits) & lowest(dropped))
+    }
+}
+
 impl Lookup<'_, false> {
     /// Whether a fingerprint with an occupied quotient is stored.
     #[inline(always)]
@@ -166,6 +182,26 @@ fn count_far<const COUNTED: bool>(words: &[u64], split: Split, fingerprint: u64,
     } else {
         Blocks::new(words, blocks, width).count(quotient, remainder, select)
     }
+}
+
+/// Returns what [`Lookup::first_prefixed`] does, for runs anywhere.
+#[inline(never)]
+fn first_prefixed_far<const COUNTED: bool>(
+    words: &[u64],
+    split: Split,
+    least: u64,
+    dropped: u32,
+    select: impl Select,
+) -> Option<u64> {
+    let (blocks, width) = (Lookup::<COUNTED>::new(words, split).blocks(), split.remainder_bits);
+    let (quotient, remainder) = (split.quotient(least), split.remainder(least));
+    macro_rules! first {
+        ($blocks:expr) => {{
+            let blocks = $blocks;
+            Some(blocks.remainder(blocks.first_prefixed(quotient, remainder, dropped, select)?) & lowest(dropped))
+        }};
+    }
+    if COUNTED { first!(Blocks::counted(words, blocks, width)) } else { first!(Blocks::new(words, blocks, width)) }
 }
 
 /// Whether a fingerprint is stored, in a filter without counters.
@@ -206,6 +242,85 @@ pub(super) fn count<const COUNTED: bool>(layout: &Layout, words: &[u64], fingerp
         return 0;
     }
     one::ask::<Count<COUNTED>>(words, layout.split, fingerprint)
+}
+
+/// Visits the items of a filter that differ from `least`, a fingerprint, in the lowest `dropped` bits alone, which are
+/// zero in `least`: these bits and the number of copies, in ascending order. Equal items may follow each other.
+pub(crate) fn for_each_prefixed(
+    layout: &Layout,
+    words: &[u64],
+    least: u64,
+    dropped: u32,
+    mut visit: impl FnMut(u64, u64),
+) {
+    let (quotient, remainder) = (layout.split.quotient(least), layout.split.remainder(least));
+    macro_rules! visit_all {
+        ($blocks:expr, $copies:expr) => {{
+            let (blocks, copies) = ($blocks, $copies);
+            let mut at = with_select!(|select| blocks.first_prefixed(quotient, remainder, dropped, select));
+            while let Some(slot) = at {
+                visit(blocks.remainder(slot) & lowest(dropped), copies(&blocks, slot));
+                at = blocks.next_prefixed(slot, dropped);
+            }
+        }};
+    }
+    if layout.is_counted() {
+        visit_all!(counted_blocks(layout, words), |blocks: &Blocks<&[u64], true>, slot| blocks.count_from(slot).0);
+    } else {
+        visit_all!(blocks(layout, words), |_: &Blocks<&[u64]>, _| 1);
+    }
+}
+
+/// Returns the lowest `dropped` bits of the first item that [`for_each_prefixed`] visits.
+#[inline]
+pub(crate) fn first_prefixed(layout: &Layout, words: &[u64], least: u64, dropped: u32) -> Option<u64> {
+    if layout.is_counted() {
+        let lookup = Lookup::<true>::new(words, layout.split);
+        with_select!(|select| if lookup.is_occupied(least) {
+            lookup.first_prefixed(least, dropped, select)
+        } else {
+            None
+        })
+    } else {
+        let lookup = Lookup::<false>::new(words, layout.split);
+        with_select!(|select| if lookup.is_occupied(least) {
+            lookup.first_prefixed(least, dropped, select)
+        } else {
+            None
+        })
+    }
+}
+
+/// Reports the answers of [`first_prefixed`] for `len` fingerprints, in order.
+pub(crate) fn first_prefixed_each(
+    layout: &Layout,
+    words: &[u64],
+    dropped: u32,
+    len: usize,
+    least: impl Fn(usize) -> u64,
+    take: impl FnMut(usize, Option<u64>),
+) {
+    if layout.is_counted() {
+        with_select!(|select| answer::<_, true>(
+            layout,
+            words,
+            len,
+            least,
+            #[inline(always)]
+            |lookup, least| lookup.first_prefixed(least, dropped, select),
+            take
+        ));
+    } else {
+        with_select!(|select| answer::<_, false>(
+            layout,
+            words,
+            len,
+            least,
+            #[inline(always)]
+            |lookup, least| lookup.first_prefixed(least, dropped, select),
+            take
+        ));
+    }
 }
 
 /// Reports the answers of `ask` for fingerprints with occupied quotients, and the default for all others, a batch at a

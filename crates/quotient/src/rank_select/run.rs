@@ -63,6 +63,14 @@ impl Fields {
         if equal != 0 { Some(self.lowest_of(equal)) } else { None }
     }
 
+    /// Returns the number of the first field of `within`, which covers the lowest fields, with this value in all bits
+    /// but the lowest `dropped`, which are zero in `value`.
+    #[inline(always)]
+    pub(super) fn first_prefixed(self, word: u64, within: u64, value: u64, dropped: u32) -> Option<u64> {
+        let kept = self.lows.wrapping_mul(lowest(self.width) & !lowest(dropped));
+        self.first_equal(word & kept, within, value)
+    }
+
     /// Marks the lowest field with this value, and possibly fields above it.
     #[inline(always)]
     fn lowest_equal(self, word: u64, value: u64) -> u64 {
@@ -111,6 +119,10 @@ mod tests {
                 assert_eq!(fields.any_equal(word, fields.first(some), value), wanted);
                 let first = (0..some).find(|&n| nth(n) == value);
                 assert_eq!(fields.first_equal(word, fields.first(some), value), first);
+                let dropped = (state % width as u64) as u32;
+                let prefixed = (0..some).find(|&n| nth(n) >> dropped == value >> dropped);
+                let least = value & !lowest(dropped);
+                assert_eq!(fields.first_prefixed(word, fields.first(some), least, dropped), prefixed);
                 let (equal, not_below) = (fields.equal(word, value), fields.not_below(word, value));
                 for n in 0..count {
                     let high = 1 << ((n + 1) * width as u64 - 1);

@@ -2,7 +2,9 @@
 
 use warpset_gpu::batch::{DeviceKey, Hashing};
 use warpset_gpu::{Device, DeviceSlice, DeviceVec, LaunchConfig};
-use warpset_kernels::static_set::build::{BLOCK, HASH_BLOCK, shared_bytes, static_set_build, static_set_hash};
+use warpset_kernels::static_set::build::{
+    BLOCK, HASH_BLOCK, LARGE_BLOCK, shared_bytes, static_set_build, static_set_hash,
+};
 use warpset_simt::EntryOf;
 
 use super::element::sealed::{Distinct, Sorted};
@@ -64,12 +66,16 @@ fn attempt_build<K: DeviceStaticKey, V: DeviceValue>(
         let Distinct { hashes, values, len } = unsafe { <V as Sorted>::distinct(stream, hashes, values)? };
         *keys_counted = len as u64;
         let layout = Layout::<K, V>::new(len as u64, seed)?;
-        let mut words: DeviceVec<u64> = device.alloc_zeroed(layout.words() as usize)?;
+        let mut words: DeviceVec<u64> = device.alloc_uninit(layout.words() as usize)?;
+        let keys_at = layout.keys_at();
+        // The kernel writes the keys of all slots, but only the values and pilots that there are.
+        let zeros = if V::WORDS == 0 { keys_at.start } else { words.len() };
+        stream.fill_bytes(words.slice_mut(..zeros), 0)?;
         if len == 0 {
             return Ok(Some(StaticMap::from_parts(device, layout, words)));
         }
         let mut failed = stream.alloc_zeroed::<u32>(1)?;
-        let (keys_at, all) = (layout.keys_at(), words.global_mut());
+        let all = words.global_mut();
         let shape = layout.shape();
         let kernel = static_set_build::<K> {
             hashes: hashes.global(),
@@ -83,7 +89,9 @@ fn attempt_build<K: DeviceStaticKey, V: DeviceValue>(
             out_values: all.at(keys_at.end).cast(),
             failed: failed.global_mut(),
         };
-        let config = LaunchConfig::new(shape.shards() as u32, BLOCK).shared(shared_bytes(shape));
+        let is_few = shape.shards() <= 2 * u64::from(device.properties().multiprocessors);
+        let threads = if is_few { LARGE_BLOCK } else { BLOCK };
+        let config = LaunchConfig::new(shape.shards() as u32, threads).shared(shared_bytes(shape));
         // SAFETY: hashes ascend and differ, and each has a value, if there are any; the words have all parts of this
         // shape and are zero; this function owns both until the stream has been waited for.
         unsafe { <K as EntryOf<static_set_build<K>>>::launch(kernel, stream, config)? };

@@ -1,10 +1,9 @@
 //! Short segments: each block sorts those that begin in its window.
 
 use super::{SHORT, TILE, WINDOW};
-use crate::block;
 use crate::primitives::block_sort::BlockSort;
-use crate::primitives::ranking::{DIGIT_BITS, Digit, SortKey};
-use warpset_core::scan::Sum;
+use crate::primitives::ranking::{DIGIT_BITS, DIGITS, Digit, SortKey};
+use crate::primitives::warp_tile::Item;
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, GlobalMut, Word, thread, warp};
 
@@ -25,6 +24,31 @@ const WORDS: u32 = TILE as u32 / 32;
 /// Words of the bitmap per window.
 const WINDOW_WORDS: u32 = WINDOW as u32 / 32;
 
+/// Bound of the lengths of segments that are sorted by counting.
+const DENSE: u32 = 128;
+/// Items per thread of such a block.
+#[cfg(feature = "bodies")]
+const ROWS: usize = (WINDOW + DENSE as usize).div_ceil(SHORT_BLOCK as usize);
+
+/// Returns the keys in 16 bytes.
+const fn per_quad<K>() -> u32 {
+    16 / size_of::<K>() as u32
+}
+
+/// Returns the bytes for the items of such a block, if each segment begins at a multiple of 16 bytes.
+const fn padded_bytes<K>() -> u32 {
+    (WINDOW as u32 + DENSE + WINDOW as u32 * (per_quad::<K>() - 1)) * size_of::<K>() as u32 + 16
+}
+
+/// Bytes for the first items of segments.
+const STARTS_BYTES: u32 = (WINDOW as u32 + 1) * 4;
+
+const _: () = assert!(
+    padded_bytes::<u32>() + STARTS_BYTES <= BlockSort::<u32, WARPS, { TILE as u32 }>::STAGING_BYTES
+        && padded_bytes::<u64>() + STARTS_BYTES <= BlockSort::<u64, WARPS, { TILE as u32 }>::STAGING_BYTES
+        && padded_bytes::<u128>() + STARTS_BYTES <= BlockSort::<u128, WARPS, { TILE as u32 }>::STAGING_BYTES
+);
+
 // After the block sort's memory: the bitmap as read (one word more than a tile, and one that stays zero), the bitmap
 // from the first segment on, the number of segments before each word, and a few words.
 const fn shared_bytes(block_sort: u32) -> u32 {
@@ -41,8 +65,20 @@ struct Bitmap {
     begins: Shared<u32>,
     /// Number of bits before each word of `begins`.
     before: Shared<u32>,
-    /// First item, one past the last, and sums.
+    /// The block's [`Items`].
     misc: Shared<u32>,
+}
+
+/// Items of a block.
+#[cfg(feature = "bodies")]
+#[derive(Clone, Copy)]
+struct Items {
+    /// First item, relative to the window, if there is any.
+    first: u32,
+    count: u32,
+    segments: u32,
+    /// Whether segments are shorter than [`DENSE`]: no three words of the bitmap in a row are empty.
+    dense: bool,
 }
 
 /// Returns the first set bit of `word(k)` for `k` in `from..to`, as a place; `!0` if there is none. By one warp.
@@ -99,17 +135,16 @@ impl Bitmap {
         Bitmap { raw: at(0), begins: at(WORDS + 2), before: at(2 * WORDS + 2), misc: at(3 * WORDS + 2) }
     }
 
-    /// Reads the bitmap of the window and finds the block's items. Returns the first one, their number, and the number
-    /// of segments; `(_, 0, 0)` if there are none.
+    /// Reads the bitmap of the window and finds the block's items, by the first warp.
     ///
     /// # Safety
     /// - All threads of the block arrive.
     /// - `words` holds `total` words.
     #[inline(always)]
-    unsafe fn load(self, words: Global<u32>, total: usize, window: u32) -> (u32, u32, u32) {
+    unsafe fn load(self, words: Global<u32>, total: usize, window: u32) -> Items {
         let t = thread::thread_idx_x();
         // SAFETY: words are read below `total`; shared indices stay in their arrays; barriers separate writing from
-        // reading; all threads reach barriers and the scan, whole warps the searches.
+        // reading; all threads reach barriers, the first warp as a whole searches, scan and votes.
         unsafe {
             if t < WORDS + 2 {
                 let at = window as usize * WINDOW_WORDS as usize + t as usize;
@@ -128,34 +163,51 @@ impl Bitmap {
                     });
                     end = if behind != !0 && behind - last <= SHORT as u32 { behind } else { last };
                 }
-                if t == 0 {
+                let count = end - first;
+                // Four words per lane, from the first item on.
+                let lane = warp::lane_id();
+                let mut words = [0; 4];
+                let mut own = 0;
+                for u in 0..4 {
+                    let k = 4 * lane + u as u32;
+                    if 32 * k < count {
+                        let (at, shift) = (first / 32 + k, first % 32);
+                        let (low, high) = (self.raw.get(at) as u64, self.raw.get(at + 1) as u64);
+                        words[u] = ((high << 32 | low) >> shift) as u32;
+                        if count - 32 * k < 32 {
+                            words[u] &= (1 << (count - 32 * k)) - 1;
+                        }
+                    }
+                    own += words[u].count_ones();
+                }
+                let inclusive = warp::inclusive_scan_add(warp::FULL_MASK, own);
+                let mut before = inclusive - own;
+                for u in 0..4 {
+                    self.begins.set(4 * lane + u as u32, words[u]);
+                    self.before.set(4 * lane + u as u32, before);
+                    before += words[u].count_ones();
+                }
+                let next = [0, 1].map(|u| warp::shuffle_down(warp::FULL_MASK, words[u], 1));
+                let empty = [words[0], words[1], words[2], words[3], next[0], next[1]].map(|word| word == 0);
+                let mut gap = false;
+                for u in 0..4 {
+                    gap |= empty[u] & empty[u + 1] & empty[u + 2] & (32 * (4 * lane + u as u32 + 3) <= count);
+                }
+                let gap = warp::any(warp::FULL_MASK, gap);
+                if lane == 31 {
                     self.misc.set(0, first);
-                    self.misc.set(1, end);
+                    self.misc.set(1, count);
+                    self.misc.set(2, inclusive);
+                    self.misc.set(3, u32::from(gap));
                 }
             }
             thread::sync_threads();
-            let (first, end) = (self.misc.get(0), self.misc.get(1));
-            let count = end - first;
-            if count == 0 {
-                return (first, 0, 0);
+            Items {
+                first: self.misc.get(0),
+                count: self.misc.get(1),
+                segments: self.misc.get(2),
+                dense: self.misc.get(3) == 0,
             }
-            let mut bits = 0;
-            if t < WORDS && 32 * t < count {
-                let (k, shift) = (first / 32 + t, first % 32);
-                let (low, high) = (self.raw.get(k) as u64, self.raw.get(k + 1) as u64);
-                bits = ((high << 32 | low) >> shift) as u32;
-                if count - 32 * t < 32 {
-                    bits &= (1 << (count - 32 * t)) - 1;
-                }
-            }
-            let scratch = self.misc.at(8);
-            let (before, segments) = block::exclusive_scan::<Sum<u32>, WARPS>(bits.count_ones(), scratch);
-            if t < WORDS {
-                self.begins.set(t, bits);
-                self.before.set(t, before);
-            }
-            thread::sync_threads();
-            (first, count, segments)
         }
     }
 
@@ -173,30 +225,132 @@ impl Bitmap {
         }
     }
 
-    /// Returns the beginning and end of item `i`'s segment, if only the last word of the bitmap may be empty.
+    /// Whether a segment begins at item `i`.
     ///
     /// # Safety
-    /// The contract of [`segment_of`](Self::segment_of), with `count` items.
+    /// The contract of [`segment_of`](Self::segment_of).
     #[inline(always)]
-    unsafe fn bounds_of(self, i: u32, count: u32) -> (u32, u32) {
-        let (k, bit) = (i / 32, i % 32);
-        // SAFETY: `k` is below `WORDS`; there is a word before it unless a segment begins at or before `i` in it; the
-        // word after it is read only below `count`.
-        unsafe {
-            let word = self.begins.get(k);
-            let upto = word & (!0 >> (31 - bit));
-            let begin = match upto {
-                0 => 32 * k - 1 - self.begins.get(k - 1).leading_zeros(),
-                _ => 32 * k + 31 - upto.leading_zeros(),
-            };
-            let behind = word & (!1u32).wrapping_shl(bit);
-            let end = if behind != 0 {
-                32 * k + behind.trailing_zeros()
-            } else {
-                let next = if 32 * (k + 1) < count { self.begins.get(k + 1) } else { 0 };
-                if next != 0 { 32 * (k + 1) + next.trailing_zeros() } else { count }
-            };
-            (begin, end)
+    unsafe fn begins_at(self, i: u32) -> bool {
+        // SAFETY: `i / 32` is below `WORDS`.
+        unsafe { self.begins.get(i / 32) >> (i % 32) & 1 != 0 }
+    }
+}
+
+/// Sorts the items of a block whose segments are shorter than [`DENSE`]: each item counts the smaller ones of its
+/// segment.
+///
+/// Segments begin at multiples of 16 bytes in shared memory, with greatest keys behind them, so that a thread compares
+/// its item with 16 bytes of keys per access.
+///
+/// # Safety
+/// - All threads of the block arrive, after [`Bitmap::load`], which has found these items.
+/// - The arrays begin at the block's first item, and satisfy the contract of the kernels.
+/// - `padded` is shared memory for [`padded_bytes`] and [`STARTS_BYTES`], which nothing else accesses.
+#[cfg(feature = "bodies")]
+#[inline(always)]
+unsafe fn count_smaller<K: SortKey + Item, V: Word + Default, const PAYLOAD: bool>(
+    (keys, values): (Global<K>, Global<V>),
+    (out_keys, out_values): (GlobalMut<K>, GlobalMut<V>),
+    (begin, bits, flip): (u32, u32, u32),
+    padded: Shared<K>,
+    bitmap: Bitmap,
+    Items { count, segments, .. }: Items,
+) {
+    let per_quad = const { per_quad::<K>() };
+    let t = thread::thread_idx_x();
+    // First item of each segment, and the end.
+    let starts: Shared<u32> = padded.cast().at(const { padded_bytes::<K>() / 4 });
+    // First place of a segment in the padded memory.
+    let place_of = |from: u32, segment: u32| (from + (per_quad - 1) * (segment + 1)) / per_quad * per_quad;
+    // SAFETY: items are read and written below `count`, segments below their number; places of a segment follow those
+    // of earlier ones, within `padded_bytes`; barriers separate writes to shared memory from reads.
+    unsafe {
+        let (mut loaded, mut segment) = ([K::splat(0); ROWS], [0; ROWS]);
+        for i in 0..ROWS {
+            let at = i as u32 * SHORT_BLOCK + t;
+            if at < count {
+                loaded[i] = keys.read_nc(at as usize);
+            }
+        }
+        for i in 0..ROWS {
+            let at = i as u32 * SHORT_BLOCK + t;
+            if at < count {
+                segment[i] = bitmap.segment_of(at);
+                if bitmap.begins_at(at) {
+                    starts.set(segment[i], at);
+                }
+            }
+        }
+        if t == 0 {
+            starts.set(segments, count);
+        }
+        thread::sync_threads();
+        for i in 0..ROWS {
+            let at = i as u32 * SHORT_BLOCK + t;
+            if at < count {
+                let (from, to) = (starts.get(segment[i]), starts.get(segment[i] + 1));
+                let first = place_of(from, segment[i]);
+                padded.set(first + at - from, loaded[i].masked(begin, bits, flip));
+                if at + 1 == to {
+                    let mut behind = to - from;
+                    while behind % per_quad != 0 {
+                        padded.set(first + behind, K::splat(!0));
+                        behind += 1;
+                    }
+                }
+            }
+        }
+        thread::sync_threads();
+        for i in 0..ROWS {
+            let at = i as u32 * SHORT_BLOCK + t;
+            if at < count {
+                // These arrive while keys are compared; keeping them from before takes too many registers.
+                let key = keys.read_nc(at as usize);
+                let mut value = V::default();
+                if PAYLOAD {
+                    value = values.read_nc(at as usize);
+                }
+                let (from, to) = (starts.get(segment[i]), starts.get(segment[i] + 1));
+                let first = place_of(from, segment[i]);
+                let own = padded.get(first + at - from);
+                let quads: Shared<u32> = padded.at(first).cast();
+                // Places in the segment, all greater by the keys of a quad, so that their differences are not negative.
+                let own_place = at - from + per_quad;
+                let (mut place, mut compared) = (from, per_quad);
+                while compared < to - from + per_quad {
+                    let words = quads.get4((compared - per_quad) * K::WORDS as u32);
+                    for u in 0..per_quad {
+                        let other = K::from_words(|word| words[u as usize * K::WORDS + word]);
+                        place = other.count_before(compared, own, own_place - u, place);
+                    }
+                    compared += per_quad;
+                }
+                out_keys.write(place as usize, key);
+                if PAYLOAD {
+                    out_values.write(place as usize, value);
+                }
+            }
+        }
+    }
+}
+
+/// Clears the words that passes over the long segments need, each block its part: a row of digit counts per pass and
+/// segment, and a row of look-back words per tile.
+///
+/// # Safety
+/// The contract of the kernels, for these words.
+#[cfg(feature = "bodies")]
+#[inline(always)]
+unsafe fn clear_rows(found: Global<u64>, passes: u32, counts: GlobalMut<u64>, look_back: GlobalMut<u64>) {
+    // SAFETY: the contract of this function.
+    unsafe {
+        let found = found.read_nc(0);
+        let mut row = thread::block_idx_x() * (SHORT_BLOCK / DIGITS) + thread::thread_idx_x() / DIGITS;
+        let (counted, tiles) = ((found >> 32) as u32 * passes, found as u32);
+        while row < counted + tiles {
+            let (words, row_of) = if row < counted { (counts, row) } else { (look_back, row - counted) };
+            words.write(row_of as usize * DIGITS as usize + (thread::thread_idx_x() % DIGITS) as usize, 0);
+            row += thread::grid_dim_x() * (SHORT_BLOCK / DIGITS);
         }
     }
 }
@@ -207,7 +361,7 @@ impl Bitmap {
 /// The contract of the kernels that call it.
 #[cfg(feature = "bodies")]
 #[inline(always)]
-unsafe fn sort<K: SortKey, V: Word, const PAYLOAD: bool>(
+unsafe fn sort<K: SortKey + Item, V: Word + Default, const PAYLOAD: bool>(
     keys: Global<K>,
     values: Global<V>,
     out_keys: GlobalMut<K>,
@@ -218,50 +372,36 @@ unsafe fn sort<K: SortKey, V: Word, const PAYLOAD: bool>(
     flip: u32,
     words: Global<u32>,
     total: usize,
+    (found, counts, look_back): (Global<u64>, GlobalMut<u64>, GlobalMut<u64>),
 ) {
     type Sort<K> = BlockSort<K, WARPS, { TILE as u32 }>;
     let mut block: Sort<K> = BlockSort::in_shared_memory();
     let bitmap = Bitmap::behind(Sort::<K>::SHARED_BYTES);
     let window = thread::block_idx_x();
     // SAFETY: items are read and written below `count` from `first` on, and belong to this block; barriers separate the
-    // uses of shared memory, and all threads reach them, as `count` and `segments` are uniform.
+    // uses of shared memory, and all threads reach them, as `count`, `segments` and `dense` are uniform.
     unsafe {
-        let (first, count, segments) = bitmap.load(words, total, window);
+        let items = bitmap.load(words, total, window);
+        clear_rows(found, passes, counts, look_back);
+        let Items { first, count, segments, dense } = items;
         if count == 0 {
             return;
         }
         let first = window as usize * WINDOW + first as usize;
         let (keys, out_keys) = (keys.at(first), out_keys.at(first));
-        let rows = count.div_ceil(SHORT_BLOCK);
-        let t = thread::thread_idx_x();
-        let dense = thread::sync_threads_and(32 * (t + 1) >= count || bitmap.begins.get(t) != 0);
         if dense {
-            // Segments are shorter than 96: each item counts the items of its segment before it.
-            for i in 0..rows {
-                let at = i * SHORT_BLOCK + t;
-                if at < count {
-                    block.set(at, keys.read_nc(at as usize).masked(begin, bits, flip));
-                }
-            }
-            thread::sync_threads();
-            for i in 0..rows {
-                let at = i * SHORT_BLOCK + t;
-                if at < count {
-                    let own = block.get(at).0;
-                    let (from, to) = bitmap.bounds_of(at, count);
-                    let mut place = from;
-                    for j in from..to {
-                        let other = block.get(j).0;
-                        place += (other < own || (other == own && j < at)) as u32;
-                    }
-                    out_keys.write(place as usize, keys.read_nc(at as usize));
-                    if PAYLOAD {
-                        out_values.write(first + place as usize, values.read_nc(first + at as usize));
-                    }
-                }
-            }
-            return;
+            let (values, out_values) =
+                if PAYLOAD { (values.at(first), out_values.at(first)) } else { (values, out_values) };
+            return count_smaller::<K, V, PAYLOAD>(
+                (keys, values),
+                (out_keys, out_values),
+                (begin, bits, flip),
+                block.staging(),
+                bitmap,
+                items,
+            );
         }
+        let rows = count.div_ceil(SHORT_BLOCK);
         Sort::<K>::for_each(rows, |place| {
             // Places past the end stay after all items.
             let key = if place < count { keys.read_nc(place as usize) } else { K::splat(!flip) };
@@ -318,15 +458,20 @@ macro_rules! short_kernels {
             ///   valid for the same number of writes, overlaps nothing else, and nothing else accesses short segments
             ///   there. `values`, `out_values` likewise, if the kernel has payloads.
             /// - `begin + bits` is at most the key's width, and `passes` at least `bits / 8`.
+            /// - `found`: the output of that launch.
+            /// - `counts`: a row of 256 words per pass and long segment; `look_back`: one per tile. This launch clears
+            ///   them, and nothing else accesses them meanwhile.
             #[launch_bounds(512, $blocks)]
             pub unsafe fn $name(
                 keys: Global<$key>, values: Global<$value>, out_keys: GlobalMut<$key>, out_values: GlobalMut<$value>,
-                begin: u32, bits: u32, passes: u32, flip: u32, begins: Global<u32>, words: usize,
+                begin: u32, bits: u32, passes: u32, flip: u32, begins: Global<u32>, words: usize, found: Global<u64>,
+                counts: GlobalMut<u64>, look_back: GlobalMut<u64>,
             ) {
                 // SAFETY: the contract of this kernel.
                 unsafe {
                     sort::<$key, $value, $payload>(
                         keys, values, out_keys, out_values, begin, bits, passes, flip, begins, words,
+                        (found, counts, look_back),
                     )
                 }
             }

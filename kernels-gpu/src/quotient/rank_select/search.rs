@@ -310,6 +310,25 @@ impl<const PAIRED: bool, P: Pairs> Runs<PAIRED, false, P> {
         found
     }
 
+    /// Returns the lowest `dropped` bits of the first item of a quotient whose remainder is this one but for these
+    /// bits, which are zero in it.
+    #[inline(always)]
+    pub fn first_prefixed(&self, quotient: u64, remainder: u64, dropped: u32) -> Option<u64> {
+        let run = self.find(quotient, ByMasks)?;
+        let (bits, mut found) = (self.remainder_bits, None);
+        let kept = self.fields.wrapping_mul(lowest(bits) & !lowest(dropped));
+        self.walk(run, remainder.wrapping_mul(self.fields), |differs, lowest_bits| {
+            let others = differs & kept;
+            // Subtracting one from each borrows from the highest bit of the first that was zero.
+            let equal = others.wrapping_sub(lowest_bits) & !others & lowest_bits << (bits - 1);
+            if equal != 0 {
+                found = Some(differs >> (equal.trailing_zeros() + 1 - bits) & lowest(dropped));
+            }
+            equal != 0
+        });
+        found
+    }
+
     /// Returns the number of copies of a fingerprint.
     #[inline(always)]
     pub fn count(&self, quotient: u64, remainder: u64) -> u64 {

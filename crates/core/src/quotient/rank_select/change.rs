@@ -150,7 +150,7 @@ impl<W: WriteWords, const COUNTED: bool> Blocks<W, COUNTED> {
 
     /// Sets the remainder of a slot.
     #[inline(always)]
-    pub(super) fn set_remainder(&mut self, slot: u64, remainder: u64) {
+    pub fn set_remainder(&mut self, slot: u64, remainder: u64) {
         let at = self.remainder_at(slot);
         write_field(&mut self.words, at, self.remainder_bits, remainder);
     }

@@ -1,4 +1,4 @@
-//! Hashes on disk, spread over ranges by their high bits. One temporary file takes pieces of all ranges in the order in
+//! Hashes on disk, alone or with values, spread over ranges by their high bits. One temporary file takes pieces of all ranges in the order in
 //! which their buffers fill up; the places of the pieces stay in memory.
 
 use std::fs::File;
@@ -6,6 +6,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use crate::Error;
+use crate::build::item::Item;
 
 /// Bits of a hash that say its range.
 const RANGE_BITS: u32 = 8;
@@ -13,7 +14,7 @@ const RANGE_BITS: u32 = 8;
 const BUFFER: std::ops::RangeInclusive<u64> = 1 << 8..=1 << 15;
 
 /// Hashes, first in buffers, then in a file.
-pub(super) struct Spill {
+pub(super) struct Spill<T> {
     /// The seed of the hashes.
     pub seed: u64,
     file: File,
@@ -21,27 +22,26 @@ pub(super) struct Spill {
     written: u64,
     /// Hashes in a buffer.
     room: usize,
-    ranges: Vec<Range>,
+    ranges: Vec<Range<T>>,
     len: u64,
 }
 
-#[derive(Default)]
-struct Range {
-    buffer: Vec<u64>,
+struct Range<T> {
+    buffer: Vec<T>,
     /// The first hash of each piece in the file, and how many there are.
     pieces: Vec<(u64, u32)>,
 }
 
-impl Spill {
+impl<T: Item> Spill<T> {
     /// Returns a spill with buffers of about `memory` bytes.
-    pub(super) fn new(folder: &Path, memory: u64, seed: u64) -> Result<Spill, Error> {
-        let room = ((memory / 8) >> RANGE_BITS).clamp(*BUFFER.start(), *BUFFER.end()) as usize;
+    pub(super) fn new(folder: &Path, memory: u64, seed: u64) -> Result<Spill<T>, Error> {
+        let room = ((memory / size_of::<T>() as u64) >> RANGE_BITS).clamp(*BUFFER.start(), *BUFFER.end()) as usize;
         Ok(Spill {
             seed,
             file: tempfile::tempfile_in(folder)?,
             written: 0,
             room,
-            ranges: (0..1 << RANGE_BITS).map(|_| Range::default()).collect(),
+            ranges: (0..1 << RANGE_BITS).map(|_| Range { buffer: Vec::new(), pieces: Vec::new() }).collect(),
             len: 0,
         })
     }
@@ -53,13 +53,13 @@ impl Spill {
 
     /// Adds a hash.
     #[inline]
-    pub(super) fn push(&mut self, hash: u64) -> Result<(), Error> {
-        let index = (hash >> (64 - RANGE_BITS)) as usize;
+    pub(super) fn push(&mut self, item: T) -> Result<(), Error> {
+        let index = (item.hash() >> (64 - RANGE_BITS)) as usize;
         let buffer = &mut self.ranges[index].buffer;
         if buffer.capacity() == 0 {
             buffer.reserve_exact(self.room);
         }
-        buffer.push(hash);
+        buffer.push(item);
         self.len += 1;
         if buffer.len() == self.room { self.write(index) } else { Ok(()) }
     }
@@ -89,16 +89,16 @@ impl Spill {
         &mut self,
         first: u64,
         last: u64,
-        take: &mut dyn FnMut(&[u64]) -> Result<bool, Error>,
+        take: &mut dyn FnMut(&[T]) -> Result<bool, Error>,
     ) -> Result<(), Error> {
         let mut hashes = Vec::new();
         let ranges = (first >> (64 - RANGE_BITS)) as usize..=(last >> (64 - RANGE_BITS)) as usize;
         for range in &self.ranges[ranges] {
             for &(begin, len) in &range.pieces {
-                hashes.resize(len as usize, 0);
-                self.file.seek(SeekFrom::Start(8 * begin))?;
+                hashes.resize(len as usize, T::zeroed());
+                self.file.seek(SeekFrom::Start(size_of::<T>() as u64 * begin))?;
                 self.file.read_exact(bytemuck::cast_slice_mut(&mut hashes))?;
-                hashes.retain(|hash| (first..=last).contains(hash));
+                hashes.retain(|item| (first..=last).contains(&item.hash()));
                 if !take(&hashes)? {
                     return Ok(());
                 }

@@ -35,12 +35,12 @@ pub struct DeviceSearch {
 
 /// Codes, one after the other.
 pub struct Found {
-    bounds: DeviceVec<u32>,
+    pub(crate) bounds: DeviceVec<u32>,
     /// Start of each bucket's code, and the end of the last one.
-    first_bit: DeviceVec<u64>,
-    words: DeviceVec<u64>,
+    pub(crate) first_bit: DeviceVec<u64>,
+    pub(crate) words: DeviceVec<u64>,
     /// Keys of the largest bucket.
-    largest: u32,
+    pub(crate) largest: u32,
 }
 
 impl DeviceSearch {

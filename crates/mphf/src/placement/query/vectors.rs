@@ -66,6 +66,7 @@ fn get_batch<T: Vectors, K: Key, N: Number>(
         masks.set(v, last_and_mask.shr::<32>());
     }
     if lookup.words.len() > LARGE {
+        let places: &[u64] = &places;
         for at in 0..BATCH {
             prefetch(lookup.words, places[at] / 8);
         }
@@ -78,8 +79,9 @@ fn get_batch<T: Vectors, K: Key, N: Number>(
         starts.set(v, starts.get(vectors, v) + distance);
         unplaced |= keys_of(seed.equals(vectors.splat(0)), v);
     }
+    let found: &[u64] = &starts;
     for at in 0..BATCH {
-        numbers[at] = N::narrow(starts[at]);
+        numbers[at] = N::narrow(found[at]);
     }
     // Keys that are bumped, and those whose seed is within the last bytes of damaged words.
     while let Some(at) = next_key(&mut unplaced) {

@@ -12,8 +12,8 @@ use super::SHORT;
 use super::operands::{Input, Operands, Output};
 use super::tree::Tree;
 use crate::check::tiles;
-use crate::merge::{self, Run};
-use crate::sort::{Payload, SortKey, Widths, by_key_width, by_widths};
+use crate::merge::{self, Launches, Run};
+use crate::sort::{Payload, SortInput, SortKey, SortOutput, Widths, by_key_width, by_widths};
 use crate::{KeyMask, LookBack, Result};
 
 /// Fewest tiles for which another launch saves more than it costs.
@@ -150,6 +150,40 @@ pub(super) unsafe fn merge<K: SortKey, V: Payload>(
     let count = count.global_mut();
     // SAFETY: as above; bits that are kept have been cleared.
     unsafe { merge_newest(stream, widths, &operands, mask.bits(), out, out_status, count) }
+}
+
+/// Queues the merge of consecutive sorted pieces of `piece` items each, 2 to [`MAX_RUNS`](super::MAX_RUNS) of them, of
+/// which the last one may be shorter.
+///
+/// # Safety
+/// Until `stream` has passed this work:
+/// - `items` and `out` are `total` items of these widths that stay allocated and do not overlap;
+/// - no other work writes `items` or accesses `out`.
+pub(crate) unsafe fn merge_pieces(
+    stream: &Stream,
+    widths: Widths,
+    items: SortInput,
+    total: usize,
+    piece: usize,
+    mask: u128,
+    out: SortOutput,
+) -> Result<()> {
+    if total <= 2 * piece {
+        let part = |first: usize, len: usize| {
+            let (key, value) = (widths.key_bytes(), widths.value_bytes());
+            let (keys, values) = (items.keys.at(first * key), items.values.at(first * value));
+            Run {
+                keys: Global::from_raw_parts(keys.as_ptr(), len * key),
+                values: Global::from_raw_parts(values.as_ptr(), len * value),
+            }
+        };
+        let (a, b) = (part(0, piece), part(piece, total - piece));
+        // SAFETY: the contract of this function.
+        return unsafe { merge::launch(widths, Launches::of(total), stream, a, b, mask, out.keys, out.values) };
+    }
+    let operands = Operands::pieces(widths, items, total, piece);
+    // SAFETY: the contract of this function.
+    unsafe { merge_all(stream, widths, &operands, mask, (out.keys, out.values), None) }
 }
 
 /// Queues the merge of all items. Not generic, so that it is compiled here and not in each program.

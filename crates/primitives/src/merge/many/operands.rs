@@ -8,7 +8,7 @@ use super::MAX_RUNS;
 use crate::check::{apart, on_device_of, same_len};
 use crate::error::check_len;
 use crate::merge::Pairs;
-use crate::sort::{Payload, SortKey, Widths};
+use crate::sort::{Payload, SortInput, SortKey, Widths};
 use crate::{Error, Result};
 
 /// Input run.
@@ -122,6 +122,21 @@ fn address<T>(handle: Global<T>) -> u64 {
 }
 
 impl Operands {
+    /// Returns consecutive pieces of `piece` items, up to [`MAX_RUNS`], of which the last one may be shorter.
+    pub(super) fn pieces(widths: Widths, items: SortInput, total: usize, piece: usize) -> Operands {
+        let none = [0; RUNS];
+        let runs = Runs { keys: none, values: none, status: none, lengths: none, nodes: [0; RUNS] };
+        let mut operands = Operands { runs, lengths: Vec::new(), total, marked: false };
+        for (r, first) in (0..total).step_by(piece).enumerate() {
+            let len = piece.min(total - first);
+            operands.lengths.push(len);
+            operands.runs.keys[r] = address(items.keys) + (first * widths.key_bytes()) as u64;
+            operands.runs.values[r] = address(items.values) + (first * widths.value_bytes()) as u64;
+            operands.runs.lengths[r] = len as u64;
+        }
+        operands
+    }
+
     /// Checks inputs and output.
     pub(super) fn new<K: SortKey, V: Payload>(
         stream: &Stream,

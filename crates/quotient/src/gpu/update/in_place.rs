@@ -88,7 +88,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
             if round >= ROUNDS
                 && let Some(rest) = &rest
             {
-                match rest.first(&layout, stream, n).and_then(|rest| self.rebuild(stream, &rest, change)) {
+                match rest.first(stream, n).and_then(|rest| self.rebuild(stream, &rest, change)) {
                     // Without memory for the merge, rounds continue.
                     Err(Error::Gpu(GpuError::OutOfMemory { .. })) => {}
                     Err(error) => return Err(error),

@@ -1,0 +1,835 @@
+//! Maplets in device memory: the words of the host, built, changed and queried by kernels.
+//!
+//! A batch becomes pairs, which the filter sorts, lays out, inserts and removes as fingerprints. To combine values, the
+//! sorted batch is merged with the stored values of its fingerprints and reduced to one value each. Values of stored
+//! fingerprints are then replaced in place, and the other fingerprints inserted.
+
+use std::fmt;
+
+use warpset_base::filter::{Filter, Take, same_length};
+use warpset_gpu::batch::{Reply, Staging};
+use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
+use warpset_kernels::batch::keys::KeySlice;
+use warpset_kernels::quotient::rank_select::maplet::{
+    ABSENT, quotient_maplet_get, quotient_maplet_get_counted, quotient_maplet_get_paired, quotient_maplet_join,
+    quotient_maplet_list, quotient_maplet_list_counted, quotient_maplet_set, quotient_maplet_split,
+};
+use warpset_primitives::merge::{Pairs, merge_pairs_async};
+use warpset_primitives::reduce::{ByKeyKernels, Sum, reduce_by_key_async};
+use warpset_primitives::select::unique_async;
+use warpset_primitives::{KeyMask, scan, sort};
+use warpset_simt::GlobalMut;
+
+use super::{MapletBuilder, MapletLayout, cpu};
+use crate::gpu::counted_fingerprints::CountedFingerprints;
+use crate::gpu::exact;
+use crate::gpu::fingerprints::{Fingerprints, TooWide, with_width};
+use crate::gpu::launch::{grid, hashing, parameters};
+use crate::gpu::{DeviceKeys, QuotientFilter, UpdateMethod};
+use crate::slot_kind::{Change, SlotKind};
+use crate::{Error, Key, Layout, Operator, RankSelect};
+
+/// Most slots per key for which an upsert combines the batch with all stored pairs and lays them out again.
+const REBUILT_SLOTS_PER_KEY: u64 = 2;
+
+/// [`crate::Maplet`] in device memory.
+///
+/// ```
+/// use warpset_gpu::Device;
+/// use warpset_quotient::{RankSelectQuotientFilter, Sum};
+///
+/// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
+/// let builder = RankSelectQuotientFilter::builder(1000).fpr(1e-6).values(20);
+/// let mut sold = builder.on(&device).build_from(&[7u64, 8], &[3u8, 1])?;
+/// sold.upsert_bulk::<Sum<u64>, _, _>(&[7u64, 9], &[4u8, 2])?;
+/// assert_eq!(sold.get_bulk(&[7u64, 9, 10])?, [Some(7), Some(2), None]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Maplet {
+    layout: MapletLayout,
+    /// Filter with the pairs.
+    pairs: QuotientFilter<RankSelect>,
+}
+
+/// [`MapletBuilder`] of maplets on a device, made by [`MapletBuilder::on`].
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until `build`"]
+pub struct DeviceMapletBuilder {
+    settings: MapletBuilder,
+    device: Device,
+}
+
+impl MapletBuilder {
+    /// Makes a builder with these settings of a maplet in device memory.
+    pub fn on(&self, device: &Device) -> DeviceMapletBuilder {
+        DeviceMapletBuilder { settings: *self, device: device.clone() }
+    }
+}
+
+impl DeviceMapletBuilder {
+    /// Checks every setting, then allocates an empty maplet.
+    ///
+    /// # Errors
+    /// The errors of [`MapletBuilder::layout`]; [`Error::Gpu`] if the device fails or has too little memory.
+    pub fn build(&self) -> Result<Maplet, Error> {
+        let layout = self.settings.layout()?;
+        Ok(Maplet { layout, pairs: QuotientFilter::with_layout(&self.device, layout.pairs())? })
+    }
+
+    /// Builds a maplet like [`MapletBuilder::build_from`].
+    ///
+    /// # Errors
+    /// The errors of [`MapletBuilder::build_from`]; [`Error::Gpu`] if the device fails or has too little memory.
+    pub fn build_from<K: Key, V: Copy + Into<u64> + Sync>(&self, keys: &[K], values: &[V]) -> Result<Maplet, Error> {
+        let layout = self.settings.layout()?;
+        let stream = self.device.new_stream()?;
+        let batch = Fingerprints::from_host(&layout.pairs(), &stream, &cpu::pairs(&layout, keys, values)?)?;
+        Maplet::of_pairs(&stream, layout, batch)
+    }
+
+    /// Builds a maplet of keys and values on the device.
+    ///
+    /// # Errors
+    /// The errors of [`DeviceMapletBuilder::build_from`]; [`Error::Gpu`] for memory of another device.
+    pub fn build_from_device<K: DeviceKeys>(&self, keys: K, values: DeviceSlice<'_, u64>) -> Result<Maplet, Error> {
+        let layout = self.settings.layout()?;
+        let stream = self.device.new_stream()?;
+        waiting_on_errors(&stream, || {
+            let batch = Maplet::brought(&layout, &stream, keys, values)?;
+            Maplet::of_pairs(&stream, layout, batch)
+        })
+    }
+}
+
+/// Runs `work`, and waits for the stream if it fails.
+fn waiting_on_errors<T>(stream: &Stream, work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    let done = work();
+    if done.is_err() {
+        stream.synchronize()?;
+    }
+    done
+}
+
+/// Fingerprints without values, ascending, and their values.
+struct Apart {
+    fingerprints: DeviceVec<u64>,
+    values: DeviceVec<u64>,
+}
+
+impl Apart {
+    fn uninit(stream: &Stream, len: usize) -> Result<Apart, Error> {
+        Ok(Apart { fingerprints: stream.alloc_uninit(len)?, values: stream.alloc_uninit(len)? })
+    }
+
+    fn as_pairs(&self) -> Pairs<'_, u64, u64> {
+        Pairs::new(self.fingerprints.as_slice(), self.values.as_slice())
+    }
+}
+
+/// Stored pairs of ascending fingerprints.
+struct Stored {
+    /// Number of fingerprints without a value, and a bit for each of them.
+    absent_count: usize,
+    absent: DeviceVec<u64>,
+    /// Place of the first pair of each fingerprint.
+    places: DeviceVec<u64>,
+    pairs: DeviceVec<u64>,
+    copies: DeviceVec<u64>,
+}
+
+impl Maplet {
+    /// Copies a maplet from host memory.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if the device fails or has too little memory.
+    pub fn from_host(device: &Device, maplet: &crate::Maplet) -> Result<Maplet, Error> {
+        Ok(Maplet { layout: *maplet.layout(), pairs: QuotientFilter::from_host(device, maplet.filter())? })
+    }
+
+    /// Copies the maplet to host memory. Waits for all work on the device.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if the device fails or has too little memory, [`Error::OutOfMemory`] if the host has.
+    pub fn to_host(&self) -> Result<crate::Maplet, Error> {
+        Ok(crate::Maplet::from_parts(self.layout, self.pairs.to_host()?))
+    }
+
+    /// Copies the maplet on the same device.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if the device fails or has too little memory.
+    pub fn try_clone(&self) -> Result<Maplet, Error> {
+        Ok(Maplet { layout: self.layout, pairs: self.pairs.try_clone()? })
+    }
+
+    /// Returns the parameters.
+    pub fn layout(&self) -> &MapletLayout {
+        &self.layout
+    }
+
+    /// Returns the device.
+    pub fn device(&self) -> &Device {
+        self.pairs.device()
+    }
+
+    /// Returns the words on the device: the memory image that every backend shares.
+    pub fn words(&self) -> DeviceSlice<'_, u64> {
+        self.pairs.words()
+    }
+
+    /// Returns the number of stored values, copies included.
+    pub fn len(&self) -> u64 {
+        self.pairs.len()
+    }
+
+    /// Whether no value is stored.
+    pub fn is_empty(&self) -> bool {
+        self.pairs.is_empty()
+    }
+
+    /// Returns the bytes of device memory of the slots.
+    pub fn memory_bytes(&self) -> u64 {
+        self.pairs.memory_bytes()
+    }
+
+    /// Returns the slots in use as a share of the quotients.
+    pub fn load_factor(&self) -> f64 {
+        self.pairs.load_factor()
+    }
+
+    /// Removes everything.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if the device fails.
+    pub fn clear(&mut self) -> Result<(), Error> {
+        self.pairs.clear()
+    }
+
+    /// Builds a maplet of pairs in any order. Waits.
+    fn of_pairs(stream: &Stream, layout: MapletLayout, batch: Fingerprints) -> Result<Maplet, Error> {
+        let of_pairs = layout.pairs();
+        let pairs = QuotientFilter::lay_out(stream, of_pairs, &batch.sorted(&of_pairs, stream)?)?;
+        Ok(Maplet { layout, pairs })
+    }
+
+    /// Makes pairs of keys and values on the device. Waits for the check of the values.
+    fn brought<K: DeviceKeys>(
+        layout: &MapletLayout,
+        stream: &Stream,
+        keys: K,
+        values: DeviceSlice<'_, u64>,
+    ) -> Result<Fingerprints, Error> {
+        same_length(keys.count(), values.len())?;
+        if keys.count() == 0 {
+            return Fingerprints::alloc(&layout.pairs(), stream, 0);
+        }
+        stream.device().expect_all_here([keys.device(), values.device()], "filling a maplet")?;
+        stream.device().synchronize()?;
+        // SAFETY: keys and values are borrowed until the check of the values has been waited for.
+        let fingerprints = unsafe { Fingerprints::wide_of_device_keys(&layout.keys, stream, keys, TooWide::Refused)? };
+        let (pairs, first) = join(layout, stream, fingerprints.as_slice(), values)?;
+        let mut place = [0];
+        stream.download(&first, &mut place)?;
+        if place[0] != u64::MAX {
+            let (at, mut value) = (place[0] as usize, [0]);
+            stream.download(values.slice(at..at + 1), &mut value)?;
+            layout.check_value(value[0])?;
+        }
+        Ok(pairs)
+    }
+
+    /// Stores values like [`crate::Maplet::insert_bulk`].
+    ///
+    /// # Errors
+    /// The errors of [`crate::Maplet::insert_bulk`]; [`Error::Gpu`] if the device fails or has too little memory.
+    pub fn insert_bulk<K: Key, V: Copy + Into<u64> + Sync>(&mut self, keys: &[K], values: &[V]) -> Result<u64, Error> {
+        self.with_host_batch(keys, values, |maplet, stream, batch| maplet.insert_pairs(stream, batch))
+    }
+
+    /// Stores values like [`Maplet::insert_bulk`], keys and values on the device.
+    ///
+    /// # Errors
+    /// The errors of [`Maplet::insert_bulk`]; memory of another device is refused.
+    pub fn insert_device<K: DeviceKeys>(&mut self, keys: K, values: DeviceSlice<'_, u64>) -> Result<u64, Error> {
+        self.with_batch(keys, values, |maplet, stream, batch| maplet.insert_pairs(stream, batch))
+    }
+
+    fn insert_pairs(&mut self, stream: &Stream, batch: Fingerprints) -> Result<u64, Error> {
+        self.pairs.update(stream, batch, Change::Insert, UpdateMethod::Auto)
+    }
+
+    /// Combines values like [`crate::Maplet::upsert_bulk`]. `Sum`, `Min`, `Max` and `BitOr` have kernels; programs
+    /// compile kernels of other operators by `by_key_kernels!` of `warpset-kernels`.
+    ///
+    /// # Errors
+    /// The errors of [`crate::Maplet::upsert_bulk`]; [`Error::Gpu`] if the device fails or has too little memory. If it
+    /// fails while values are replaced in place, part of the batch may be stored.
+    pub fn upsert_bulk<O: Operator<Value = u64> + ByKeyKernels<u64>, K: Key, V: Copy + Into<u64> + Sync>(
+        &mut self,
+        keys: &[K],
+        values: &[V],
+    ) -> Result<u64, Error> {
+        self.layout.check_combines()?;
+        self.with_host_batch(keys, values, |maplet, stream, batch| maplet.upsert_pairs::<O>(stream, batch))
+    }
+
+    /// Combines values like [`Maplet::upsert_bulk`], keys and values on the device.
+    ///
+    /// # Errors
+    /// The errors of [`Maplet::upsert_bulk`]; memory of another device is refused.
+    pub fn upsert_device<O: Operator<Value = u64> + ByKeyKernels<u64>, K: DeviceKeys>(
+        &mut self,
+        keys: K,
+        values: DeviceSlice<'_, u64>,
+    ) -> Result<u64, Error> {
+        self.layout.check_combines()?;
+        self.with_batch(keys, values, |maplet, stream, batch| maplet.upsert_pairs::<O>(stream, batch))
+    }
+
+    /// Lets `work` take the pairs of a batch on the host.
+    fn with_host_batch<K: Key, V: Copy + Into<u64> + Sync>(
+        &mut self,
+        keys: &[K],
+        values: &[V],
+        work: impl FnOnce(&mut Maplet, &Stream, Fingerprints) -> Result<u64, Error>,
+    ) -> Result<u64, Error> {
+        let pairs = cpu::pairs(&self.layout, keys, values)?;
+        if pairs.is_empty() {
+            return Ok(0);
+        }
+        let stream = self.pairs.ready_stream()?;
+        let batch = Fingerprints::from_host(&self.layout.pairs(), &stream, &pairs)?;
+        waiting_on_errors(&stream, || work(self, &stream, batch))
+    }
+
+    /// Lets `work` take the pairs of a batch on the device.
+    fn with_batch<K: DeviceKeys>(
+        &mut self,
+        keys: K,
+        values: DeviceSlice<'_, u64>,
+        work: impl FnOnce(&mut Maplet, &Stream, Fingerprints) -> Result<u64, Error>,
+    ) -> Result<u64, Error> {
+        let stream = self.pairs.ready_stream()?;
+        waiting_on_errors(&stream, || {
+            let batch = Maplet::brought(&self.layout, &stream, keys, values)?;
+            if batch.len() == 0 { Ok(0) } else { work(self, &stream, batch) }
+        })
+    }
+
+    /// Combines a batch of pairs in any order. Pairs of one fingerprint keep their order.
+    fn upsert_pairs<O>(&mut self, stream: &Stream, mut batch: Fingerprints) -> Result<u64, Error>
+    where
+        O: Operator<Value = u64> + ByKeyKernels<u64>,
+    {
+        let (layout, n) = (self.layout, batch.len());
+        let by = sort::By::ascending().bits(layout.value_bits..layout.pairs().fingerprint_bits());
+        // SAFETY: the vector is this call's to change, and freed in the order of the stream.
+        with_width!(&mut batch, |pairs| unsafe { sort::sort_keys_in_place_async(stream, pairs.as_mut_slice(), by) })?;
+        let batch = split(&layout, stream, &batch, n, 0)?;
+        self.upsert_sorted::<O>(stream, batch)
+    }
+
+    /// Combines a batch, ascending by fingerprint and not empty, with the stored values. Returns the number of
+    /// fingerprints that had none, and waits.
+    fn upsert_sorted<O>(&mut self, stream: &Stream, batch: Apart) -> Result<u64, Error>
+    where
+        O: Operator<Value = u64> + ByKeyKernels<u64>,
+    {
+        let (layout, of_pairs, n) = (self.layout, self.layout.pairs(), batch.fingerprints.len());
+        if n as u64 * REBUILT_SLOTS_PER_KEY >= of_pairs.slots()
+            && let Some(new) = self.rebuilt_with::<O>(stream, &batch)?
+        {
+            return Ok(new);
+        }
+        let mut count = stream.alloc_zeroed::<u64>(1)?;
+        let mut different = stream.alloc_uninit::<u64>(n)?;
+        // SAFETY: the vectors are apart, and freed in the order of the stream.
+        unsafe { unique_async(stream, batch.fingerprints.as_slice(), different.as_mut_slice(), count.as_mut_slice())? };
+        let unique = stream.download_first(&count)? as usize;
+        let stored = self.stored(stream, different.slice(..unique), false, !0)?;
+        let there = split(&layout, stream, &Fingerprints::Wide(stored.pairs), stored.copies.len(), 0)?;
+        let combined = combine::<O>(stream, &there, &batch, &mut count)?;
+        drop(batch);
+        let (new, _) = join(&layout, stream, combined.fingerprints.slice(..unique), combined.values.slice(..unique))?;
+        if there.fingerprints.len() + stored.absent_count > unique {
+            // Fingerprints with several values get one, in a copy.
+            let mut changed = self.pairs.queued_clone(stream)?;
+            let (old, _) = join(&layout, stream, there.fingerprints.as_slice(), there.values.as_slice())?;
+            changed.update_sorted(stream, &old, Change::Remove, UpdateMethod::Auto)?;
+            changed.update_sorted(stream, &new, Change::Insert, UpdateMethod::Auto)?;
+            self.pairs = changed;
+            return Ok(stored.absent_count as u64);
+        }
+        if stored.absent_count > 0 {
+            let mut added = Fingerprints::alloc(&of_pairs, stream, unique)?;
+            new.keep(stream, unique, &stored.absent, &mut added, count.as_mut_slice())?;
+            let added = added.first(stream, stored.absent_count)?;
+            self.pairs.update_sorted(stream, &added, Change::Insert, UpdateMethod::Auto)?;
+        }
+        if stored.absent_count < unique {
+            let (blocks, parameters) = (of_pairs.blocks, parameters(&of_pairs));
+            let words = self.pairs.words.global_mut();
+            // SAFETY: each fingerprint has one value by the counts, or was inserted with this one; the words are
+            // borrowed until they have been waited for.
+            with_width!(&new, |pairs| unsafe {
+                let (pairs, n, value_bits) = (pairs.global(), unique, layout.value_bits);
+                quotient_maplet_set { pairs, n, words, blocks, parameters, value_bits }.launch(stream, grid(n))?;
+            });
+        }
+        stream.synchronize()?;
+        Ok(stored.absent_count as u64)
+    }
+
+    /// Combines a batch, ascending by fingerprint, with all stored pairs, and lays out the result. Returns the number
+    /// of fingerprints that had no value, or `None` if a stored fingerprint has several values. Waits.
+    fn rebuilt_with<O>(&mut self, stream: &Stream, batch: &Apart) -> Result<Option<u64>, Error>
+    where
+        O: Operator<Value = u64> + ByKeyKernels<u64>,
+    {
+        let stored = self.pairs.extract(stream)?;
+        let there = split(&self.layout, stream, &stored, stored.len(), 0)?;
+        let mut count = stream.alloc_zeroed::<u64>(1)?;
+        let mut different = stream.alloc_uninit::<u64>(stored.len())?;
+        // SAFETY: the vectors are apart, and freed in the order of the stream.
+        unsafe { unique_async(stream, there.fingerprints.as_slice(), different.as_mut_slice(), count.as_mut_slice())? };
+        if stream.download_first(&count)? < stored.len() as u64 {
+            return Ok(None);
+        }
+        drop((stored, different));
+        let combined = combine::<O>(stream, &there, batch, &mut count)?;
+        let len = stream.download_first(&count)? as usize;
+        let (pairs, _) = join(&self.layout, stream, combined.fingerprints.slice(..len), combined.values.slice(..len))?;
+        self.pairs = QuotientFilter::lay_out(stream, self.layout.pairs(), &pairs)?;
+        Ok(Some((len - there.fingerprints.len()) as u64))
+    }
+
+    /// Lists the stored pairs, without the bits that are not in `kept`, of `n > 0` fingerprints without values; equal
+    /// ones once if `different` is set. Waits.
+    fn stored(
+        &self,
+        stream: &Stream,
+        fingerprints: DeviceSlice<'_, u64>,
+        different: bool,
+        kept: u64,
+    ) -> Result<Stored, Error> {
+        let (layout, n) = (self.layout.pairs(), fingerprints.len());
+        let mut counts = stream.alloc_uninit::<u64>(n)?;
+        let mut places = stream.alloc_uninit::<u64>(n)?;
+        let mut absent = stream.alloc_uninit::<u64>(n.div_ceil(64))?;
+        let mut absents = stream.alloc_zeroed::<u64>(1)?;
+        let absent_count = absents.global_mut();
+        let list = |places: GlobalMut<u64>, absent, out, copies, lists: u32| {
+            let (words, blocks, parameters) = (self.pairs.words.global(), layout.blocks, parameters(&layout));
+            let (value_bits, different, fingerprints) =
+                (self.layout.value_bits, different as u32, fingerprints.global());
+            macro_rules! launch {
+                ($kernel:ident) => {
+                    $kernel {
+                        words,
+                        blocks,
+                        parameters,
+                        value_bits,
+                        different,
+                        fingerprints,
+                        n,
+                        lists,
+                        kept,
+                        places,
+                        absent,
+                        absent_count,
+                        out,
+                        copies,
+                    }
+                    .launch(stream, grid(n))
+                };
+            }
+            // SAFETY: the filter is sound and borrowed; the vectors have the lengths that the kernel asks for, and are
+            // freed in the order of the stream.
+            unsafe {
+                if layout.is_counted() { launch!(quotient_maplet_list_counted) } else { launch!(quotient_maplet_list) }
+            }
+        };
+        let (counted, absent_words) = (counts.global_mut(), absent.global_mut());
+        list(counted, absent_words, counted, counted, 0)?;
+        // SAFETY: the vectors are apart, and freed in the order of the stream.
+        unsafe { scan::exclusive_async::<Sum<u64>>(stream, counts.as_slice(), places.as_mut_slice())? };
+        let (mut last, mut before) = ([0], [0]);
+        stream.download(counts.slice(n - 1..), &mut last)?;
+        stream.download(places.slice(n - 1..), &mut before)?;
+        let total = (before[0] + last[0]) as usize;
+        let (mut pairs, mut copies) = (stream.alloc_uninit::<u64>(total)?, stream.alloc_uninit::<u64>(total)?);
+        if total > 0 {
+            list(places.global_mut(), absent_words, pairs.global_mut(), copies.global_mut(), 1)?;
+        }
+        let absent_count = stream.download_first(&absents)? as usize;
+        Ok(Stored { absent_count, absent, places, pairs, copies })
+    }
+
+    /// Removes all values of keys like [`crate::Maplet::remove_bulk`].
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if the device fails or has too little memory.
+    pub fn remove_bulk<K: Key>(&mut self, keys: &[K]) -> Result<u64, Error> {
+        let of = self.layout.keys.fingerprints_of();
+        let fingerprints: Vec<u64> = keys.iter().filter_map(|key| of.of(key)).collect();
+        let stream = self.pairs.ready_stream()?;
+        let fingerprints = stream.from_slice(&fingerprints)?;
+        waiting_on_errors(&stream, || self.remove_fingerprints(&stream, fingerprints))
+    }
+
+    /// Removes all values of keys like [`Maplet::remove_bulk`], keys on the device.
+    ///
+    /// # Errors
+    /// The errors of [`Maplet::remove_bulk`]; memory of another device is refused.
+    pub fn remove_device<K: DeviceKeys>(&mut self, keys: K) -> Result<u64, Error> {
+        if keys.count() == 0 {
+            return Ok(0);
+        }
+        self.device().expect_same(keys.device(), "changing a maplet")?;
+        let stream = self.pairs.ready_stream()?;
+        waiting_on_errors(&stream, || {
+            // SAFETY: the keys are borrowed until the stream has been waited for.
+            let fingerprints =
+                unsafe { Fingerprints::wide_of_device_keys(&self.layout.keys, &stream, keys, TooWide::Dropped)? };
+            self.remove_fingerprints(&stream, fingerprints)
+        })
+    }
+
+    /// Removes all values of fingerprints in any order. Waits.
+    fn remove_fingerprints(&mut self, stream: &Stream, mut batch: DeviceVec<u64>) -> Result<u64, Error> {
+        if batch.is_empty() || self.is_empty() {
+            stream.synchronize()?;
+            return Ok(0);
+        }
+        let mut count = stream.alloc_zeroed::<u64>(1)?;
+        let mut different = stream.alloc_uninit::<u64>(batch.len())?;
+        let by = sort::By::ascending().bits(0..self.layout.keys.fingerprint_bits());
+        // SAFETY: the vectors are apart, and freed in the order of the stream.
+        unsafe {
+            sort::sort_keys_in_place_async(stream, batch.as_mut_slice(), by)?;
+            unique_async(stream, batch.as_slice(), different.as_mut_slice(), count.as_mut_slice())?;
+        }
+        let unique = stream.download_first(&count)? as usize;
+        let stored = self.stored(stream, different.slice(..unique), false, !0)?;
+        let layout = self.layout.pairs();
+        if layout.is_counted() {
+            let batch = CountedFingerprints::given(&layout, stream, stored.pairs.as_slice(), stored.copies.as_slice())?;
+            return self.pairs.recount(stream, &batch, Change::Remove);
+        }
+        let apart = split(&self.layout, stream, &Fingerprints::Wide(stored.pairs), stored.copies.len(), 0)?;
+        let (pairs, _) = join(&self.layout, stream, apart.fingerprints.as_slice(), apart.values.as_slice())?;
+        self.pairs.update_sorted(stream, &pairs, Change::Remove, UpdateMethod::Auto)
+    }
+
+    /// Adds all values of another maplet on the same device, like [`crate::Maplet::merge`].
+    ///
+    /// # Errors
+    /// The errors of [`crate::Maplet::merge`]; a maplet of another device is refused; [`Error::Gpu`] if the device
+    /// fails or has too little memory.
+    pub fn merge(&mut self, other: &Maplet) -> Result<(), Error> {
+        let dropped = self.layout.bits_to_drop(&other.layout)?;
+        if dropped == 0 {
+            return self.pairs.merge(&other.pairs);
+        }
+        if self.layout.keys.is_counted() {
+            // Pairs with fewer bits have to be sorted and counted again; the host does so.
+            let mut merged = self.to_host()?;
+            merged.merge(&other.to_host()?)?;
+            *self = Maplet::from_host(self.device(), &merged)?;
+            return Ok(());
+        }
+        self.with_other(other, dropped, |maplet, stream, theirs| {
+            let (batch, _) = join(&maplet.layout, stream, theirs.fingerprints.as_slice(), theirs.values.as_slice())?;
+            maplet.insert_pairs(stream, batch)
+        })
+    }
+
+    /// Combines the values of another maplet on the same device, like [`crate::Maplet::merge_by`].
+    ///
+    /// # Errors
+    /// The errors of [`crate::Maplet::merge_by`]; a maplet of another device is refused; [`Error::Gpu`] if the device
+    /// fails or has too little memory. If it fails while values are replaced in place, part of them may be stored.
+    pub fn merge_by<O: Operator<Value = u64> + ByKeyKernels<u64>>(&mut self, other: &Maplet) -> Result<(), Error> {
+        let dropped = self.layout.bits_to_drop(&other.layout)?;
+        self.layout.check_combines()?;
+        self.with_other(other, dropped, |maplet, stream, theirs| maplet.upsert_sorted::<O>(stream, theirs))
+    }
+
+    /// Lets `work` take the pairs of another maplet, not empty, with fingerprints `dropped` bits shorter.
+    fn with_other(
+        &mut self,
+        other: &Maplet,
+        dropped: u32,
+        work: impl FnOnce(&mut Maplet, &Stream, Apart) -> Result<u64, Error>,
+    ) -> Result<(), Error> {
+        self.device().expect_same(other.device(), "two maplets")?;
+        if other.is_empty() {
+            return Ok(());
+        }
+        let stream = self.pairs.ready_stream()?;
+        waiting_on_errors(&stream, || {
+            let theirs = other.pairs.extract(&stream)?;
+            let theirs = split(&self.layout, &stream, &theirs, theirs.len(), dropped)?;
+            work(self, &stream, theirs).map(|_| ())
+        })
+    }
+
+    /// Builds a maplet like [`crate::Maplet::resized`].
+    ///
+    /// # Errors
+    /// The errors of [`crate::Maplet::resized`]; [`Error::Gpu`] if the device fails or has too little memory.
+    pub fn resized(&self, quotient_bits: u32) -> Result<Maplet, Error> {
+        self.rewritten(self.layout.keys.with_quotient_bits(quotient_bits, RankSelect::MAX_LOAD)?)
+    }
+
+    /// Doubles the number of slots: moves one bit from the remainders to the quotients.
+    ///
+    /// # Errors
+    /// The errors of [`crate::Maplet::double`]; [`Error::Gpu`] if the device fails or has too little memory.
+    pub fn double(&mut self) -> Result<(), Error> {
+        *self = self.rewritten(self.layout.keys.doubled(RankSelect::MAX_LOAD)?)?;
+        Ok(())
+    }
+
+    /// Halves the number of slots: moves one bit from the quotients to the remainders.
+    ///
+    /// # Errors
+    /// The errors of [`crate::Maplet::halve`]; [`Error::Gpu`] if the device fails or has too little memory.
+    pub fn halve(&mut self) -> Result<(), Error> {
+        *self = self.rewritten(self.layout.keys.halved(RankSelect::MAX_LOAD)?)?;
+        Ok(())
+    }
+
+    fn rewritten(&self, keys: Layout) -> Result<Maplet, Error> {
+        let layout = MapletLayout::new(keys, self.layout.value_bits)?;
+        Ok(Maplet { layout, pairs: self.pairs.rewritten(layout.pairs())? })
+    }
+
+    /// Returns the value of each key, like [`crate::Maplet::get_bulk`].
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if the device fails or has too little memory.
+    pub fn get_bulk<K: Key>(&self, keys: &[K]) -> Result<Vec<Option<u64>>, Error> {
+        let mut values = vec![None; keys.len()];
+        if self.layout.keys.exact {
+            let (hashes, places) = exact::some_hashes(&self.layout.keys, keys);
+            let mut places = places.unwrap_or_else(|| (0..keys.len()).collect()).into_iter();
+            self.get_hashed(&hashes, |_, some| {
+                some.iter().zip(&mut places).for_each(|(&value, place)| values[place] = present(value));
+            })?;
+        } else {
+            self.get_hashed(keys, |first, some| {
+                values[first..].iter_mut().zip(some).for_each(|(place, &value)| *place = present(value));
+            })?;
+        }
+        Ok(values)
+    }
+
+    /// Looks up keys that are no integers of an exact maplet; gives values, or [`Maplet::ABSENT`], to `take`.
+    fn get_hashed<K: Key>(&self, keys: &[K], mut take: impl FnMut(usize, &[u64])) -> Result<(), Error> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        self.device().synchronize()?;
+        Staging::new(self.device(), hashing(&self.layout.keys)).run(
+            keys,
+            Reply::Words,
+            // SAFETY: there is a word per key; the filter is borrowed until `run` has waited.
+            |chunk| unsafe { self.look_up(chunk.stream, chunk.keys, chunk.range.len(), chunk.replies) },
+            |range, words| take(range.start, words),
+        )
+    }
+
+    /// Answer of lookups on the device for a key without a value; values have fewer than 64 bits.
+    pub const ABSENT: u64 = ABSENT;
+
+    /// Writes the value of each key, or [`Maplet::ABSENT`]; `values` has one word per key.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if not; memory of another device is refused.
+    pub fn get_device<K: DeviceKeys>(&self, keys: K, values: DeviceSliceMut<'_, u64>) -> Result<(), Error> {
+        // SAFETY: maplet, keys and values are borrowed until the stream has been waited for.
+        self.device().waiting(|stream| unsafe { self.get_async(stream, keys, values) })
+    }
+
+    /// Queues [`Maplet::get_device`].
+    ///
+    /// # Safety
+    /// Until `stream` has passed this work:
+    /// - the maplet, `keys` and `values` stay allocated;
+    /// - nothing writes the maplet or the keys;
+    /// - nothing else accesses `values`.
+    ///
+    /// # Errors
+    /// The errors of [`Maplet::get_device`].
+    pub unsafe fn get_async<K: DeviceKeys>(
+        &self,
+        stream: &Stream,
+        keys: K,
+        mut values: DeviceSliceMut<'_, u64>,
+    ) -> Result<(), Error> {
+        same_length(keys.count(), values.len())?;
+        if keys.count() == 0 {
+            return Ok(());
+        }
+        let lent = [keys.device(), values.device(), stream.device()];
+        self.device().expect_all_here(lent, "a lookup in a maplet")?;
+        let to = values.global_mut();
+        // SAFETY: the contract of this function; everything else is freed in the order of the stream.
+        unsafe {
+            keys.for_each_chunk(&hashing(&self.layout.keys), stream, |first, hashed, n| {
+                self.look_up(stream, exact::keys_for(&self.layout.keys, hashed.keys), n, to.at(first))
+            })
+        }
+    }
+
+    /// Queues the lookup of `n` keys.
+    ///
+    /// # Safety
+    /// The contract of [`Maplet::get_async`], with `out` valid for a word per key.
+    unsafe fn look_up(&self, stream: &Stream, keys: KeySlice, n: usize, out: GlobalMut<u64>) -> Result<(), Error> {
+        if n == 0 {
+            return Ok(());
+        }
+        let (layout, words, value_bits) = (self.layout.pairs(), self.pairs.words.global(), self.layout.value_bits);
+        let (blocks, parameters) = (layout.blocks, parameters(&layout));
+        let fields = warpset_core::quotient::rank_select::fields(layout.remainder_bits());
+        let KeySlice { keys, kind, spread, .. } = keys;
+        macro_rules! launch {
+            ($kernel:ident) => {
+                $kernel { words, blocks, parameters, value_bits, fields, keys, kind, spread, n, out }
+                    .launch(stream, grid(n))?
+            };
+        }
+        // SAFETY: the filter is sound, with counters where the kernel expects them; the rest is the contract of this
+        // function.
+        unsafe {
+            if layout.is_counted() {
+                launch!(quotient_maplet_get_counted);
+            } else if layout.block_words() % 2 == 0 {
+                launch!(quotient_maplet_get_paired);
+            } else {
+                launch!(quotient_maplet_get);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lists the different values of each key's fingerprint in ascending order. The values of key `i` are those from
+    /// place `i` of the first vector up to the next key's place; the second vector has all of them.
+    ///
+    /// # Errors
+    /// [`Error::KeyTooWide`] if the maplet is exact and a key has too many bits; [`Error::Gpu`] if the device fails or
+    /// has too little memory; memory of another device is refused.
+    pub fn values_device<K: DeviceKeys>(&self, keys: K) -> Result<(DeviceVec<u64>, DeviceVec<u64>), Error> {
+        let stream = self.pairs.ready_stream()?;
+        if keys.count() == 0 {
+            return Ok((stream.alloc_uninit(0)?, stream.alloc_uninit(0)?));
+        }
+        self.device().expect_same(keys.device(), "a lookup in a maplet")?;
+        waiting_on_errors(&stream, || {
+            // SAFETY: the keys are borrowed until the stream has been waited for.
+            let fingerprints =
+                unsafe { Fingerprints::wide_of_device_keys(&self.layout.keys, &stream, keys, TooWide::Refused)? };
+            let kept = warpset_core::bits::lowest(self.layout.value_bits);
+            let Stored { places, pairs, .. } = self.stored(&stream, fingerprints.as_slice(), true, kept)?;
+            stream.synchronize()?;
+            Ok((places, pairs))
+        })
+    }
+}
+
+/// Queues the combination of stored values with those of a batch, both ascending by fingerprint: one value per
+/// fingerprint, and their number in the first word of `count`.
+fn combine<O>(stream: &Stream, there: &Apart, batch: &Apart, count: &mut DeviceVec<u64>) -> Result<Apart, Error>
+where
+    O: Operator<Value = u64> + ByKeyKernels<u64>,
+{
+    let all = there.fingerprints.len() + batch.fingerprints.len();
+    let (mut both, mut combined) = (Apart::uninit(stream, all)?, Apart::uninit(stream, all)?);
+    // SAFETY: the vectors are apart, and freed in the order of the stream.
+    unsafe {
+        let (keys, values) = (both.fingerprints.as_mut_slice(), both.values.as_mut_slice());
+        merge_pairs_async(stream, there.as_pairs(), batch.as_pairs(), KeyMask::all(), keys, values)?;
+        let (keys, values) = (both.fingerprints.as_slice(), both.values.as_slice());
+        let (out_keys, out) = (combined.fingerprints.as_mut_slice(), combined.values.as_mut_slice());
+        reduce_by_key_async::<O, u64>(stream, keys, values, out_keys, out, count.as_mut_slice())?;
+    }
+    Ok(combined)
+}
+
+/// Returns the value of an answer, if there is one.
+fn present(value: u64) -> Option<u64> {
+    (value != ABSENT).then_some(value)
+}
+
+/// Queues the join of fingerprints and values to pairs. Returns them and the first place with a value that is too wide,
+/// or all ones; excess bits are dropped.
+fn join(
+    layout: &MapletLayout,
+    stream: &Stream,
+    fingerprints: DeviceSlice<'_, u64>,
+    values: DeviceSlice<'_, u64>,
+) -> Result<(Fingerprints, DeviceVec<u64>), Error> {
+    let n = fingerprints.len();
+    let mut pairs = Fingerprints::alloc(&layout.pairs(), stream, n)?;
+    let mut first = stream.from_slice(&[u64::MAX])?;
+    if n > 0 {
+        let (fingerprints, values, too_wide) = (fingerprints.global(), values.global(), first.global_mut());
+        // SAFETY: there is a place per pair; new vectors are freed in the order of the stream, and the callers keep the
+        // others.
+        with_width!(&mut pairs, |pairs| unsafe {
+            let (value_bits, out) = (layout.value_bits, pairs.global_mut());
+            quotient_maplet_join { fingerprints, values, n, value_bits, out, too_wide }.launch(stream, grid(n))?;
+        });
+    }
+    Ok((pairs, first))
+}
+
+/// Queues the split of the first `n` pairs into fingerprints, `dropped` bits shorter, and values.
+fn split(layout: &MapletLayout, stream: &Stream, pairs: &Fingerprints, n: usize, dropped: u32) -> Result<Apart, Error> {
+    let mut apart = Apart::uninit(stream, n)?;
+    if n > 0 {
+        let (value_bits, fingerprints, values) =
+            (layout.value_bits, apart.fingerprints.global_mut(), apart.values.global_mut());
+        // SAFETY: there is a place per pair; all vectors are freed in the order of the stream.
+        with_width!(pairs, |pairs| unsafe {
+            let pairs = pairs.slice(..n).global();
+            quotient_maplet_split { pairs, n, value_bits, dropped, fingerprints, values }.launch(stream, grid(n))?;
+        });
+    }
+    Ok(apart)
+}
+
+impl Filter for Maplet {
+    type Error = Error;
+
+    fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Error> {
+        let values = self.get_bulk(keys)?;
+        let bits = |some: &[Option<u64>]| {
+            some.iter().enumerate().fold(0, |word, (i, value)| word | u64::from(value.is_some()) << i)
+        };
+        take(0, &values.chunks(64).map(bits).collect::<Vec<u64>>());
+        Ok(())
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.memory_bytes()
+    }
+}
+
+impl crate::Maplet {
+    /// Copies the maplet to device memory.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if the device fails or has too little memory.
+    pub fn to_device(&self, device: &Device) -> Result<Maplet, Error> {
+        Maplet::from_host(device, self)
+    }
+}
+
+impl fmt::Debug for Maplet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("gpu::Maplet").field("layout", &self.layout).field("len", &self.len()).finish_non_exhaustive()
+    }
+}

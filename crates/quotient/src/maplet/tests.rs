@@ -1,0 +1,630 @@
+//! Maplets against maps from fingerprints to values: one body for every backend.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use warpset_core::bits::lowest;
+use warpset_core::hash::mix;
+
+#[cfg(feature = "gpu")]
+use super::gpu;
+use super::{Maplet, MapletBuilder, MapletLayout, MapletView};
+use crate::{
+    BitOr, Builder, Duplicates, Error, FileError, Filter, Max, Min, RankSelect, RankSelectBuilder,
+    RankSelectQuotientFilter, Sum,
+};
+
+/// Operator by number.
+#[derive(Clone, Copy, Debug)]
+enum By {
+    Sum,
+    Min,
+    Max,
+    BitOr,
+}
+
+impl By {
+    fn combine(self, a: u64, b: u64) -> u64 {
+        match self {
+            By::Sum => a.wrapping_add(b),
+            By::Min => a.min(b),
+            By::Max => a.max(b),
+            By::BitOr => a | b,
+        }
+    }
+}
+
+/// Runs a method with the operator.
+macro_rules! by {
+    ($by:expr, |$operator:ident| $body:expr) => {
+        match $by {
+            By::Sum => {
+                type $operator = Sum<u64>;
+                $body
+            }
+            By::Min => {
+                type $operator = Min<u64>;
+                $body
+            }
+            By::Max => {
+                type $operator = Max<u64>;
+                $body
+            }
+            By::BitOr => {
+                type $operator = BitOr<u64>;
+                $body
+            }
+        }
+    };
+}
+
+/// Operations that every backend has.
+trait Backend: Sized {
+    fn of_host(&self, host: Maplet) -> Self;
+    fn host(&self) -> Maplet;
+    fn rebuilt(&self, keys: &[u64], values: &[u64]) -> Result<Self, Error>;
+    fn insert(&mut self, keys: &[u64], values: &[u64]) -> Result<u64, Error>;
+    fn upsert(&mut self, by: By, keys: &[u64], values: &[u64]) -> Result<u64, Error>;
+    fn remove(&mut self, keys: &[u64]) -> Result<u64, Error>;
+    fn merge(&mut self, other: &Self) -> Result<(), Error>;
+    fn merge_by(&mut self, by: By, other: &Self) -> Result<(), Error>;
+    fn resize(&mut self, doubles: bool) -> Result<(), Error>;
+    fn get(&self, keys: &[u64]) -> Vec<Option<u64>>;
+}
+
+impl Backend for Maplet {
+    fn of_host(&self, host: Maplet) -> Maplet {
+        host
+    }
+    fn host(&self) -> Maplet {
+        self.clone()
+    }
+    fn rebuilt(&self, keys: &[u64], values: &[u64]) -> Result<Maplet, Error> {
+        MapletBuilder::with_layout(*self.layout()).build_from(keys, values)
+    }
+    fn insert(&mut self, keys: &[u64], values: &[u64]) -> Result<u64, Error> {
+        self.insert_bulk(keys, values)
+    }
+    fn upsert(&mut self, by: By, keys: &[u64], values: &[u64]) -> Result<u64, Error> {
+        by!(by, |O| self.upsert_bulk::<O, _, _>(keys, values))
+    }
+    fn remove(&mut self, keys: &[u64]) -> Result<u64, Error> {
+        self.remove_bulk(keys)
+    }
+    fn merge(&mut self, other: &Maplet) -> Result<(), Error> {
+        self.merge(other)
+    }
+    fn merge_by(&mut self, by: By, other: &Maplet) -> Result<(), Error> {
+        by!(by, |O| self.merge_by::<O>(other))
+    }
+    fn resize(&mut self, doubles: bool) -> Result<(), Error> {
+        if doubles { self.double() } else { self.halve() }
+    }
+    fn get(&self, keys: &[u64]) -> Vec<Option<u64>> {
+        self.get_bulk(keys)
+    }
+}
+
+#[cfg(feature = "gpu")]
+impl Backend for gpu::Maplet {
+    fn of_host(&self, host: Maplet) -> gpu::Maplet {
+        host.to_device(self.device()).unwrap()
+    }
+    fn host(&self) -> Maplet {
+        self.to_host().unwrap()
+    }
+    fn rebuilt(&self, keys: &[u64], values: &[u64]) -> Result<gpu::Maplet, Error> {
+        let builder = MapletBuilder::with_layout(*self.layout()).on(self.device());
+        let built = builder.build_from(keys, values)?;
+        let (keys, values) = (self.device().from_slice(keys).unwrap(), self.device().from_slice(values).unwrap());
+        assert!(builder.build_from_device(keys.as_slice(), values.as_slice())?.host() == built.host());
+        Ok(built)
+    }
+    fn insert(&mut self, keys: &[u64], values: &[u64]) -> Result<u64, Error> {
+        self.insert_bulk(keys, values)
+    }
+    fn upsert(&mut self, by: By, keys: &[u64], values: &[u64]) -> Result<u64, Error> {
+        let (keys, values) = (self.device().from_slice(keys).unwrap(), self.device().from_slice(values).unwrap());
+        by!(by, |O| self.upsert_device::<O, _>(keys.as_slice(), values.as_slice()))
+    }
+    fn remove(&mut self, keys: &[u64]) -> Result<u64, Error> {
+        let keys = self.device().from_slice(keys).unwrap();
+        self.remove_device(keys.as_slice())
+    }
+    fn merge(&mut self, other: &gpu::Maplet) -> Result<(), Error> {
+        self.merge(other)
+    }
+    fn merge_by(&mut self, by: By, other: &gpu::Maplet) -> Result<(), Error> {
+        by!(by, |O| self.merge_by::<O>(other))
+    }
+    fn resize(&mut self, doubles: bool) -> Result<(), Error> {
+        if doubles { self.double() } else { self.halve() }
+    }
+    fn get(&self, keys: &[u64]) -> Vec<Option<u64>> {
+        let values = self.get_bulk(keys).unwrap();
+        let on_device = self.device().from_slice(keys).unwrap();
+        let mut found = self.device().from_slice(&vec![7u64; keys.len()]).unwrap();
+        self.get_device(on_device.as_slice(), found.as_mut_slice()).unwrap();
+        let found = found.to_vec().unwrap().into_iter();
+        assert!(found.map(|value| (value != gpu::Maplet::ABSENT).then_some(value)).eq(values.iter().copied()));
+        let (places, all) = self.values_device(on_device.as_slice()).unwrap();
+        let (places, all, host) = (places.to_vec().unwrap(), all.to_vec().unwrap(), self.host());
+        let mut at = 0;
+        for (&key, &place) in keys.iter().zip(&places) {
+            let values = host.values(key);
+            let end = (at + values.len()).min(all.len());
+            assert_eq!((place as usize, &all[at..end]), (at, &values[..]), "{:?}", host.layout());
+            at += values.len();
+        }
+        assert_eq!(at, all.len());
+        values
+    }
+}
+
+/// Values of each fingerprint, ascending.
+#[derive(Clone, Default)]
+struct Model(BTreeMap<u64, Vec<u64>>);
+
+impl Model {
+    fn insert(&mut self, layout: &MapletLayout, fingerprint: u64, value: u64) {
+        let values = self.0.entry(fingerprint).or_default();
+        values.push(value);
+        values.sort();
+        if layout.keys().duplicates() == Duplicates::Dropped {
+            values.dedup();
+        }
+    }
+
+    fn upsert(&mut self, layout: &MapletLayout, by: By, batch: &[(u64, u64)]) {
+        let mut brought = BTreeMap::<u64, Vec<u64>>::new();
+        batch.iter().for_each(|&(fingerprint, value)| brought.entry(fingerprint).or_default().push(value));
+        for (fingerprint, values) in brought {
+            let stored = self.0.entry(fingerprint).or_default();
+            let all = stored.iter().chain(&values).copied().reduce(|a, b| by.combine(a, b)).unwrap();
+            *stored = vec![all & lowest(layout.value_bits())];
+        }
+    }
+
+    fn len(&self) -> u64 {
+        self.0.values().map(|values| values.len() as u64).sum()
+    }
+}
+
+/// Step of a test; the keys select from a few.
+#[derive(Clone, Debug)]
+enum Step {
+    Insert(Vec<(u64, u64)>),
+    Upsert(By, Vec<(u64, u64)>),
+    Remove(Vec<u64>),
+    Merge(Vec<(u64, u64)>, u32),
+    MergeBy(By, Vec<(u64, u64)>, u32),
+    Resize(bool),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let pairs = || prop::collection::vec((0..60u64, any::<u64>()), 0..40);
+    let by = || prop::sample::select(vec![By::Sum, By::Min, By::Max, By::BitOr]);
+    let step = prop_oneof![
+        3 => pairs().prop_map(Step::Insert),
+        3 => (by(), pairs()).prop_map(|(by, pairs)| Step::Upsert(by, pairs)),
+        2 => prop::collection::vec(0..80u64, 0..30).prop_map(Step::Remove),
+        1 => (pairs(), 0..3u32).prop_map(|(pairs, longer)| Step::Merge(pairs, longer)),
+        1 => (by(), pairs(), 0..3u32).prop_map(|(by, pairs, longer)| Step::MergeBy(by, pairs, longer)),
+        1 => any::<bool>().prop_map(Step::Resize),
+    ];
+    prop::collection::vec(step, 1..8)
+}
+
+/// Bits of quotient, remainder and value, and the setting for duplicates.
+fn shapes() -> impl Strategy<Value = (u32, u32, u32, Duplicates)> {
+    let duplicates = prop::sample::select(vec![Duplicates::Dropped, Duplicates::Kept, Duplicates::Counted]);
+    let bits =
+        prop::sample::select(vec![(1u32, 1u32, 1u32), (3, 2, 3), (5, 3, 8), (6, 10, 16), (7, 1, 5), (8, 20, 36)]);
+    (bits, duplicates).prop_map(|((q, r, v), duplicates)| (q, r, v, duplicates))
+}
+
+fn empty((q, r, v, duplicates): (u32, u32, u32, Duplicates)) -> Maplet {
+    Builder::<RankSelect>::with_bits(q, r).max_load(0.99).duplicates(duplicates).values(v).build().unwrap()
+}
+
+/// Checks a maplet against the model, and every query of the host.
+fn check(maplet: &impl Backend, model: &Model, asked: &[u64]) {
+    let host = maplet.host();
+    let layout = *host.layout();
+    let all: Vec<(u64, u64)> = model.0.iter().flat_map(|(&f, values)| values.iter().map(move |&v| (f, v))).collect();
+    assert!(host.pairs().eq(all.iter().copied()), "{:?} {all:?}", host.pairs().collect::<Vec<_>>());
+    assert_eq!(host.len(), all.len() as u64);
+    let of = |key: u64| model.0.get(&layout.keys().fingerprint(key).unwrap()).cloned().unwrap_or_default();
+    let firsts: Vec<Option<u64>> = asked.iter().map(|&key| of(key).first().copied()).collect();
+    assert_eq!(maplet.get(asked), firsts);
+    assert_eq!(host.get_bulk(asked), firsts);
+    let found: Vec<bool> = firsts.iter().map(Option::is_some).collect();
+    assert_eq!(host.contains_bulk(asked).unwrap(), found);
+    for (&key, &first) in asked.iter().zip(&firsts) {
+        let counts = host.value_counts(key);
+        let copies = counts.iter().flat_map(|&(value, copies)| std::iter::repeat_n(value, copies as usize));
+        assert!(copies.eq(of(key)) && host.get(key) == first);
+        assert!(host.values(key).into_iter().eq(counts.iter().map(|count| count.0)));
+    }
+    assert!(Maplet::from_bytes(&host.to_bytes()).unwrap() == host);
+    let pairs: Vec<u64> = host.pairs().map(|(fingerprint, value)| layout.join(fingerprint, value)).collect();
+    let rebuilt = crate::QuotientFilter::<RankSelect>::from_fingerprints(layout.pairs(), &pairs).unwrap();
+    assert!(rebuilt.words() == host.words());
+}
+
+/// Applies the steps to a maplet and to the model.
+fn behaves_like_map(mut maplet: impl Backend, steps: Vec<Step>) {
+    let mut model = Model::default();
+    let asked: Vec<u64> = (0..100).collect();
+    for step in steps {
+        let layout = *maplet.host().layout();
+        let (keys, values) = match &step {
+            Step::Insert(pairs) | Step::Upsert(_, pairs) | Step::Merge(pairs, _) | Step::MergeBy(_, pairs, _) => {
+                pairs.iter().map(|&(key, value)| (key, value & lowest(layout.value_bits()))).unzip()
+            }
+            Step::Remove(keys) => (keys.clone(), Vec::new()),
+            Step::Resize(_) => (Vec::new(), Vec::new()),
+        };
+        let of = |key: &u64| layout.keys().fingerprint(*key).unwrap();
+        let (before, mut after): (Model, Model) = (model.clone(), model.clone());
+        let batch: Vec<(u64, u64)> = keys.iter().map(of).zip(values.iter().copied()).collect();
+        let mut other = maplet.of_host(maplet.host());
+        let done = match step {
+            Step::Insert(_) => {
+                batch.iter().for_each(|&(fingerprint, value)| after.insert(&layout, fingerprint, value));
+                maplet.insert(&keys, &values).map(|added| assert_eq!(added, after.len() - before.len()))
+            }
+            Step::Upsert(by, _) => {
+                after.upsert(&layout, by, &batch);
+                let new = after.0.len() - before.0.len();
+                maplet.upsert(by, &keys, &values).map(|added| assert_eq!(added, new as u64))
+            }
+            Step::Remove(_) => {
+                after.0.retain(|fingerprint, _| !keys.iter().any(|key| of(key) == *fingerprint));
+                maplet.remove(&keys).map(|removed| assert_eq!(removed, before.len() - after.len()))
+            }
+            Step::Merge(_, longer) | Step::MergeBy(_, _, longer) => {
+                let (keys_layout, bits) = (layout.keys(), layout.value_bits());
+                let (q, r) = (7, keys_layout.fingerprint_bits() + longer);
+                let Some(r) = r.checked_sub(q).filter(|&r| r > 0 && r + q + bits <= 64) else { continue };
+                other = other.of_host(empty((q, r, bits, keys_layout.duplicates()))).rebuilt(&keys, &values).unwrap();
+                let theirs: Vec<(u64, u64)> =
+                    other.host().pairs().map(|(fingerprint, value)| (fingerprint >> longer, value)).collect();
+                if let Step::MergeBy(by, ..) = step {
+                    after.upsert(&layout, by, &theirs);
+                    maplet.merge_by(by, &other)
+                } else {
+                    theirs.iter().for_each(|&(fingerprint, value)| after.insert(&layout, fingerprint, value));
+                    maplet.merge(&other)
+                }
+            }
+            Step::Resize(doubles) => maplet.resize(doubles),
+        };
+        model = match done {
+            Ok(()) => after,
+            Err(error) => {
+                assert!(
+                    matches!(
+                        error,
+                        Error::Full { .. }
+                            | Error::OverflowRegionFull { .. }
+                            | Error::CannotDouble { .. }
+                            | Error::CannotHalve { .. }
+                            | Error::InvalidValueBits { .. }
+                    ) || matches!(error, Error::CountedValues if layout.keys().is_counted()),
+                    "{error}"
+                );
+                before
+            }
+        };
+        check(&maplet, &model, &asked);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn on_the_host(shape in shapes(), steps in steps(), threads in 1usize..3) {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| behaves_like_map(empty(shape), steps));
+    }
+}
+
+#[cfg(feature = "gpu")]
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn on_devices(shape in shapes(), steps in steps(), schedule in any::<u64>()) {
+        for device in warpset_gpu::testing::devices(schedule) {
+            behaves_like_map(empty(shape).to_device(&device).unwrap(), steps.clone());
+        }
+    }
+}
+
+/// Keys and values of a filter at its limit; runs cross blocks.
+fn many(layout: &MapletLayout, seed: u64) -> (Vec<u64>, Vec<u64>) {
+    let keys: Vec<u64> = (0..layout.keys().limit() / 2).map(|i| mix(i, seed)).collect();
+    let values = keys.iter().map(|&key| mix(key, 1) & lowest(layout.value_bits())).collect();
+    (keys, values)
+}
+
+/// Fills a maplet in two batches, updates half of it, and empties it.
+fn fills_and_empties(mut maplet: impl Backend) {
+    let layout = *maplet.host().layout();
+    let mut model = Model::default();
+    let fingerprints =
+        |keys: &[u64]| -> Vec<u64> { keys.iter().map(|&key| layout.keys().fingerprint(key).unwrap()).collect() };
+    let (keys, values) = many(&layout, 3);
+    let (more, more_values) = many(&layout, 4);
+    for (keys, values) in [(&keys, &values), (&more, &more_values)] {
+        maplet.insert(keys, values).unwrap();
+        fingerprints(keys).into_iter().zip(values).for_each(|(f, &value)| model.insert(&layout, f, value));
+    }
+    check(&maplet, &model, &keys);
+    assert!(maplet.of_host(maplet.host()).rebuilt(&keys, &values).is_ok());
+    let full = maplet.host();
+    let too_many: Vec<u64> = (0..layout.keys().limit()).map(|i| mix(i, 9)).collect();
+    assert!(matches!(
+        maplet.insert(&too_many, &too_many.iter().map(|_| 1).collect::<Vec<_>>()),
+        Err(Error::Full { .. })
+    ));
+    assert!(maplet.host() == full);
+    if !layout.keys().is_counted() {
+        for by in [By::Sum, By::Max] {
+            maplet.upsert(by, &more, &more_values).unwrap();
+            let batch: Vec<(u64, u64)> = fingerprints(&more).into_iter().zip(more_values.iter().copied()).collect();
+            model.upsert(&layout, by, &batch);
+            check(&maplet, &model, &more[..100.min(more.len())]);
+        }
+        // A batch that is large beside the maplet, without and with fingerprints of several values.
+        for by in [By::Sum, By::BitOr] {
+            let (all, values) = ([&keys[..], &more].concat(), [&values[..], &more_values].concat());
+            maplet.upsert(by, &all, &values).unwrap();
+            model.upsert(&layout, by, &fingerprints(&all).into_iter().zip(values).collect::<Vec<_>>());
+            check(&maplet, &model, &keys[..100.min(keys.len())]);
+        }
+    }
+    let (some, rest) = more.split_at(more.len() / 50);
+    for keys in [some, rest, &keys] {
+        maplet.remove(keys).unwrap();
+        fingerprints(keys).iter().for_each(|fingerprint| drop(model.0.remove(fingerprint)));
+        check(&maplet, &model, keys);
+    }
+    assert!(maplet.host().is_empty() && maplet.host() == MapletBuilder::with_layout(layout).build().unwrap());
+}
+
+const SHAPES: [(u32, u32, u32, Duplicates); 5] = [
+    (11, 9, 8, Duplicates::Dropped),
+    (11, 4, 1, Duplicates::Kept),
+    (10, 20, 31, Duplicates::Dropped),
+    (9, 13, 16, Duplicates::Kept),
+    (10, 9, 3, Duplicates::Counted),
+];
+
+#[test]
+fn full_maplets_on_the_host() {
+    for shape in SHAPES {
+        fills_and_empties(empty(shape));
+    }
+    // Parts of a filter are laid out by several threads.
+    fills_and_empties(empty((16, 12, 8, Duplicates::Dropped)));
+}
+
+#[cfg(feature = "gpu")]
+#[test]
+fn full_maplets_on_devices() {
+    for device in warpset_gpu::testing::devices(5) {
+        for shape in SHAPES {
+            fills_and_empties(empty(shape).to_device(&device).unwrap());
+        }
+    }
+}
+
+#[cfg(feature = "gpu")]
+#[test]
+fn refused_on_devices() {
+    for device in warpset_gpu::testing::devices(1) {
+        let builder = RankSelectBuilder::with_bits(8, 8).exact(16).values(4);
+        let mut maplet = builder.on(&device).build().unwrap();
+        let (keys, values) = (device.from_slice(&[1u64, 2]).unwrap(), device.from_slice(&[3u64, 16]).unwrap());
+        let refused = maplet.insert_device(keys.as_slice(), values.as_slice());
+        assert!(matches!(refused, Err(Error::ValueTooWide { value: 16, bits: 4 })));
+        assert!(matches!(maplet.insert_device(keys.as_slice(), values.slice(1..)), Err(Error::LengthMismatch(_))));
+        let wide = device.from_slice(&[1u64, 1 << 16]).unwrap();
+        let small = device.from_slice(&[3u64, 4]).unwrap();
+        assert!(matches!(maplet.insert_device(wide.as_slice(), small.as_slice()), Err(Error::KeyTooWide { bits: 16 })));
+        assert!(maplet.is_empty());
+        maplet.insert_device(keys.as_slice(), small.as_slice()).unwrap();
+        assert_eq!(maplet.get_bulk(&[1u64, 1 << 16, 2, 3]).unwrap(), [Some(3), None, Some(4), None]);
+        assert_eq!(maplet.contains_bulk(&[1u64, 1 << 16, 2, 3]).unwrap(), [true, false, true, false]);
+        assert_eq!(maplet.remove_bulk(&[1u64, 1 << 16, 3]).unwrap(), 1);
+        assert_eq!(maplet.remove_device(wide.as_slice()).unwrap(), 0);
+        let same = builder.build_from(&[2u64], &[4u8]).unwrap();
+        assert!(maplet.to_host().unwrap() == same);
+    }
+}
+
+/// Checks that a maplet on a device is unchanged by a failed operation, or has the result of a complete one.
+#[cfg(feature = "gpu")]
+#[test]
+fn failing_allocations_change_nothing() {
+    let device = warpset_gpu::Device::emulator(Default::default());
+    let keys: Vec<u64> = (0..300).collect();
+    let values: Vec<u64> = keys.iter().map(|key| key % 50).collect();
+    let mut start = empty((9, 9, 8, Duplicates::Dropped));
+    start.insert_bulk(&keys[..200], &values[..200]).unwrap();
+    let mut other = empty((9, 11, 8, Duplicates::Dropped));
+    other.insert_bulk(&keys[100..], &values[..200]).unwrap();
+    let there = other.to_device(&device).unwrap();
+    let mut several = start.clone();
+    several.insert_bulk(&keys[..200], &values[50..250]).unwrap();
+    type Operation = fn(&mut gpu::Maplet, &gpu::Maplet, &[u64], &[u64]) -> Result<(), Error>;
+    let operations: [Operation; 6] = [
+        |maplet, _, keys, values| maplet.insert_bulk(keys, values).map(|_| ()),
+        |maplet, _, keys, values| maplet.upsert_bulk::<Sum<u64>, _, _>(keys, values).map(|_| ()),
+        |maplet, _, keys, _| maplet.remove_bulk(&keys[..50]).map(|_| ()),
+        |maplet, other, _, _| maplet.merge(other),
+        |maplet, other, _, _| maplet.merge_by::<Max<u64>>(other),
+        |maplet, _, _, _| maplet.double(),
+    ];
+    let cases = [&start, &several].into_iter().flat_map(|before| (0..operations.len()).map(move |i| (before, i)));
+    for (before, i) in cases {
+        let operation = operations[i];
+        let mut done = before.to_device(&device).unwrap();
+        operation(&mut done, &there, &keys, &values).unwrap();
+        let done = done.to_host().unwrap();
+        let mut state = before.to_device(&device).unwrap();
+        let failures = warpset_gpu::testing::fail_each(
+            &mut state,
+            |maplet| operation(maplet, &there, &keys, &values),
+            |maplet, result| {
+                let now = maplet.to_host().unwrap();
+                // A failed launch after the insertion leaves new keys with their values, as documented.
+                let is_upsert = matches!(i, 1 | 4);
+                assert!(if result.is_ok() { now == done } else { now == *before || is_upsert }, "{i}");
+                *maplet = before.to_device(&device).unwrap();
+            },
+        );
+        assert!(failures > 2);
+    }
+}
+
+/// Checks that a stored key returns its value, and another key nothing, except for the stated rate of collisions.
+#[test]
+fn collisions_have_the_stated_rate() {
+    let n = 200_000u64;
+    for fpr in [0.02, 0.001] {
+        let keys: Vec<u64> = (0..n).collect();
+        let values: Vec<u64> = keys.iter().map(|&key| mix(key, 2) & 0xffff).collect();
+        let maplet = RankSelectQuotientFilter::builder(n).fpr(fpr).values(16).build_from(&keys, &values).unwrap();
+        let rate = maplet.expected_fpr(n);
+        assert!(rate <= fpr);
+        let is_near = |found: usize| {
+            let expected = rate * n as f64;
+            assert!((found as f64 - expected).abs() < 6.0 * expected.sqrt() + 1.0, "{found} of {expected}");
+        };
+        let others: Vec<u64> = (n..2 * n).collect();
+        is_near(maplet.count_contained_bulk(&others).unwrap());
+        is_near(keys.iter().filter(|&&key| maplet.values(key).len() > 1).count());
+        assert!(keys.iter().zip(&values).all(|(&key, value)| maplet.values(key).contains(value)));
+        // The least of several values is returned: that of the other key in half of the collisions.
+        let wrong = keys.iter().zip(&values).filter(|&(&key, &value)| maplet.get(key) != Some(value)).count();
+        assert!((wrong as f64) < 0.6 * rate * n as f64 + 10.0, "{wrong}");
+    }
+}
+
+#[test]
+fn exact_maplets_are_maps() {
+    let keys: Vec<u64> = (0..5000u64).map(|i| (i * i * 7) & lowest(40)).collect();
+    let values: Vec<u32> = (0..5000).collect();
+    for value_bits in [13, 24] {
+        let maplet =
+            RankSelectQuotientFilter::builder(5000).exact(40).values(value_bits).build_from(&keys, &values).unwrap();
+        let all = maplet.get_bulk(&keys);
+        assert!(all.iter().zip(&values).all(|(found, &value)| *found == Some(value.into())));
+        let mut entries: Vec<(u64, u64)> = maplet.entries().unwrap().collect();
+        entries.sort();
+        assert!(entries.into_iter().eq(keys.iter().copied().zip(values.iter().map(|&value| value.into()))));
+        assert_eq!(maplet.get_bulk(&[1u64 << 40, u64::MAX, 3]), [None, None, None]);
+        assert!(maplet.get("north").is_none() && maplet.expected_fpr(5000) == 0.0);
+        assert_eq!(maplet.get(u128::from(keys[7])), Some(7));
+    }
+    let mut maplet = RankSelectQuotientFilter::builder(10).exact(40).values(4).build().unwrap();
+    assert!(matches!(maplet.insert(1u64 << 40, 1), Err(Error::KeyTooWide { bits: 40 })));
+    assert_eq!(maplet.remove(1u64 << 40), 0);
+}
+
+#[test]
+fn single_operations_agree_with_batches() {
+    for duplicates in [Duplicates::Dropped, Duplicates::Kept, Duplicates::Counted] {
+        let (mut one, mut bulk) = (empty((6, 9, 7, duplicates)), empty((6, 9, 7, duplicates)));
+        let keys: Vec<u64> = (0..50).map(|i| i % 31).collect();
+        let values: Vec<u8> = (0..50).map(|i| i / 31).collect();
+        for (&key, &value) in keys.iter().zip(&values) {
+            one.insert(key, value.into()).unwrap();
+        }
+        bulk.insert_bulk(&keys, &values).unwrap();
+        assert!(one == bulk);
+        assert!(one.remove_value(3u64, 0) && !one.remove_value(3u64, 100) && !one.remove_value(3u64, 1 << 40));
+        assert_eq!(one.values(3u64), [1]);
+        assert_eq!((one.remove(3u64), one.remove(3u64)), (1, 0));
+        if duplicates == Duplicates::Counted {
+            assert!(matches!(one.upsert::<Sum<u64>>(1u64, 1), Err(Error::CountedValues)));
+            assert!(matches!(one.merge_by::<Max<u64>>(&bulk), Err(Error::CountedValues)));
+        } else {
+            assert!(one.upsert::<Sum<u64>>(3u64, 127).unwrap() && !one.upsert::<Sum<u64>>(3u64, 3).unwrap());
+            assert_eq!(one.value_counts(3u64), [(2, 1)]); // the sum wraps at seven bits
+        }
+        one.clear();
+        assert!(one == empty((6, 9, 7, duplicates)));
+    }
+}
+
+#[test]
+fn refused_settings_and_values() {
+    let builder = |v| RankSelectBuilder::with_bits(20, 10).values(v);
+    for value_bits in [0, 35, u32::MAX] {
+        let error = builder(value_bits).build().unwrap_err();
+        assert!(matches!(error, Error::InvalidValueBits { most: 34, .. }), "{error}");
+    }
+    assert!(builder(34).layout().is_ok());
+    let error = RankSelectBuilder::with_bits(3, 61).values(1).layout().unwrap_err();
+    assert!(error.to_string().contains("a higher rate"), "{error}");
+    let mut maplet = builder(4).build().unwrap();
+    let error = maplet.insert_bulk(&[1u64, 2], &[15u8, 16]).unwrap_err();
+    assert!(matches!(error, Error::ValueTooWide { value: 16, bits: 4 }) && error.to_string().contains("values(5)"));
+    assert!(matches!(maplet.insert_bulk(&[1u64, 2], &[1u8]), Err(Error::LengthMismatch(_))) && maplet.is_empty());
+    assert!(matches!(maplet.get_bulk_into(&[1u64], &mut []), Err(Error::LengthMismatch(_))));
+    let other = builder(5).build().unwrap();
+    assert!(matches!(maplet.merge(&other), Err(Error::Incompatible { field: "value bits", left: 4, right: 5 })));
+    // Memory includes the values.
+    let limited = RankSelectQuotientFilter::builder(1_000_000).memory_limit(4 << 20).values(8).build().unwrap();
+    assert!(limited.memory_bytes() <= 4 << 20 && limited.expected_fpr(1_000_000) < 0.03);
+    let refused = RankSelectQuotientFilter::builder(1_000_000).fpr(0.01).memory_limit(2 << 20).values(8).build();
+    assert!(matches!(refused, Err(Error::OverMemoryLimit { .. })));
+}
+
+#[test]
+fn a_panic_of_an_operator_changes_nothing() {
+    let mut maplet = empty((8, 9, 7, Duplicates::Dropped));
+    maplet.insert_bulk(&[1u64, 2], &[3u8, 4]).unwrap();
+    let before = maplet.clone();
+    let broken = std::panic::AssertUnwindSafe(|| maplet.upsert_bulk_with(&[5u64, 2], &[1u8, 1], |_, _| panic!("no")));
+    assert!(std::panic::catch_unwind(broken).is_err());
+    assert!(maplet == before);
+}
+
+#[test]
+fn files_and_views() {
+    let mut maplet = empty((7, 9, 11, Duplicates::Kept));
+    maplet.insert_bulk(&(0..100u64).collect::<Vec<_>>(), &(0..100u64).collect::<Vec<_>>()).unwrap();
+    let bytes = maplet.to_bytes();
+    let words: Vec<u64> = bytemuck::pod_collect_to_vec(&bytes);
+    let view = MapletView::from_bytes(bytemuck::cast_slice(&words)).unwrap();
+    assert!(view.get(7u64) == maplet.get(7u64) && view.layout() == maplet.layout());
+    let other = RankSelectQuotientFilter::from_bytes(&bytes).unwrap_err();
+    assert!(other.to_string().contains("`Maplet`"), "{other}");
+    // Any bits of values but the right ones.
+    for value_bits in (0..=255u8).filter(|&bits| bits != 11) {
+        let mut damaged = bytes.clone();
+        damaged[24 + 2 * 8 + 3] = value_bits;
+        let error = Maplet::from_bytes(&damaged).unwrap_err();
+        assert!(matches!(error, Error::File(_)), "{error}");
+    }
+    let mut damaged = words.clone();
+    damaged[24 / 8 + 2] |= 1 << 40;
+    let error = MapletView::from_bytes_unverified(bytemuck::cast_slice(&damaged)).unwrap_err();
+    assert!(matches!(error, Error::File(FileError::InvalidHeader { field: "value bits", .. })), "{error}");
+    #[cfg(feature = "mmap")]
+    {
+        let path = std::env::temp_dir().join(format!("warpset-maplet-{}", std::process::id()));
+        maplet.save(&path).unwrap();
+        // SAFETY: no process changes the file.
+        let mapped = unsafe { Maplet::map(&path).unwrap() };
+        assert_eq!(mapped.get_bulk(&[7u64, 1000]), maplet.get_bulk(&[7u64, 1000]));
+        assert!(mapped.layout() == maplet.layout() && mapped.values(7u64) == maplet.values(7u64));
+        std::fs::remove_file(&path).unwrap();
+    }
+}
