@@ -51,7 +51,7 @@ static TAKEN: [[i16; 8]; 256] = {
     let mut lanes = [[0; 8]; 256];
     let mut at = 0;
     while at < 8 * 256 {
-        lanes[at / 8][at % 8] = if at / 8 >> (at % 8) & 1 == 1 { i16::MAX } else { 0 };
+        lanes[at / 8][at % 8] = if ((at / 8) >> (at % 8)) & 1 == 1 { i16::MAX } else { 0 };
         at += 1;
     }
     lanes

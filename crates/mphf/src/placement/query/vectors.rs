@@ -66,9 +66,8 @@ fn get_batch<T: Vectors, K: Key, N: Number>(
         masks.set(v, last_and_mask.shr::<32>());
     }
     if lookup.words.len() > LARGE {
-        let places: &[u64] = &places;
-        for at in 0..BATCH {
-            prefetch(lookup.words, places[at] / 8);
+        for &place in &*places {
+            prefetch(lookup.words, place / 8);
         }
     }
     let mut unplaced: Keys = 0;
