@@ -17,7 +17,7 @@
 //! The builder takes buckets in an order by position and size, and chooses the seed whose slots are free and lowest. If
 //! there is none, it moves a placed bucket that is in the way of one slot. Buckets without a seed even so get seed 0:
 //! their keys are *bumped*. At the end a segment has as many free slots as bumped keys. A second table of seeds, one
-//! byte per group of three keys, numbers the bumped keys, and an Elias-Fano list has the free slot of each
+//! byte per group of about three keys, numbers the bumped keys, and an Elias-Fano list has the free slot of each
 //! number. All keys of a segment that is shorter than a slice are bumped:
 //!
 //! ```text

@@ -130,7 +130,7 @@ impl<M: HashKind, S> Builder<M, S> {
 
     /// Chooses the settings that are predicted to build fastest within `bits_per_key`: leaf size, fanouts and bucket
     /// size for RecSplit, from 1.53 on; overhead and bucket size for Consensus, from 1.46 on; keys per seed for
-    /// Placement, from 1.99 on. Below, the build fails
+    /// Placement, from 1.95 on. Below, the build fails
     /// with [`Error::UnreachableSpace`]. Small functions take more, for their fixed parts. The same settings are
     /// fastest on devices too, within the accuracy of the prediction: a device takes the same share of the host's time
     /// for all shapes. [`Kind::for_space`](crate::Kind::for_space) chooses the kind.

@@ -27,7 +27,7 @@
 //! | any of these over borrowed bytes | [`ConsensusView`], [`RecSplitView`], [`StaticFilterView`] |
 //! | keys that do not fit in memory | [`Builder::external`], over a [`KeySource`] such as [`KeyFile`] |
 //! | yes or no alone, for known keys | a binary fuse filter, crate `warpset-fuse`: smaller and faster than a [`StaticFilter`] |
-//! | the fastest lookups, at 1.99 bits per key or more | [`Placement`] |
+//! | the fastest lookups, at 1.95 bits per key or more | [`Placement`] |
 //!
 //! **Cost.** [`Builder::for_space`] takes the bits per key and chooses the settings. Leaf size, overhead and bucket
 //! size trade build time for space by hand, and [`Builder::estimate`] predicts both. A lookup reads a few cache lines.

@@ -32,7 +32,7 @@ use warpset_core::placement::{LOG_SLICE, POINT, Shape};
 pub struct PlacementKind;
 
 /// A minimal perfect hash function with the fastest lookups: maps the `n` keys that it was built from to `0..n`, each
-/// to its own number, in 1.99 bits per key.
+/// to its own number, in 1.95 bits per key.
 ///
 /// Other keys map to any number below `n`: the function does not know its keys. See [`crate::StaticFilter`] for a
 /// structure that does.

@@ -24,7 +24,7 @@
 //! | [`Lsm`] | ordered dictionary, log-structured | update in batches, count events, look up, list ranges |
 //! | [`SortedArray`] | ordered dictionary in one sorted array | look up faster, update seldom |
 //! | [`RecSplit`] | minimal perfect hash function, 1.53 to 3 bits per key | number known keys `0..n` |
-//! | [`Placement`] | minimal perfect hash function, 1.98 bits per key | number known keys, with the fastest lookups |
+//! | [`Placement`] | minimal perfect hash function, 1.95 bits per key | number known keys, with the fastest lookups |
 //! | [`Consensus`] | minimal perfect hash function, 1.46 to 2 bits per key | number known keys in less space |
 //! | [`StaticFilter`] | fingerprints on top of such a function | number known keys and reject most others |
 //! | [`StaticSet`] | exact set of integers that never changes | test membership without false positives |

@@ -36,7 +36,7 @@ impl Hash128 {
     #[inline(always)]
     pub const fn of_integer_short(x: u64, seed: u64) -> Self {
         let low = mix_low(x ^ seed);
-        Self { high: low.wrapping_mul(0x9e37_79b9_7f4a_7c15), low }
+        Self { high: low.wrapping_mul(SHORT), low }
     }
 
     /// Returns a ready-made hash under a seed. Seed 0 keeps it unchanged; the other seeds, tried after a collision, mix
@@ -53,11 +53,16 @@ impl Hash128 {
     }
 }
 
+/// Multipliers of the low half of an integer's hash.
+pub const MIX_LOW: [u64; 2] = [0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb];
+/// Multiplier that makes the high half of [`Hash128::of_integer_short`] from the low half.
+pub const SHORT: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// Applies Stafford's variant 13 of MurmurHash3's finaliser, a bijection.
 #[inline]
 const fn mix_low(mut x: u64) -> u64 {
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x = (x ^ (x >> 30)).wrapping_mul(MIX_LOW[0]);
+    x = (x ^ (x >> 27)).wrapping_mul(MIX_LOW[1]);
     x ^ (x >> 31)
 }
 

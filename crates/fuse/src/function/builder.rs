@@ -117,8 +117,8 @@ impl<V: FunctionValue> FunctionBuilder<V> {
         let source = Pairs { keys, values };
         let (layout, words) = match settings.bits {
             ..=8 => build::build::<u8, _>(&settings, &source)?,
-            ..=16 => build::build::<u16, _>(&settings, &source)?,
-            ..=32 => build::build::<u32, _>(&settings, &source)?,
+            9..=16 => build::build::<u16, _>(&settings, &source)?,
+            17..=32 => build::build::<u32, _>(&settings, &source)?,
             _ => build::build::<u64, _>(&settings, &source)?,
         };
         Ok(StaticFunction::from_parts(layout, words))
@@ -190,8 +190,8 @@ impl<V: FunctionValue> FunctionExternal<V> {
         });
         let (layout, words) = match settings.bits {
             ..=8 => external::build::<Entry, u8>(&settings, &self.resources, items)?,
-            ..=16 => external::build::<Entry, u16>(&settings, &self.resources, items)?,
-            ..=32 => external::build::<Entry, u32>(&settings, &self.resources, items)?,
+            9..=16 => external::build::<Entry, u16>(&settings, &self.resources, items)?,
+            17..=32 => external::build::<Entry, u32>(&settings, &self.resources, items)?,
             _ => external::build::<Entry, u64>(&settings, &self.resources, items)?,
         };
         Ok(StaticFunction::from_parts(layout, words))

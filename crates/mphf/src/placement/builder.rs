@@ -14,8 +14,9 @@ impl Placement {
 }
 
 impl<S> Builder<PlacementKind, S> {
-    /// Sets the expected number of keys that share a seed of one byte, 1 to 6. Functions are smallest at 4.5; with more
-    /// keys, the table of those without a place outweighs the gain. Fewer make lookups slightly faster. Default: 4.5.
+    /// Sets the expected number of keys that share a seed of one byte, 1 to 6. Functions are smallest at 4.75; with
+    /// more keys, the table of those without a place outweighs the gain. Fewer make lookups slightly faster. Default:
+    /// 4.75.
     pub fn keys_per_seed(mut self, keys: f64) -> Self {
         self.options.keys_per_seed = keys;
         self
@@ -24,7 +25,7 @@ impl<S> Builder<PlacementKind, S> {
 
 impl Default for KindOptions {
     fn default() -> Self {
-        Self { keys_per_seed: 4.5 }
+        Self { keys_per_seed: 4.75 }
     }
 }
 

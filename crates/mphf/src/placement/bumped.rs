@@ -91,7 +91,7 @@ impl Scratch {
             let (cost, seed) = cheapest(hashes, sizes, first, cost)?;
             if cost > 0 {
                 moves += 1;
-                if moves > 4 * sizes.groups + 100 {
+                if moves > sizes.groups + 50 {
                     return None;
                 }
             }
@@ -112,9 +112,9 @@ impl Scratch {
     }
 }
 
-/// Returns numbers of groups to try, for `count > 0` keys: three keys per group, then fewer.
+/// Returns numbers of groups to try, for `count > 0` keys: 3.2 keys per group, then fewer.
 fn group_counts(count: u32) -> impl Iterator<Item = u32> {
-    let least = count.div_ceil(3);
+    let least = (5 * count).div_ceil(16);
     (0..40).map(move |step| (least + least * step / 16 + step.min(5)).min((1 << COUNT_BITS) - 1))
 }
 

@@ -12,6 +12,7 @@
 
 use super::CodeParameters;
 use warpset_core::placement::{LAYOUTS, POINT, ROTATIONS, SLICE, STEP, Shape, cost_of, distance_of};
+use wide::i16x8;
 
 /// Keys of the largest bucket for which a seed is searched. Random hashes do not give larger ones.
 const LARGEST: usize = 20;
@@ -50,7 +51,7 @@ static TAKEN: [[i16; 8]; 256] = {
     let mut lanes = [[0; 8]; 256];
     let mut at = 0;
     while at < 8 * 256 {
-        lanes[at / 8][at % 8] = if at / 8 >> (at % 8) & 1 == 1 { i16::MAX } else { 0 };
+        lanes[at / 8][at % 8] = if ((at / 8) >> (at % 8)) & 1 == 1 { i16::MAX } else { 0 };
         at += 1;
     }
     lanes
@@ -343,30 +344,46 @@ impl Planes {
 /// with that sum in the lowest byte, if this is less than `best`. There are at most [`LARGEST`] keys.
 #[inline(always)]
 fn cheaper(keys: &[u64], layout: u32, taken: u64, best: u32) -> Option<u32> {
-    let mut sums = [0_i16; ROTATIONS as usize];
+    const VECTORS: usize = ROTATIONS as usize / 8;
+    let mut free = !taken;
+    if free.count_ones() as usize * keys.len() <= 20 {
+        // Faster one by one.
+        let mut cheapest = best;
+        while free != 0 {
+            let rotation = free.trailing_zeros();
+            free &= free - 1;
+            let cost = |&low: &u64| {
+                let distance = distance_of(low, layout);
+                COSTS[(distance % STEP) as usize][(distance / STEP + rotation) as usize] as u32
+            };
+            let sum: u32 = keys.iter().map(cost).sum();
+            cheapest = cheapest.min(sum << 8 | (rotation * LAYOUTS) | layout);
+        }
+        return (cheapest < best).then_some(cheapest);
+    }
+    let mut sums = [i16x8::ZERO; VECTORS];
     for &low in keys {
         let distance = distance_of(low, layout);
         let costs = &COSTS[(distance % STEP) as usize][(distance / STEP) as usize..][..ROTATIONS as usize];
-        // No sum overflows: `LARGEST` checks the largest.
-        sums.iter_mut().zip(costs).for_each(|(sum, &cost)| *sum += cost);
-    }
-    let mut least = [i16::MAX; 8];
-    for (sums, &taken) in sums.as_chunks_mut::<8>().0.iter_mut().zip(&taken.to_le_bytes()) {
-        for ((sum, taken), least) in sums.iter_mut().zip(&TAKEN[usize::from(taken)]).zip(&mut least) {
-            *sum |= taken;
-            *least = (*least).min(*sum);
+        let (costs, _) = costs.as_chunks::<8>();
+        for i in 0..VECTORS {
+            // No sum overflows: `LARGEST` checks the largest.
+            sums[i] += i16x8::new(costs[i]);
         }
     }
-    let least = least.into_iter().fold(i16::MAX, i16::min);
+    let mut least = i16x8::splat(i16::MAX);
+    for i in 0..VECTORS {
+        sums[i] |= i16x8::new(TAKEN[(taken >> (8 * i)) as usize & 0xff]);
+        least = least.min(sums[i]);
+    }
+    let least = least.to_array().into_iter().fold(i16::MAX, i16::min);
     if least as u32 > best >> 8 {
         return None;
     }
-    // Without an early end, so that this takes a vector.
-    let has_least = |sums: &[i16; 8]| sums.iter().fold(false, |found, &sum| found | (sum == least));
-    let (chunks, _) = sums.as_chunks::<8>();
-    let chunk = chunks.iter().position(has_least)?;
-    let lane = chunks[chunk].iter().position(|&sum| sum == least)?;
-    let seed = (least as u32) << 8 | ((8 * chunk + lane) as u32 * LAYOUTS) | layout;
+    let lanes = |i: usize| sums[i].simd_eq(i16x8::splat(least)).to_bitmask();
+    let at = (0..VECTORS).find(|&i| lanes(i) != 0)?;
+    let rotation = 8 * at as u32 + lanes(at).trailing_zeros();
+    let seed = (least as u32) << 8 | (rotation * LAYOUTS) | layout;
     (seed < best).then_some(seed)
 }
 

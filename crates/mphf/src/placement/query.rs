@@ -1,10 +1,12 @@
 //! Lookups of one key or many: those of `warpset_core::placement::lookup`, which devices share.
 
+#[cfg(target_arch = "x86_64")]
+mod vectors;
+
 use super::PlacementKind;
 use crate::Number;
 use crate::batch::BATCH;
 use crate::format::{self, Header};
-use crate::kind::sealed::HashKind;
 #[cfg(target_arch = "x86_64")]
 use crate::processor::has_avx512;
 use crate::windows::{HostWords, prefetch};
@@ -92,68 +94,9 @@ impl Lookup<'_> {
         #[cfg(target_arch = "x86_64")]
         if has_avx512() {
             // SAFETY: the processor has the instructions.
-            return unsafe { self.get_many_avx512(keys, numbers) };
+            return unsafe { vectors::get_many_avx512(self, keys, numbers) };
         }
         self.hash_and_get(keys, numbers);
-    }
-
-    /// Runs [`get_many_of`](Self::get_many_of) with the loops of [`get_vectors`](Self::get_vectors) in vectors.
-    ///
-    /// # Safety
-    /// - The processor has the instructions.
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512dq,avx512vl")]
-    unsafe fn get_many_avx512<K: Key, N: Number>(self, keys: &[K], numbers: &mut [N]) {
-        let ((batches, rest), (places, rest_places)) = (keys.as_chunks::<BATCH>(), numbers.as_chunks_mut::<BATCH>());
-        for (keys, numbers) in batches.iter().zip(places) {
-            if !self.get_vectors(keys, numbers) {
-                self.hash_and_get(keys, numbers);
-            }
-        }
-        self.hash_and_get(rest, rest_places);
-    }
-
-    /// Looks up `BATCH` keys in loops without branches, which a compiler turns into vectors. Returns whether it did:
-    /// damaged functions may have seeds past their words.
-    #[inline(always)]
-    fn get_vectors<K: Key, N: Number>(self, keys: &[K; BATCH], numbers: &mut [N; BATCH]) -> bool {
-        let (segments, bytes) = (&*self.parameters.tables.segments, bytemuck::cast_slice::<u64, u8>(self.words));
-        let Ok(count) = u32::try_from(segments.len()) else { return false };
-        let seed = self.parameters.header.seed;
-        let (mut lows, mut places, mut seeds) = ([0; BATCH], [0; BATCH], [0_u64; BATCH]);
-        let mut of_segment = [0_u64; BATCH];
-        for ((key, low), segment) in keys.iter().zip(&mut lows).zip(&mut of_segment) {
-            let hash = PlacementKind::hash(key, seed);
-            *low = hash.low;
-            *segment = narrow_bucket_of(hash.high, count);
-        }
-        let mut last = 0;
-        for ((&low, place), &segment) in lows.iter().zip(&mut places).zip(&of_segment) {
-            // SAFETY: there is at least one segment, so the index is below their number.
-            let segment = unsafe { segments.get_unchecked(segment as usize) };
-            *place = segment.seed_at(low);
-            last = last.max(*place);
-        }
-        if last >= bytes.len() as u64 - 4 {
-            return false;
-        }
-        for (seed, &place) in seeds.iter_mut().zip(&places) {
-            // SAFETY: four bytes follow each place, by the comparison above.
-            *seed = unsafe { bytes.as_ptr().add(place as usize).cast::<u32>().read_unaligned() }.to_le() as u64 & 0xff;
-        }
-        for (((&low, &seed), &segment), number) in lows.iter().zip(&seeds).zip(&of_segment).zip(&mut *numbers) {
-            // SAFETY: as above.
-            let segment = unsafe { segments.get_unchecked(segment as usize) };
-            *number = N::narrow(segment.number_of(low, seed as u8));
-        }
-        if seeds.contains(&0) {
-            for (((&low, &seed), &segment), number) in lows.iter().zip(&seeds).zip(&of_segment).zip(numbers) {
-                if seed == 0 {
-                    *number = N::narrow(bumped(self.words, &segments[segment as usize], low));
-                }
-            }
-        }
-        true
     }
 
     /// Looks up at most `BATCH` keys, so that their cache misses overlap.
@@ -172,13 +115,6 @@ impl Lookup<'_> {
             };
         }
     }
-}
-
-/// Computes [`bucket_of`] by multiplications that vectors have.
-#[inline(always)]
-fn narrow_bucket_of(high: u64, buckets: u32) -> u64 {
-    let buckets = u64::from(buckets);
-    ((high >> 32) * buckets + ((high & u64::from(u32::MAX)) * buckets >> 32)) >> 32
 }
 
 /// Returns the number of a bumped key. A separate function, so that others have no registers to save.
