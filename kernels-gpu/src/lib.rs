@@ -454,7 +454,6 @@ modules! {
         "consensus_lookup",
         "consensus_search",
         "consensus_sizes",
-        "placement_lookup",
     ]
     #[cfg(feature = "fuse")] [
         "fuse_graph",
@@ -482,6 +481,9 @@ modules! {
         "lsm_rows",
         "lsm_spans",
         "lsm_visible",
+    ]
+    #[cfg(feature = "recsplit")] [
+        "placement_lookup",
     ]
     #[cfg(all())] [
         "primitives_by_key",

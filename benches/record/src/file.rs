@@ -4,6 +4,7 @@
 //! where it is the backend's in `about`. Numbers have six figures. A file that is an array of rows, as earlier versions
 //! wrote it, is read too.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -38,6 +39,9 @@ pub struct About {
     pub peers: BTreeMap<String, String>,
     /// Seconds that the run took.
     pub seconds: f64,
+    /// Processes whose rows [`Run::join_repeats`] joined; 0 for the run of one.
+    #[serde(skip)]
+    pub repeats: usize,
 }
 
 impl About {
@@ -71,6 +75,46 @@ impl Run {
             .with_context(|| format!("{} is not what `cargo xtask bench --json` writes", path.display()))?;
         ensure!(!run.rows.is_empty(), "{} holds no rows", path.display());
         Ok(run)
+    }
+
+    /// Joins runs of equal programs, efforts and rows on equal machines: of each row, that with the median time is kept.
+    ///
+    /// A run measures one library after the other, and other guests of a machine can take half of its speed for
+    /// seconds. Runs in turns keep that out of the ratios.
+    pub fn join_repeats(runs: Vec<Run>) -> Vec<Run> {
+        let mut groups: Vec<Vec<Run>> = Vec::new();
+        for run in runs {
+            match groups.iter_mut().find(|group| group[0].is_repeat_of(&run)) {
+                Some(group) => group.push(run),
+                None => groups.push(vec![run]),
+            }
+        }
+        groups.into_iter().map(Run::median).collect()
+    }
+
+    fn is_repeat_of(&self, other: &Run) -> bool {
+        let conditions = |run: &Run| {
+            let about = &run.about;
+            let of = (about.version.clone(), about.effort.clone(), about.counted.clone(), about.threads);
+            (of, about.devices.clone(), about.driver.clone(), about.peers.clone())
+        };
+        conditions(self) == conditions(other)
+            && self.rows.len() == other.rows.len()
+            && self.rows.iter().zip(&other.rows).all(|(row, other)| row.is_repeat_of(other))
+    }
+
+    fn median(mut runs: Vec<Run>) -> Run {
+        let repeats = runs.len();
+        let mut joined = runs.swap_remove(0);
+        for (i, row) in joined.rows.iter_mut().enumerate() {
+            let mut rows: Vec<Record> = runs.iter().map(|run| run.rows[i].clone()).collect();
+            rows.push(row.clone());
+            rows.sort_by(|a, b| a.seconds.partial_cmp(&b.seconds).unwrap_or(Ordering::Equal));
+            let checked = rows.iter().all(|row| row.checked);
+            *row = Record { checked, ..rows.swap_remove((repeats - 1) / 2) };
+        }
+        joined.about.repeats = if repeats > 1 { repeats } else { 0 };
+        joined
     }
 
     fn of_json(text: &str) -> serde_json::Result<Run> {
@@ -204,6 +248,24 @@ mod tests {
         assert_eq!(value["rows"][0]["items_per_second"], 2000.0);
         assert_eq!(Run::of_json(&run.to_json().unwrap()).unwrap(), run);
         assert_eq!(run.about.day(), "2026-11-23");
+    }
+
+    #[test]
+    fn repeats_are_joined_to_medians() {
+        let timed = |seconds: f64, checked: bool| {
+            let mut run = run();
+            run.rows[0] = Record { checked, ..run.rows[0].clone().time(seconds).param("hashes_per_second", seconds) };
+            run
+        };
+        let mut other = timed(9.0, true);
+        other.about.threads = 7;
+        let runs = vec![timed(3.0, true), other.clone(), timed(1.0, true), timed(2.0, false)];
+        let joined = Run::join_repeats(runs);
+        assert_eq!((joined.len(), &joined[1]), (2, &other));
+        let row = &joined[0].rows[0];
+        assert_eq!((joined[0].about.repeats, row.seconds, row.items_per_second), (3, Some(2.0), Some(500.0)));
+        assert!(!row.checked);
+        assert_eq!(joined[0].rows[1], run().rows[1]);
     }
 
     #[test]

@@ -121,6 +121,16 @@ impl Record {
         format!("{name}{kept}")
     }
 
+    /// Whether both measured one thing, perhaps with different results.
+    fn is_repeat_of(&self, other: &Record) -> bool {
+        let work = |row: &Record| {
+            let mut params = row.params.clone();
+            params.retain(|name, _| !RESULTS.contains(&name.as_str()));
+            (row.structure.clone(), row.operation.clone(), row.backend.clone(), row.device.clone(), row.n, params)
+        };
+        work(self) == work(other)
+    }
+
     /// Returns the peer's name, for a row of a peer.
     pub fn implementation(&self) -> Option<&str> {
         self.text("implementation")
@@ -139,6 +149,9 @@ pub fn compare_with_peers(records: &mut [Record]) {
 
 /// Parameters that say who did the work, how, and what came out, not which work it was.
 const NOT_WORK: [&str; 6] = ["implementation", "hashes", "truth", "said", "false_positives", "expected"];
+
+/// Parameters that are measured.
+const RESULTS: [&str; 2] = ["hashes_per_key", "hashes_per_second"];
 
 /// Memory of a peer over ours up to which it still is a peer.
 const AS_SMALL: f64 = 1.02;

@@ -27,7 +27,7 @@ use chart::{Axis, Chart, Series};
 /// The arguments of `report`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Files of `bench --json`; rows of several files are combined
+    /// Files of `bench --json`; rows of several files are combined, of repeats of one run the medians
     #[arg(required = true, value_name = "JSON")]
     json: Vec<PathBuf>,
     /// The page to write
@@ -107,7 +107,8 @@ impl Page {
 
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let mut runs = args.json.iter().map(|path| Run::read(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    let runs = args.json.iter().map(|path| Run::read(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    let mut runs = Run::join_repeats(runs);
     // Files of earlier versions were compared by other rules.
     runs.iter_mut().for_each(|run| bench_record::compare_with_peers(&mut run.rows));
     let rows: usize = runs.iter().map(|run| run.rows.len()).sum();

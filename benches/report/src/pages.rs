@@ -147,8 +147,12 @@ fn conditions(run: &Run, arguments: &str, rows: &[&Record]) -> String {
     let devices = about.devices.values().cloned().collect::<Vec<_>>().join("; ");
     let peers = groups(rows, |row| row.peer.clone()).join(", ");
     let compared = if peers.is_empty() { String::new() } else { format!(" Compared with {peers}.") };
+    let repeats = match about.repeats {
+        0 => String::new(),
+        repeats => format!(", medians of {repeats} runs"),
+    };
     format!(
-        "{devices}. {}, `cargo xtask-peers bench {arguments}`. [How to read a cell](../performance.md#cells).{compared}",
+        "{devices}. {}, `cargo xtask-peers bench {arguments}`{repeats}. [How to read a cell](../performance.md#cells).{compared}",
         about.day(),
     )
 }

@@ -3,6 +3,7 @@
 //! [`RaoBloom`]: crate::bloom::RaoBloom
 //! [`StandardQuotientFilter`]: crate::quotient::StandardQuotientFilter
 //! [`RankSelectQuotientFilter`]: crate::quotient::RankSelectQuotientFilter
+//! [`Maplet`]: crate::quotient::Maplet
 //! [`BinaryFuse8`]: crate::fuse::BinaryFuse8
 //! [`BinaryFuse16`]: crate::fuse::BinaryFuse16
 //! [`BinaryFuse32`]: crate::fuse::BinaryFuse32
