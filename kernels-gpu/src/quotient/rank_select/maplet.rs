@@ -90,7 +90,7 @@ macro_rules! firsts {
             /// - `fields`: [`fields`](warpset_core::quotient::rank_select::fields) of its remainders.
             /// - `keys`: `n` keys of `kind`, one that [`fingerprint_at`] takes, not written while the kernel runs.
             /// - `out`: `n` words, used by this launch alone.
-            #[launch_bounds(256, 8)]
+            #[launch_bounds(256, 5)]
             pub unsafe fn $kernel(
                 words: Global<u64>, blocks: u64, parameters: u32, value_bits: u32, fields: u64, keys: Global<u64>,
                 kind: KeyKind, spread: u64, n: usize, out: GlobalMut<u64>,

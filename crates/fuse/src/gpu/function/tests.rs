@@ -119,7 +119,8 @@ fn memory_runs_out_at_each_allocation() {
         // With equal keys, a shard tries all of its seeds, which takes long on the emulator.
         let builder = crate::StaticFunction::<u64>::builder().value_bits(40).form(Form::OneGraph);
         let (mut keys, mut values) = pairs::<u64>(40, 40);
-        (keys.push(keys[0]), values.push(values[0]));
+        keys.push(keys[0]);
+        values.push(values[0]);
         let host = builder.build_from(&keys, &values).unwrap();
         let steps = fail_each(
             &mut (),
