@@ -148,6 +148,7 @@ pub fn class_of(found: SavedType) -> Option<&'static str> {
         () if number(FileKind::LSM) => "SortedMap",
         () if number(FileKind::BINARY_FUSE_8) => "BinaryFuse",
         () if number(FileKind::BINARY_FUSE_16) || number(FileKind::BINARY_FUSE_32) => "BinaryFuse",
+        () if number(FileKind::STATIC_FUNCTION) => "StaticFunction",
         () if number(FileKind::STATIC_MAP) => {
             if has_values {
                 "StaticMap"
@@ -242,7 +243,7 @@ kinds! {
     }
     lsm::Error {}
     static_sets::Error {}
-    fuse::Error {}
+    fuse::Error { Error::TwoValues { .. } => Duplicate, }
     sequence::Error {}
 }
 impl From<warpset_kmers::Error> for Failure {

@@ -43,6 +43,16 @@ impl Structure for Fuse {
     }
 }
 
+/// Reads settings of graphs.
+pub fn graphs(arity: u32, sharded: bool) -> Result<(Arity, Form)> {
+    let arity = match arity {
+        3 => Arity::Three,
+        4 => Arity::Four,
+        _ => return Err(Failure::value(format!("arity={arity}: choose 3 or 4"))),
+    };
+    Ok((arity, if sharded { Form::Sharded } else { Form::OneGraph }))
+}
+
 /// Settings of any width.
 struct Settings {
     place: Location,
@@ -111,12 +121,7 @@ class! {
             threads: Option<Threads>,
         ) -> PyResult<Self> {
             let (place, keys) = (Location::of(device)?, Batch::of(keys)?);
-            let arity = match arity {
-                3 => Arity::Three,
-                4 => Arity::Four,
-                _ => return Err(Failure::value(format!("arity={arity}: choose 3 or 4")).into()),
-            };
-            let form = if sharded { Form::Sharded } else { Form::OneGraph };
+            let (arity, form) = graphs(arity, sharded)?;
             let settings = Settings { place, keys, arity, form, seed };
             let built = run_watched(py, threads, None, move |_| match bits {
                 8 => one_of::<Fuse8, Fuse>(settings.build()?, Either::First, Either::First),

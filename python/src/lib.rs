@@ -20,6 +20,7 @@ mod recsplit;
 mod sequence_filter;
 mod sequences;
 mod sorted_map;
+mod static_function;
 mod static_sets;
 mod structure;
 mod threads;
@@ -51,6 +52,8 @@ mod _warpset {
     use super::sequences::minimizers;
     #[pymodule_export]
     use super::sorted_map::SortedMap;
+    #[pymodule_export]
+    use super::static_function::StaticFunction;
     #[pymodule_export]
     use super::static_sets::{StaticMap, StaticSet};
 

@@ -1,7 +1,7 @@
 //! Exact sets and maps of integers that never change.
 
 mod lists;
-mod lookups;
+pub mod lookups;
 
 use std::borrow::Cow;
 

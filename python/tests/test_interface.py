@@ -12,7 +12,7 @@ import pytest
 
 import warpset
 from warpset import (BinaryFuse, KmerCounter, PerfectHash, QuotientFilter, SequenceFilter, SortedMap, SplitBlockBloom, StaticFilter,
-                     StaticMap, StaticSet, minimizers)
+                     StaticFunction, StaticMap, StaticSet, minimizers)
 
 SEQUENCE = "GATTACACCGGTTAACTTGCATGCACGATCGGCTAGC"
 
@@ -22,7 +22,7 @@ def structures():
     counter.update_sequences([SEQUENCE])
     return [SplitBlockBloom(10), warpset.BlockedBloom(10), QuotientFilter(10), BinaryFuse([1]), PerfectHash([1]),
             PerfectHash([1], kind="consensus"), StaticFilter([1]), StaticFilter([1], kind="recsplit"), StaticSet([1]),
-            StaticMap([1], [2], key="uint32"), SortedMap({1: 2}), SortedMap(value=None), SequenceFilter(10), counter]
+            StaticFunction([1], [2]), StaticMap([1], [2], key="uint32"), SortedMap({1: 2}), SortedMap(value=None), SequenceFilter(10), counter]
 
 
 def test_version():

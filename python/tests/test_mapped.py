@@ -29,6 +29,7 @@ MAKERS = {
     "rank-select": lambda: filled(warpset.QuotientFilter, 1000, duplicates="counted"),
     "standard": lambda: filled(warpset.QuotientFilter, 1000, kind="standard"),
     "fuse": lambda: warpset.BinaryFuse(KEYS, bits=16),
+    "static function": lambda: warpset.StaticFunction(KEYS, KEYS, filtered=4),
     "recsplit": lambda: warpset.PerfectHash(KEYS),
     "consensus filter": lambda: warpset.StaticFilter(KEYS, kind="consensus"),
     "set": lambda: warpset.StaticSet(KEYS, key="uint32"),

@@ -93,6 +93,8 @@ def test_filters(array, ends):
 
 @pytest.mark.parametrize("array,ends", ALL)
 def test_what_never_changes(array, ends):
+    values, found = warpset.StaticFunction(given(array), [10, 20, 30]).get_many(given(array), default=7)
+    assert values.tolist() == [10, 7, 30] and found.tolist() == [True, False, True]
     for kind in (warpset.BinaryFuse, PerfectHash, warpset.StaticFilter):
         ours = kind(given(array))
         assert len(ours) == 2
@@ -165,7 +167,7 @@ def test_nothing_but_nulls(empty):
         filter.update(empty)
         assert filter.contains(empty).tolist() == [False] * len(empty) == filter.test_and_add(empty).tolist()
         assert filter.count_contained(empty) == 0 and not filter
-    assert len(warpset.BinaryFuse(empty)) == len(PerfectHash(empty)) == len(StaticSet(empty)) == 0
+    assert len(warpset.BinaryFuse(empty)) == len(warpset.StaticFunction(empty, [1] * len(empty))) == len(PerfectHash(empty)) == len(StaticSet(empty)) == 0
     assert len(KmerCounter(k=3)) == KmerCounter(k=3).count(empty).sum() == 0
 
 

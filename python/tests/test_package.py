@@ -88,6 +88,9 @@ any_types = warpset.SortedMap(key=np.uint32)
 exact = warpset.StaticMap([1], [2], key="uint32", value=np.uint32)
 assert_type(exact.get(1, default=None), int | None)
 assert_type(sum(exact), int)
+function = warpset.StaticFunction(["ash"], [1], value_bits=np.uint8(4))
+assert_type(function.get("ash"), int | None)
+assert_type(function.get_many(["ash"]), tuple[NDArray[np.uint64], NDArray[np.bool_]])
 positions, kmers = warpset.minimizers("ACGT")
 assert_type(kmers, NDArray[np.uint64])
 counted: warpset.KmerCounter = warpset.KmerCounter(["a.fa", pathlib.Path("b.fa")], progress=lambda done, all: None)
@@ -102,7 +105,7 @@ WRONG = [
     "warpset.QuotientFilter(10, duplicates='doubled')", "warpset.SortedMap(key='float64')", "warpset.StaticSet([1], key='u64')",
     "warpset.SortedMap().upsert([1], [1], by='product')", "warpset.SplitBlockBloom(10).add(1.5)",
     "warpset.KmerCounter(7)", "warpset.SplitBlockBloom.load(7)", "warpset.BinaryFuse([1], width=8)",
-    "warpset.SplitBlockBloom(10).contains([1], out=True)", "warpset.minimizers(7)",
+    "warpset.SplitBlockBloom(10).contains([1], out=True)", "warpset.minimizers(7)", "warpset.StaticFunction([1])",
 ]
 
 

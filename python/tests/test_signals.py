@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from warpset import (BinaryFuse, KmerCounter, PerfectHash, QuotientFilter, SequenceFilter, SortedMap, SplitBlockBloom, StaticMap,
-                     StaticSet, minimizers)
+from warpset import (BinaryFuse, KmerCounter, PerfectHash, QuotientFilter, SequenceFilter, SortedMap, SplitBlockBloom,
+                     StaticFunction, StaticMap, StaticSet, minimizers)
 
 PART = np.arange(1 << 20, dtype=np.uint32)
 MANY = pa.chunked_array([PART] * 300)  # one part in memory, 300 times as many keys
@@ -39,6 +39,7 @@ CALLS = {
     "QuotientFilter.update": lambda: QuotientFilter(100_000_000).update(DIFFERENT),
     "QuotientFilter.remove": lambda: filled(QuotientFilter, 1000).remove(MANY),
     "PerfectHash.index": lambda: PerfectHash(PART[:1000]).index(MANY),
+    "StaticFunction.get_many": lambda: StaticFunction(PART[:1000], PART[:1000]).get_many(MANY),
     "StaticMap.get_many": lambda: StaticMap(PART[:1000], PART[:1000]).get_many(MANY),
     "StaticSet.index": lambda: StaticSet(PART[:1000]).index(MANY),
     "SortedMap.get_many": lambda: SortedMap({1: 2}).get_many(MANY),
@@ -47,6 +48,7 @@ CALLS = {
     "SortedMap.increment": lambda: SortedMap().increment(DIFFERENT),
     "SortedMap.delete": lambda: SortedMap().delete(MANY),
     "BinaryFuse": lambda: BinaryFuse(DIFFERENT),
+    "StaticFunction": lambda: StaticFunction(DIFFERENT, DIFFERENT),
     "StaticSet": lambda: StaticSet(DIFFERENT),
     "StaticMap": lambda: StaticMap(DIFFERENT, DIFFERENT),
     "PerfectHash": lambda: PerfectHash(DIFFERENT),

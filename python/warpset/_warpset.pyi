@@ -1510,6 +1510,116 @@ class StaticFilter:
         """
 
 @final
+class StaticFunction:
+    """
+    Static function: a value for each of a set of known keys, in little more than the bits of the values, without
+    the keys.
+
+    `keys` is an array or a list, with one of `values` per key: integers from 0 to `2**64 - 1`. Equal keys with
+    equal values count once; with different ones they raise `DuplicateKeyError`. Keys that are null are ignored with
+    their values.
+
+    - `value_bits` of each value, 1 to 64; by default those of the largest one (of values on a device all 64). A
+      function takes 1.13 times as many bits per key.
+    - `filtered`: bits of a fingerprint beside each value, at most 32, and 64 with those of the value. Other keys
+      have no value, except at the rate `2**-filtered`; with 0, the default, they have arbitrary values.
+    - `arity`: 4 takes a twentieth less memory than 3, and more time. `sharded=True` builds faster, on many cores
+      and on a GPU, and takes a tenth more memory.
+    - `seed` changes the values of other keys. `device` is the place of the build and the lookups. `threads` limits
+      the number of threads of the build.
+
+    >>> import warpset
+    >>> heights = warpset.StaticFunction(["ash", "birch", "fir", "oak"], [35, 25, 60, 40], filtered=32)
+    >>> heights.get("fir"), heights.get("rose"), heights.value_bits
+    (60, None, 6)
+    >>> values, found = heights.get_many(["oak", "rose"], default=7)
+    >>> values.tolist(), found.tolist()
+    ([40, 7], [True, False])
+    """
+    def __bytes__(self, /) -> bytes: ...
+    def __copy__(self, /) -> StaticFunction: ...
+    def __deepcopy__(self, /, _memo: object) -> StaticFunction: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __len__(self, /) -> int:
+        """
+        Returns the number of different keys.
+        """
+    def __new__(cls, /, keys: _Keys, values: _Keys, *, value_bits: SupportsIndex | None = None, filtered: SupportsIndex = 0, arity: SupportsIndex = 3, sharded: bool = False, seed: SupportsIndex | None = None, device: _Place | None = None, threads: SupportsIndex | None = None) -> StaticFunction: ...
+    def __reduce__(self, /) -> tuple[Any, ...]: ...
+    def __repr__(self, /) -> str: ...
+    @property
+    def bits_per_key(self, /) -> float:
+        """
+        Returns the bits of memory per key.
+        """
+    def copy(self, /) -> StaticFunction:
+        """
+        Copies the structure, into host memory if it is in a mapped file.
+        """
+    @property
+    def device(self, /) -> str:
+        """
+        Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on.
+        """
+    @property
+    def fpr(self, /) -> float:
+        """
+        Returns the rate at which other keys have a value: `2**-filtered`, which is 1 by default.
+        """
+    @staticmethod
+    def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> StaticFunction:
+        """
+        Reads `bytes(…)` of such a structure.
+        """
+    @overload
+    def get(self, key: _Key, /, default: None = None) -> int | None: ...
+    @overload
+    def get(self, key: _Key, /, default: _T) -> int | _T:
+        """
+        Returns the value of a key: an `int`, `str` or `bytes`; or `default` if it has none. Other keys than the
+        function's have values at the rate `fpr`.
+        """
+    @overload
+    def get_many(self, keys: _DeviceArray, /, default: SupportsIndex = 0, *, out: Buffer | _DeviceArray | None = None, found: Buffer | None = None, threads: SupportsIndex | None = None) -> tuple[DeviceArray, DeviceArray]: ...
+    @overload
+    def get_many(self, keys: _HostKeys, /, default: SupportsIndex = 0, *, out: Buffer | _DeviceArray | None = None, found: Buffer | None = None, threads: SupportsIndex | None = None) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+        """
+        Returns the values of keys as an array of `uint64`, `default` for keys without one, and whether each key has
+        one: new arrays, or `out` and `found`, filled. For keys on a device the answers are on the device. Other
+        keys than the function's have values at the rate `fpr`; nulls have none.
+        """
+    @staticmethod
+    def load(path: _Path, /, *, device: _Place | None = None) -> Any:
+        """
+        Reads a file that `save` wrote.
+        """
+    @staticmethod
+    def mmap(path: _Path) -> StaticFunction:
+        """
+        Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
+        `copy()` and `load` return ones that can change. No process may write into the file meanwhile; `save`
+        may replace it. `pickle` stores the file's name.
+        """
+    @property
+    def nbytes(self, /) -> int:
+        """
+        Returns the bytes of memory.
+        """
+    def save(self, /, path: _Path) -> None:
+        """
+        Writes a file that Warpset reads in every language and on every backend.
+        """
+    def to(self, /, device: _Place) -> StaticFunction:
+        """
+        Copies the structure to another device, or to the host with `"cpu"`.
+        """
+    @property
+    def value_bits(self, /) -> int:
+        """
+        Returns the bits of a value.
+        """
+
+@final
 class StaticMap:
     """
     Exact map from integers to integers that never changes. A lookup reads a byte, one cache line and the value.

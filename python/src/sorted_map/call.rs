@@ -126,6 +126,12 @@ pub fn column<'a, C: Cell>(pieces: &[Piece<'a>]) -> Result<Cow<'a, [C]>> {
 
 /// Returns keys with their values, without null keys; a null value is an error.
 pub fn pairs<'a, K: Cell, V: Cell>(keys: &[Piece<'a>], values: &[Piece<'a>]) -> Result<Pairs<'a, K, V>> {
+    let values = values_of(keys, values)?;
+    Ok((column(keys)?, values))
+}
+
+/// Returns the values of keys, without those of null keys; a null value is an error.
+pub fn values_of<'a, V: Cell>(keys: &[Piece<'_>], values: &[Piece<'a>]) -> Result<Cow<'a, [V]>> {
     if values.iter().any(Piece::has_nulls) {
         return Err(Failure::value("values with nulls: fill them, or drop them with their keys"));
     }
@@ -134,11 +140,10 @@ pub fn pairs<'a, K: Cell, V: Cell>(keys: &[Piece<'a>], values: &[Piece<'a>]) -> 
         return Err(Failure::value(format!("{n} keys and {} values: pass one for each", values.len())));
     }
     if !keys.iter().any(Piece::has_nulls) {
-        return Ok((column(keys)?, values));
+        return Ok(values);
     }
     let present = keys.iter().flat_map(Piece::places);
-    let values = values.iter().zip(present).filter(|value| value.1).map(|value| *value.0).collect();
-    Ok((column(keys)?, values))
+    Ok(values.iter().zip(present).filter(|value| value.1).map(|value| *value.0).collect())
 }
 
 /// Keys, and one value per key.

@@ -10,7 +10,6 @@ use warpset::static_sets::gpu::{self, DeviceMapValue, DeviceStaticKey};
 use warpset::static_sets::{MappedStaticMap, StaticMap as Host, Value};
 use warpset_base::bitmap::bits_to;
 
-use super::Map;
 use crate::device::{Adopted, DeviceArray, SharedItem};
 use crate::error::{Failure, Result};
 use crate::filter::answer_on_device;
@@ -18,7 +17,7 @@ use crate::keys::{Batch, HostKeys, Piece, each_group, overlap};
 use crate::kinds::Either;
 use crate::output::{Flag, Output};
 use crate::sorted_map::cell::{Cell, DeviceItem};
-use crate::structure::{Forms, Object, Where};
+use crate::structure::{Object, Structure, Where};
 use crate::threads::Threads;
 use crate::{either, with_keys};
 
@@ -139,21 +138,21 @@ impl<V, A: DeviceValued<V>, B: DeviceValued<V>> DeviceValued<V> for Either<A, B>
 }
 
 /// Call for the values of keys, and which keys are present.
-pub struct Values<'a, 'py> {
-    pub map: &'a Object<Map>,
+pub struct Values<'a, 'py, S: Structure> {
+    pub map: &'a Object<S>,
     pub py: Python<'py>,
     pub threads: Option<Threads>,
     pub default: i128,
 }
 
-impl Values<'_, '_> {
-    pub fn of<V: Cell + DeviceMapValue + SharedItem>(
+impl<S: Structure> Values<'_, '_, S> {
+    pub fn of<V: Cell + SharedItem>(
         self,
         batch: &Batch,
         out: Option<&Bound<'_, PyAny>>,
         found: Option<&Bound<'_, PyAny>>,
-        on_host: impl Fn(&Where<Map>, HostKeys<'_>, &mut [V], &mut [u8]) -> Result<()> + Sync,
-        on_device: impl FnOnce(&<Map as Forms>::Device, &Adopted<'_>, DeviceSliceMut<'_, V>) -> Result<DeviceArray> + Send,
+        on_host: impl Fn(&Where<S>, HostKeys<'_>, &mut [V], &mut [u8]) -> Result<()> + Sync,
+        on_device: impl FnOnce(&S::Device, &Adopted<'_>, DeviceSliceMut<'_, V>) -> Result<DeviceArray> + Send,
     ) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
         let Values { map, py, threads, default } = self;
         let wrong = || Failure::overflow(format!("default={default} is out of the range of values"));
