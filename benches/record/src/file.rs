@@ -77,7 +77,7 @@ impl Run {
         Ok(run)
     }
 
-    /// Joins runs of equal programs, efforts and rows on equal machines: of each row, that with the median time is kept.
+    /// Joins runs of equal programs, efforts and rows on equal machines: each row becomes the one with the median time.
     ///
     /// A run measures one library after the other, and other guests of a machine can take half of its speed for
     /// seconds. Runs in turns keep that out of the ratios.

@@ -22,7 +22,7 @@ use crate::{Arity, Error, Form, Key, Layout};
 /// let keys: Vec<u64> = (0..100_000).collect();
 /// let is_even: Vec<bool> = keys.iter().map(|key| key % 2 == 0).collect();
 /// let function = StaticFunction::builder().for_space().build_from(&keys, &is_even)?;
-/// assert!(function.bits_per_key() < 1.1 && function.get(44u64) == Some(true));
+/// assert!(function.bits_per_key() < 1.15 && function.get(44u64) == Some(true));
 /// # Ok::<(), warpset_fuse::Error>(())
 /// ```
 #[derive(Clone, Copy, PartialEq)]
