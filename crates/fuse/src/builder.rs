@@ -7,6 +7,40 @@ use crate::build::{self, Settings};
 use crate::width::Width;
 use crate::{Arity, BinaryFuse, Error, External, Form, Key, Layout};
 
+/// Declares the setters that builders of filters and of functions share.
+macro_rules! graph_setters {
+    () => {
+        /// Sets the number of slots per key. Default: [`Arity::Three`].
+        pub fn arity(mut self, arity: Arity) -> Self {
+            self.settings.arity = arity;
+            self
+        }
+
+        /// Sets the form: one graph or many. Default: [`Form::OneGraph`].
+        pub fn form(mut self, form: Form) -> Self {
+            self.settings.form = form;
+            self
+        }
+
+        /// Takes the form with the fewest bits per key: one graph, four-wise.
+        pub fn for_space(self) -> Self {
+            self.arity(Arity::Four).form(Form::OneGraph)
+        }
+
+        /// Takes the form that is built fastest, on many cores and on devices: sharded, three-wise.
+        pub fn for_build(self) -> Self {
+            self.arity(Arity::Three).form(Form::Sharded)
+        }
+
+        /// Sets the first seed of the keys' hash. Default: 0.
+        pub fn seed(mut self, seed: u64) -> Self {
+            self.settings.seed = seed;
+            self
+        }
+    };
+}
+pub(crate) use graph_setters;
+
 /// Settings of a [`BinaryFuse`]; each setter states its default.
 ///
 /// ```
@@ -39,33 +73,7 @@ impl<F: Width> Builder<F> {
         self
     }
 
-    /// Sets the number of slots per key. Default: [`Arity::Three`].
-    pub fn arity(mut self, arity: Arity) -> Self {
-        self.settings.arity = arity;
-        self
-    }
-
-    /// Sets the form: one graph or many. Default: [`Form::OneGraph`].
-    pub fn form(mut self, form: Form) -> Self {
-        self.settings.form = form;
-        self
-    }
-
-    /// Takes the form with the fewest bits per key: one graph, four-wise.
-    pub fn for_space(self) -> Self {
-        self.arity(Arity::Four).form(Form::OneGraph)
-    }
-
-    /// Takes the form that is built fastest, on many cores and on devices: sharded, three-wise.
-    pub fn for_build(self) -> Self {
-        self.arity(Arity::Three).form(Form::Sharded)
-    }
-
-    /// Sets the first seed of the keys' hash. Default: 0.
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.settings.seed = seed;
-        self
-    }
+    graph_setters!();
 
     /// Checks every setting.
     pub(crate) fn settings(&self) -> Result<Settings, Error> {

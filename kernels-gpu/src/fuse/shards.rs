@@ -210,7 +210,7 @@ unsafe fn peel<const ARITY: usize>(memory: Memory, graph: Graph, keys: Keys) -> 
 /// Puts contents into the cells of a peeled graph.
 ///
 /// # Safety
-/// As for [`fill`]; [`peel`] took `rounds`; `contents` are those of all keys.
+/// The conditions of [`fill`]; [`peel`] took `rounds`; `contents` are those of all keys.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 unsafe fn assign<const ARITY: usize, F: Slot>(

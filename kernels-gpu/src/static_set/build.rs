@@ -2,8 +2,8 @@
 //!
 //! `warpset_core::static_set` defines the contents of a shard, and the CPU's build makes the same. A block finds the
 //! shard among the hashes, the starts of its groups, and the order to place them. Each warp then searches the pilot of
-//! one of the next groups: its lanes try 32 pilots at once. A pilot passes if each key alone fits; of those that pass,
-//! the smallest is taken with which all keys fit together. The block writes the keys to their buckets, in any order,
+//! one of the next groups: its lanes try 32 pilots at once, first for each key alone. Of the pilots that pass, it takes
+//! the smallest with which all keys fit together. The block writes the keys to their buckets, in any order,
 //! and one thread per bucket sorts them by their hashes.
 //!
 //! **Groups in rounds.** The pilots are those of a search group by group, although a round searches those of several

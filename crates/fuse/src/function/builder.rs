@@ -11,6 +11,7 @@ use super::{FunctionValue, StaticFunction};
 use crate::build::external::{self, Resources};
 use crate::build::item::Entry;
 use crate::build::{self, Pairs, Settings, word_of};
+use crate::builder::graph_setters;
 use crate::layout::MOST_FINGERPRINT_BITS;
 use crate::{Arity, Error, Form, Key, Layout};
 
@@ -52,33 +53,7 @@ impl<V: FunctionValue> FunctionBuilder<V> {
         self
     }
 
-    /// Sets the number of slots per key. Default: [`Arity::Three`].
-    pub fn arity(mut self, arity: Arity) -> Self {
-        self.settings.arity = arity;
-        self
-    }
-
-    /// Sets the form: one graph or many. Default: [`Form::OneGraph`].
-    pub fn form(mut self, form: Form) -> Self {
-        self.settings.form = form;
-        self
-    }
-
-    /// Takes the form with the fewest bits per key: one graph, four-wise.
-    pub fn for_space(self) -> Self {
-        self.arity(Arity::Four).form(Form::OneGraph)
-    }
-
-    /// Takes the form that is built fastest, on many cores and on devices: sharded, three-wise.
-    pub fn for_build(self) -> Self {
-        self.arity(Arity::Three).form(Form::Sharded)
-    }
-
-    /// Sets the first seed of the keys' hash. Default: 0.
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.settings.seed = seed;
-        self
-    }
+    graph_setters!();
 
     /// Checks every setting.
     pub(crate) fn settings(&self) -> Result<Settings, Error> {

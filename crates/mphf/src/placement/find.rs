@@ -46,7 +46,7 @@ static COSTS: [[i16; 2 * ROTATIONS as usize]; STEP as usize] = {
     costs
 };
 
-/// Lanes of eight rotations by the bits of those that are taken.
+/// For each byte with a bit per rotation: a number per rotation, the largest if its bit says that it is taken, else 0.
 static TAKEN: [[i16; 8]; 256] = {
     let mut lanes = [[0; 8]; 256];
     let mut at = 0;
