@@ -12,25 +12,22 @@ use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::quotient::rank_select::maplet::{
     ABSENT, quotient_maplet_get, quotient_maplet_get_counted, quotient_maplet_get_paired, quotient_maplet_join,
-    quotient_maplet_list, quotient_maplet_list_counted, quotient_maplet_set, quotient_maplet_split,
+    quotient_maplet_list, quotient_maplet_list_counted, quotient_maplet_split,
 };
-use warpset_primitives::merge::{Pairs, merge_pairs_async};
-use warpset_primitives::reduce::{ByKeyKernels, Sum, reduce_by_key_async};
-use warpset_primitives::select::unique_async;
-use warpset_primitives::{KeyMask, scan, sort};
+use warpset_primitives::merge::Pairs;
+use warpset_primitives::reduce::Sum;
+use warpset_primitives::scan;
 use warpset_simt::GlobalMut;
 
 use super::{MapletBuilder, MapletLayout, cpu};
-use crate::gpu::counted_fingerprints::CountedFingerprints;
 use crate::gpu::exact;
 use crate::gpu::fingerprints::{Fingerprints, TooWide, with_width};
 use crate::gpu::launch::{grid, hashing, parameters};
-use crate::gpu::{DeviceKeys, QuotientFilter, UpdateMethod};
-use crate::slot_kind::{Change, SlotKind};
-use crate::{Error, Key, Layout, Operator, RankSelect};
+use crate::gpu::{DeviceKeys, QuotientFilter};
+use crate::slot_kind::SlotKind as _;
+use crate::{Error, Key, Layout, RankSelect};
 
-/// Most slots per key for which an upsert combines the batch with all stored pairs and lays them out again.
-const REBUILT_SLOTS_PER_KEY: u64 = 2;
+mod update;
 
 /// [`crate::Maplet`] in device memory.
 ///
@@ -238,171 +235,6 @@ impl Maplet {
         Ok(pairs)
     }
 
-    /// Stores values like [`crate::Maplet::insert_bulk`].
-    ///
-    /// # Errors
-    /// The errors of [`crate::Maplet::insert_bulk`]; [`Error::Gpu`] if the device fails or has too little memory.
-    pub fn insert_bulk<K: Key, V: Copy + Into<u64> + Sync>(&mut self, keys: &[K], values: &[V]) -> Result<u64, Error> {
-        self.with_host_batch(keys, values, |maplet, stream, batch| maplet.insert_pairs(stream, batch))
-    }
-
-    /// Stores values like [`Maplet::insert_bulk`], keys and values on the device.
-    ///
-    /// # Errors
-    /// The errors of [`Maplet::insert_bulk`]; memory of another device is refused.
-    pub fn insert_device<K: DeviceKeys>(&mut self, keys: K, values: DeviceSlice<'_, u64>) -> Result<u64, Error> {
-        self.with_batch(keys, values, |maplet, stream, batch| maplet.insert_pairs(stream, batch))
-    }
-
-    fn insert_pairs(&mut self, stream: &Stream, batch: Fingerprints) -> Result<u64, Error> {
-        self.pairs.update(stream, batch, Change::Insert, UpdateMethod::Auto)
-    }
-
-    /// Combines values like [`crate::Maplet::upsert_bulk`]. `Sum`, `Min`, `Max` and `BitOr` have kernels; programs
-    /// compile kernels of other operators by `by_key_kernels!` of `warpset-kernels`.
-    ///
-    /// # Errors
-    /// The errors of [`crate::Maplet::upsert_bulk`]; [`Error::Gpu`] if the device fails or has too little memory. If it
-    /// fails while values are replaced in place, part of the batch may be stored.
-    pub fn upsert_bulk<O: Operator<Value = u64> + ByKeyKernels<u64>, K: Key, V: Copy + Into<u64> + Sync>(
-        &mut self,
-        keys: &[K],
-        values: &[V],
-    ) -> Result<u64, Error> {
-        self.layout.check_combines()?;
-        self.with_host_batch(keys, values, |maplet, stream, batch| maplet.upsert_pairs::<O>(stream, batch))
-    }
-
-    /// Combines values like [`Maplet::upsert_bulk`], keys and values on the device.
-    ///
-    /// # Errors
-    /// The errors of [`Maplet::upsert_bulk`]; memory of another device is refused.
-    pub fn upsert_device<O: Operator<Value = u64> + ByKeyKernels<u64>, K: DeviceKeys>(
-        &mut self,
-        keys: K,
-        values: DeviceSlice<'_, u64>,
-    ) -> Result<u64, Error> {
-        self.layout.check_combines()?;
-        self.with_batch(keys, values, |maplet, stream, batch| maplet.upsert_pairs::<O>(stream, batch))
-    }
-
-    /// Lets `work` take the pairs of a batch on the host.
-    fn with_host_batch<K: Key, V: Copy + Into<u64> + Sync>(
-        &mut self,
-        keys: &[K],
-        values: &[V],
-        work: impl FnOnce(&mut Maplet, &Stream, Fingerprints) -> Result<u64, Error>,
-    ) -> Result<u64, Error> {
-        let pairs = cpu::pairs(&self.layout, keys, values)?;
-        if pairs.is_empty() {
-            return Ok(0);
-        }
-        let stream = self.pairs.ready_stream()?;
-        let batch = Fingerprints::from_host(&self.layout.pairs(), &stream, &pairs)?;
-        waiting_on_errors(&stream, || work(self, &stream, batch))
-    }
-
-    /// Lets `work` take the pairs of a batch on the device.
-    fn with_batch<K: DeviceKeys>(
-        &mut self,
-        keys: K,
-        values: DeviceSlice<'_, u64>,
-        work: impl FnOnce(&mut Maplet, &Stream, Fingerprints) -> Result<u64, Error>,
-    ) -> Result<u64, Error> {
-        let stream = self.pairs.ready_stream()?;
-        waiting_on_errors(&stream, || {
-            let batch = Maplet::brought(&self.layout, &stream, keys, values)?;
-            if batch.len() == 0 { Ok(0) } else { work(self, &stream, batch) }
-        })
-    }
-
-    /// Combines a batch of pairs in any order. Pairs of one fingerprint keep their order.
-    fn upsert_pairs<O>(&mut self, stream: &Stream, mut batch: Fingerprints) -> Result<u64, Error>
-    where
-        O: Operator<Value = u64> + ByKeyKernels<u64>,
-    {
-        let (layout, n) = (self.layout, batch.len());
-        let by = sort::By::ascending().bits(layout.value_bits..layout.pairs().fingerprint_bits());
-        // SAFETY: the vector is this call's to change, and freed in the order of the stream.
-        with_width!(&mut batch, |pairs| unsafe { sort::sort_keys_in_place_async(stream, pairs.as_mut_slice(), by) })?;
-        let batch = split(&layout, stream, &batch, n, 0)?;
-        self.upsert_sorted::<O>(stream, batch)
-    }
-
-    /// Combines a batch, ascending by fingerprint and not empty, with the stored values. Returns the number of
-    /// fingerprints that had none, and waits.
-    fn upsert_sorted<O>(&mut self, stream: &Stream, batch: Apart) -> Result<u64, Error>
-    where
-        O: Operator<Value = u64> + ByKeyKernels<u64>,
-    {
-        let (layout, of_pairs, n) = (self.layout, self.layout.pairs(), batch.fingerprints.len());
-        if n as u64 * REBUILT_SLOTS_PER_KEY >= of_pairs.slots()
-            && let Some(new) = self.rebuilt_with::<O>(stream, &batch)?
-        {
-            return Ok(new);
-        }
-        let mut count = stream.alloc_zeroed::<u64>(1)?;
-        let mut different = stream.alloc_uninit::<u64>(n)?;
-        // SAFETY: the vectors are apart, and freed in the order of the stream.
-        unsafe { unique_async(stream, batch.fingerprints.as_slice(), different.as_mut_slice(), count.as_mut_slice())? };
-        let unique = stream.download_first(&count)? as usize;
-        let stored = self.stored(stream, different.slice(..unique), false, !0)?;
-        let there = split(&layout, stream, &Fingerprints::Wide(stored.pairs), stored.copies.len(), 0)?;
-        let combined = combine::<O>(stream, &there, &batch, &mut count)?;
-        drop(batch);
-        let (new, _) = join(&layout, stream, combined.fingerprints.slice(..unique), combined.values.slice(..unique))?;
-        if there.fingerprints.len() + stored.absent_count > unique {
-            // Fingerprints with several values get one, in a copy.
-            let mut changed = self.pairs.queued_clone(stream)?;
-            let (old, _) = join(&layout, stream, there.fingerprints.as_slice(), there.values.as_slice())?;
-            changed.update_sorted(stream, &old, Change::Remove, UpdateMethod::Auto)?;
-            changed.update_sorted(stream, &new, Change::Insert, UpdateMethod::Auto)?;
-            self.pairs = changed;
-            return Ok(stored.absent_count as u64);
-        }
-        if stored.absent_count > 0 {
-            let mut added = Fingerprints::alloc(&of_pairs, stream, unique)?;
-            new.keep(stream, unique, &stored.absent, &mut added, count.as_mut_slice())?;
-            let added = added.first(stream, stored.absent_count)?;
-            self.pairs.update_sorted(stream, &added, Change::Insert, UpdateMethod::Auto)?;
-        }
-        if stored.absent_count < unique {
-            let (blocks, parameters) = (of_pairs.blocks, parameters(&of_pairs));
-            let words = self.pairs.words.global_mut();
-            // SAFETY: each fingerprint has one value by the counts, or was inserted with this one; the words are
-            // borrowed until they have been waited for.
-            with_width!(&new, |pairs| unsafe {
-                let (pairs, n, value_bits) = (pairs.global(), unique, layout.value_bits);
-                quotient_maplet_set { pairs, n, words, blocks, parameters, value_bits }.launch(stream, grid(n))?;
-            });
-        }
-        stream.synchronize()?;
-        Ok(stored.absent_count as u64)
-    }
-
-    /// Combines a batch, ascending by fingerprint, with all stored pairs, and lays out the result. Returns the number
-    /// of fingerprints that had no value, or `None` if a stored fingerprint has several values. Waits.
-    fn rebuilt_with<O>(&mut self, stream: &Stream, batch: &Apart) -> Result<Option<u64>, Error>
-    where
-        O: Operator<Value = u64> + ByKeyKernels<u64>,
-    {
-        let stored = self.pairs.extract(stream)?;
-        let there = split(&self.layout, stream, &stored, stored.len(), 0)?;
-        let mut count = stream.alloc_zeroed::<u64>(1)?;
-        let mut different = stream.alloc_uninit::<u64>(stored.len())?;
-        // SAFETY: the vectors are apart, and freed in the order of the stream.
-        unsafe { unique_async(stream, there.fingerprints.as_slice(), different.as_mut_slice(), count.as_mut_slice())? };
-        if stream.download_first(&count)? < stored.len() as u64 {
-            return Ok(None);
-        }
-        drop((stored, different));
-        let combined = combine::<O>(stream, &there, batch, &mut count)?;
-        let len = stream.download_first(&count)? as usize;
-        let (pairs, _) = join(&self.layout, stream, combined.fingerprints.slice(..len), combined.values.slice(..len))?;
-        self.pairs = QuotientFilter::lay_out(stream, self.layout.pairs(), &pairs)?;
-        Ok(Some((len - there.fingerprints.len()) as u64))
-    }
-
     /// Lists the stored pairs, without the bits that are not in `kept`, of `n > 0` fingerprints without values; equal
     /// ones once if `different` is set. Waits.
     fn stored(
@@ -463,115 +295,6 @@ impl Maplet {
         }
         let absent_count = stream.download_first(&absents)? as usize;
         Ok(Stored { absent_count, absent, places, pairs, copies })
-    }
-
-    /// Removes all values of keys like [`crate::Maplet::remove_bulk`].
-    ///
-    /// # Errors
-    /// [`Error::Gpu`] if the device fails or has too little memory.
-    pub fn remove_bulk<K: Key>(&mut self, keys: &[K]) -> Result<u64, Error> {
-        let of = self.layout.keys.fingerprints_of();
-        let fingerprints: Vec<u64> = keys.iter().filter_map(|key| of.of(key)).collect();
-        let stream = self.pairs.ready_stream()?;
-        let fingerprints = stream.from_slice(&fingerprints)?;
-        waiting_on_errors(&stream, || self.remove_fingerprints(&stream, fingerprints))
-    }
-
-    /// Removes all values of keys like [`Maplet::remove_bulk`], keys on the device.
-    ///
-    /// # Errors
-    /// The errors of [`Maplet::remove_bulk`]; memory of another device is refused.
-    pub fn remove_device<K: DeviceKeys>(&mut self, keys: K) -> Result<u64, Error> {
-        if keys.count() == 0 {
-            return Ok(0);
-        }
-        self.device().expect_same(keys.device(), "changing a maplet")?;
-        let stream = self.pairs.ready_stream()?;
-        waiting_on_errors(&stream, || {
-            // SAFETY: the keys are borrowed until the stream has been waited for.
-            let fingerprints =
-                unsafe { Fingerprints::wide_of_device_keys(&self.layout.keys, &stream, keys, TooWide::Dropped)? };
-            self.remove_fingerprints(&stream, fingerprints)
-        })
-    }
-
-    /// Removes all values of fingerprints in any order. Waits.
-    fn remove_fingerprints(&mut self, stream: &Stream, mut batch: DeviceVec<u64>) -> Result<u64, Error> {
-        if batch.is_empty() || self.is_empty() {
-            stream.synchronize()?;
-            return Ok(0);
-        }
-        let mut count = stream.alloc_zeroed::<u64>(1)?;
-        let mut different = stream.alloc_uninit::<u64>(batch.len())?;
-        let by = sort::By::ascending().bits(0..self.layout.keys.fingerprint_bits());
-        // SAFETY: the vectors are apart, and freed in the order of the stream.
-        unsafe {
-            sort::sort_keys_in_place_async(stream, batch.as_mut_slice(), by)?;
-            unique_async(stream, batch.as_slice(), different.as_mut_slice(), count.as_mut_slice())?;
-        }
-        let unique = stream.download_first(&count)? as usize;
-        let stored = self.stored(stream, different.slice(..unique), false, !0)?;
-        let layout = self.layout.pairs();
-        if layout.is_counted() {
-            let batch = CountedFingerprints::given(&layout, stream, stored.pairs.as_slice(), stored.copies.as_slice())?;
-            return self.pairs.recount(stream, &batch, Change::Remove);
-        }
-        let apart = split(&self.layout, stream, &Fingerprints::Wide(stored.pairs), stored.copies.len(), 0)?;
-        let (pairs, _) = join(&self.layout, stream, apart.fingerprints.as_slice(), apart.values.as_slice())?;
-        self.pairs.update_sorted(stream, &pairs, Change::Remove, UpdateMethod::Auto)
-    }
-
-    /// Adds all values of another maplet on the same device, like [`crate::Maplet::merge`].
-    ///
-    /// # Errors
-    /// The errors of [`crate::Maplet::merge`]; a maplet of another device is refused; [`Error::Gpu`] if the device
-    /// fails or has too little memory.
-    pub fn merge(&mut self, other: &Maplet) -> Result<(), Error> {
-        let dropped = self.layout.bits_to_drop(&other.layout)?;
-        if dropped == 0 {
-            return self.pairs.merge(&other.pairs);
-        }
-        if self.layout.keys.is_counted() {
-            // Pairs with fewer bits have to be sorted and counted again; the host does so.
-            let mut merged = self.to_host()?;
-            merged.merge(&other.to_host()?)?;
-            *self = Maplet::from_host(self.device(), &merged)?;
-            return Ok(());
-        }
-        self.with_other(other, dropped, |maplet, stream, theirs| {
-            let (batch, _) = join(&maplet.layout, stream, theirs.fingerprints.as_slice(), theirs.values.as_slice())?;
-            maplet.insert_pairs(stream, batch)
-        })
-    }
-
-    /// Combines the values of another maplet on the same device, like [`crate::Maplet::merge_by`].
-    ///
-    /// # Errors
-    /// The errors of [`crate::Maplet::merge_by`]; a maplet of another device is refused; [`Error::Gpu`] if the device
-    /// fails or has too little memory. If it fails while values are replaced in place, part of them may be stored.
-    pub fn merge_by<O: Operator<Value = u64> + ByKeyKernels<u64>>(&mut self, other: &Maplet) -> Result<(), Error> {
-        let dropped = self.layout.bits_to_drop(&other.layout)?;
-        self.layout.check_combines()?;
-        self.with_other(other, dropped, |maplet, stream, theirs| maplet.upsert_sorted::<O>(stream, theirs))
-    }
-
-    /// Lets `work` take the pairs of another maplet, not empty, with fingerprints `dropped` bits shorter.
-    fn with_other(
-        &mut self,
-        other: &Maplet,
-        dropped: u32,
-        work: impl FnOnce(&mut Maplet, &Stream, Apart) -> Result<u64, Error>,
-    ) -> Result<(), Error> {
-        self.device().expect_same(other.device(), "two maplets")?;
-        if other.is_empty() {
-            return Ok(());
-        }
-        let stream = self.pairs.ready_stream()?;
-        waiting_on_errors(&stream, || {
-            let theirs = other.pairs.extract(&stream)?;
-            let theirs = split(&self.layout, &stream, &theirs, theirs.len(), dropped)?;
-            work(self, &stream, theirs).map(|_| ())
-        })
     }
 
     /// Builds a maplet like [`crate::Maplet::resized`].
@@ -737,25 +460,6 @@ impl Maplet {
             Ok((places, pairs))
         })
     }
-}
-
-/// Queues the combination of stored values with those of a batch, both ascending by fingerprint: one value per
-/// fingerprint, and their number in the first word of `count`.
-fn combine<O>(stream: &Stream, there: &Apart, batch: &Apart, count: &mut DeviceVec<u64>) -> Result<Apart, Error>
-where
-    O: Operator<Value = u64> + ByKeyKernels<u64>,
-{
-    let all = there.fingerprints.len() + batch.fingerprints.len();
-    let (mut both, mut combined) = (Apart::uninit(stream, all)?, Apart::uninit(stream, all)?);
-    // SAFETY: the vectors are apart, and freed in the order of the stream.
-    unsafe {
-        let (keys, values) = (both.fingerprints.as_mut_slice(), both.values.as_mut_slice());
-        merge_pairs_async(stream, there.as_pairs(), batch.as_pairs(), KeyMask::all(), keys, values)?;
-        let (keys, values) = (both.fingerprints.as_slice(), both.values.as_slice());
-        let (out_keys, out) = (combined.fingerprints.as_mut_slice(), combined.values.as_mut_slice());
-        reduce_by_key_async::<O, u64>(stream, keys, values, out_keys, out, count.as_mut_slice())?;
-    }
-    Ok(combined)
 }
 
 /// Returns the value of an answer, if there is one.
