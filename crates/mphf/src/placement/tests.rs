@@ -41,12 +41,13 @@ fn threads_do_not_change_the_words() {
 
 /// Returns the seed that [`find::Planes::seed`] should return.
 fn seed_by_slots(planes: &find::Planes, shape: Shape, keys: &[u64]) -> u8 {
-    let slots = |seed| keys.iter().map(move |&low| shape.slot_of(low, seed));
+    let slots = |seed| keys.iter().map(move |&low| shape.position_of(low, seed));
     let is_free = |seed: u8| {
         let residues: HashSet<u32> = slots(seed).map(|slot| slot % SLICE).collect();
         residues.len() == keys.len() && !slots(seed).any(|slot| planes.is_taken(slot))
     };
-    let cost = |seed| -> u32 { keys.iter().map(|&low| cost_of(shape.slot_of(low, seed) - shape.start_of(low))).sum() };
+    let cost =
+        |seed| -> u32 { keys.iter().map(|&low| cost_of(shape.position_of(low, seed) - shape.start_of(low))).sum() };
     (1..=u8::MAX).filter(|&seed| is_free(seed)).min_by_key(|&seed| cost(seed)).unwrap_or(0)
 }
 
@@ -67,7 +68,7 @@ fn rotations_of_words_are_those_by_slots() {
             0 => bumped += 1,
             _ => placed += 1,
         }
-        keys.iter().filter(|_| seed != 0).for_each(|&low| planes.take(shape.slot_of(low, seed)));
+        keys.iter().filter(|_| seed != 0).for_each(|&low| planes.take(shape.position_of(low, seed)));
     }
     assert!(bumped > 0 && placed > bumped * 10, "{bumped} {placed}");
 }
