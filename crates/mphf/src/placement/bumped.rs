@@ -135,9 +135,9 @@ impl Scratch {
     }
 }
 
-/// Returns numbers of groups to try, for `count > 0` keys: 4 keys per group, then fewer.
+/// Returns numbers of groups to try, for `count > 0` keys: 3.5 keys per group, then fewer.
 fn group_counts(count: u32) -> impl Iterator<Item = u32> {
-    let least = count.div_ceil(4);
+    let least = (2 * count).div_ceil(7);
     (0..40).map(move |step| (least + least * step / 16 + step.min(5)).min((1 << COUNT_BITS) - 1))
 }
 
