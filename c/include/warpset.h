@@ -326,9 +326,9 @@ typedef struct {
     double load_factor;
     // RecSplit: number of keys that share a number, 2 to 24, in place of leaf_size. Default: 1.
     uint32_t keys_per_value;
-    // Bits of a key of a dictionary, static set or map: 32, 64 (default), or 128 for dictionaries in host memory.
+    // Bits of a key of a dictionary, static set or map: 32, 64 (default), or 128 for dictionaries.
     uint32_t map_key_bits;
-    // Bits of a value of a dictionary or static map: 32 or 64 (default), equal to the bits of a key where these are 32.
+    // Bits of a value: of a static map 32 or 64 (default), of a dictionary 32 for keys of 32 bits and 64 for others.
     uint32_t map_value_bits;
     // Sequence filters: letters of a k-mer. Default: 31.
     uint32_t k;

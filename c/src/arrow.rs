@@ -92,7 +92,8 @@ unsafe fn described(format: &[u8], schema: &ArrowSchema, array: &ArrowArray) -> 
         _ if format.starts_with(b"d:") && format.iter().filter(|&&byte| byte == b',').count() == 1 => (U128, 16),
         _ => return Err(unknown()),
     };
-    let number = |number: i64| usize::try_from(number).map_err(|_| Failure::value("a negative number in an Arrow array"));
+    let number =
+        |number: i64| usize::try_from(number).map_err(|_| Failure::value("a negative number in an Arrow array"));
     let (len, offset) = (number(array.length)?, number(array.offset)?);
     let has_offsets = matches!(key_type, Strings32 | Strings64);
     let needed = if has_offsets { 3 } else { 2 };
@@ -224,7 +225,8 @@ pub unsafe extern "C" fn warpset_arrow_from_answers(
     guard(|| unsafe {
         let answers = array(answers, len, "answers")?;
         export(out_schema, out_array, || {
-            let word = |answers: &[u8]| answers.iter().rev().fold(0, |word, &answer| word << 1 | u64::from(answer != 0));
+            let word =
+                |answers: &[u8]| answers.iter().rev().fold(0, |word, &answer| word << 1 | u64::from(answer != 0));
             let words = answers.chunks(64).map(word).collect();
             Ok((schema(c"b", c"", Vec::new()), exported(len, Some(words), Vec::new())))
         })
@@ -269,4 +271,28 @@ pub unsafe extern "C" fn warpset_arrow_from_rows(
             Ok((schema(c"+s", c"", fields), exported(rows.values.len(), None, children)))
         })
     })
+}
+
+#[cfg(test)]
+impl ArrowSchema {
+    /// Releases the schema, as a consumer does.
+    pub unsafe fn released(&mut self) {
+        // SAFETY: the schema was exported here and has not been released.
+        unsafe { self.release.expect("once")(self) };
+    }
+}
+
+#[cfg(test)]
+impl ArrowArray {
+    /// Releases the array, as a consumer does.
+    pub unsafe fn released(&mut self) {
+        // SAFETY: the array was exported here and has not been released.
+        unsafe { self.release.expect("once")(self) };
+    }
+
+    /// Returns the children of an array of structures, with two items of 64 bits each.
+    pub unsafe fn columns(&self) -> [[u64; 2]; 2] {
+        // SAFETY: the array was exported with two children, whose second buffers have two words.
+        std::array::from_fn(|i| unsafe { *(*(*(*self.children.add(i))).buffers.add(1)).cast() })
+    }
 }

@@ -1,7 +1,7 @@
 //! Construction of structures.
 
 use crate::error::{Result, guard, warpset_status};
-use crate::handle::{content, hand_out};
+use crate::handle::hand_out;
 use crate::keys::{Batch, array, read, warpset_keys};
 use crate::object::{Held, Object, warpset_structure};
 use crate::options::{Options, read as settings, warpset_options};

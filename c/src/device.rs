@@ -4,12 +4,14 @@
 mod present;
 
 #[cfg(feature = "gpu")]
-pub use present::{Address, Adopted, with_device_keys};
+pub(crate) use present::{Address, Adopted, with_device_keys};
 
 use std::ffi::c_void;
 
-use crate::error::{Failure, Result, guard, warpset_status, warpset_status as Status};
-use crate::handle::{self, content, give, handles, hand_out};
+#[cfg(not(all(feature = "gpu", feature = "emulator")))]
+use crate::error::{Failure, warpset_status as Status};
+use crate::error::{Result, guard, warpset_status};
+use crate::handle::{self, content, give, hand_out, handles};
 use crate::keys::array;
 use crate::object::Object;
 
@@ -144,7 +146,7 @@ pub unsafe extern "C" fn warpset_device_synchronize(device: *const warpset_devic
         #[cfg(feature = "gpu")]
         return Ok(device.synchronize()?);
         #[cfg(not(feature = "gpu"))]
-        match *device {}
+        no_device(device)
     })
 }
 
@@ -166,7 +168,7 @@ pub unsafe extern "C" fn warpset_device_memory(
             return give(total, "total", info.total as u64);
         }
         #[cfg(not(feature = "gpu"))]
-        match *device {}
+        no_device((device, free, total))
     })
 }
 
@@ -182,7 +184,7 @@ pub unsafe extern "C" fn warpset_stream_new(
         #[cfg(feature = "gpu")]
         return hand_out(out, || Ok(device.new_stream()?));
         #[cfg(not(feature = "gpu"))]
-        match *device {}
+        no_device((device, out))
     })
 }
 
@@ -203,7 +205,7 @@ pub unsafe extern "C" fn warpset_stream_adopt(
         #[cfg(feature = "gpu")]
         return hand_out(out, || Ok(gpu::Stream::adopt(device, raw)?));
         #[cfg(not(feature = "gpu"))]
-        match *device {}
+        no_device((device, out))
     })
 }
 
@@ -216,7 +218,7 @@ pub unsafe extern "C" fn warpset_stream_synchronize(stream: *const warpset_strea
         #[cfg(feature = "gpu")]
         return Ok(stream.synchronize()?);
         #[cfg(not(feature = "gpu"))]
-        match *stream {}
+        no_device(stream)
     })
 }
 
@@ -261,7 +263,7 @@ pub unsafe extern "C" fn warpset_buffer_new(
             });
         }
         #[cfg(not(feature = "gpu"))]
-        match (*device, address, bytes, out).0 {}
+        no_device((device, address, bytes, out))
     })
 }
 

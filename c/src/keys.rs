@@ -181,8 +181,7 @@ pub unsafe fn string<'a>(data: *const u8, len: usize) -> Result<&'a [u8]> {
 impl warpset_keys {
     fn key_type(&self) -> Result<warpset_key_type> {
         use warpset_key_type::*;
-        let all =
-            [U8, I8, U16, I16, U32, I32, U64, I64, U128, Strings32, Strings64, StringPointers, FixedStrings];
+        let all = [U8, I8, U16, I16, U32, I32, U64, I64, U128, Strings32, Strings64, StringPointers, FixedStrings];
         let found = all.into_iter().find(|&known| known as u32 == self.key_type);
         found.ok_or_else(|| {
             let found = self.key_type;

@@ -13,28 +13,31 @@
 
 #![allow(clippy::missing_safety_doc, reason = "one contract for all functions, above")]
 
-pub mod arrow;
+mod arrow;
 mod bloom;
-pub mod building;
-pub mod device;
-pub mod error;
-pub mod filter;
-pub mod function;
+mod building;
+mod capabilities;
+mod device;
+mod elements;
+mod error;
+mod filter;
+mod function;
 mod fuse;
 mod handle;
-pub mod keys;
+mod keys;
 mod lsm;
-pub mod map;
+mod map;
 mod mphf;
-pub mod object;
+mod object;
 mod opening;
-pub mod options;
+mod options;
 mod quotient;
-pub mod rows;
-pub mod sequence;
+mod rows;
+mod sequence;
 mod sequences;
+mod settled;
 mod static_sets;
-pub mod structure;
+mod structure;
 
 use std::ffi::c_char;
 
@@ -66,3 +69,6 @@ pub extern "C" fn warpset_set_threads(threads: usize) -> warpset_status {
         built.map_err(|_| Failure::value("the threads have been started already: set their number first"))
     })
 }
+
+#[cfg(test)]
+mod tests;

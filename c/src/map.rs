@@ -27,6 +27,21 @@ pub enum warpset_operator {
     Or = 4,
 }
 
+impl warpset_operator {
+    fn of(number: u32) -> Result<Combine> {
+        use warpset_operator as Operator;
+        let all = [
+            (Operator::Replace, Combine::Replace),
+            (Operator::Sum, Combine::Sum),
+            (Operator::Min, Combine::Min),
+            (Operator::Max, Combine::Max),
+            (Operator::Or, Combine::Or),
+        ];
+        let found = all.into_iter().find(|known| known.0 as u32 == number);
+        found.map(|known| known.1).ok_or_else(|| Failure::value(format!("by = {number} is no warpset_operator")))
+    }
+}
+
 /// Writes the value of each key to `values[i]`, and 1 or 0 to `found[i]`, which tells whether there is a value. Keys
 /// without one have the value 0. `found` may be NULL. A maplet returns one of the values of a key.
 #[unsafe(no_mangle)]
@@ -116,14 +131,7 @@ pub unsafe extern "C" fn warpset_map_insert(
     guard(|| unsafe {
         let (held, batch) = (content(structure)?, read(keys)?);
         let values = array(values, batch.len(), "values")?;
-        let by = match by {
-            0 => Combine::Replace,
-            1 => Combine::Sum,
-            2 => Combine::Min,
-            3 => Combine::Max,
-            4 => Combine::Or,
-            other => return Err(Failure::value(format!("by = {other} is no warpset_operator"))),
-        };
+        let by = warpset_operator::of(by)?;
         held.write()?.insert_values(batch.keys(), &batch.of_keys(values), by)
     })
 }

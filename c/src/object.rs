@@ -7,7 +7,7 @@ use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use warpset_base::file::MappedWords;
 
 #[cfg(feature = "gpu")]
-use crate::device::{Adopted, Address, warpset_stream};
+use crate::device::{Address, Adopted};
 use crate::error::{Failure, Result, warpset_status as Status};
 use crate::handle::handles;
 use crate::keys::HostKeys;
@@ -71,6 +71,16 @@ pub enum OneKey<'a> {
     String(&'a [u8]),
 }
 
+impl OneKey<'_> {
+    /// Calls `work` with a batch of this key.
+    fn as_batch<R>(self, work: impl FnOnce(HostKeys<'_>) -> Result<R>) -> Result<R> {
+        match self {
+            OneKey::Word(key) => work(HostKeys::Words(&[key])),
+            OneKey::String(key) => work(HostKeys::Strings(&[key])),
+        }
+    }
+}
+
 /// Runs `$body` with the key under the name `$key`, whatever its type.
 macro_rules! with_key {
     ($one:expr, |$key:ident| $body:expr) => {
@@ -101,9 +111,15 @@ macro_rules! operations {
         $(#[$attribute])*
         fn $name(&$($this)+ $(, $argument: $type)*) -> $result {
             $(let _ = $argument;)*
-            Err(refused(self.kind(), stringify!($name)))
+            Err(refused(operations!(@ $($this)+).kind(), stringify!($name)))
         }
     )*};
+    (@ mut $this:ident) => {
+        $this
+    };
+    (@ $this:ident) => {
+        $this
+    };
 }
 
 #[cold]
@@ -122,8 +138,42 @@ pub trait Object: Any + Send + Sync {
         false
     }
     /// Whether the structure is on a device.
+    #[cfg(feature = "gpu")]
     fn is_on_device(&self) -> bool {
         false
+    }
+
+    /// Whether one key may be in the structure.
+    fn contains_one(&self, key: OneKey<'_>) -> Result<bool> {
+        let mut answer = [0];
+        key.as_batch(|keys| self.contains(keys, &mut answer))?;
+        Ok(answer[0] != 0)
+    }
+
+    /// Counts the keys that may be in the structure.
+    fn count_contained(&self, keys: HostKeys<'_>) -> Result<usize> {
+        let mut answers = vec![0; keys.len()];
+        self.contains(keys, &mut answers)?;
+        Ok(answers.into_iter().map(usize::from).sum())
+    }
+
+    /// Inserts one key.
+    fn insert_one(&mut self, key: OneKey<'_>) -> Result<()> {
+        key.as_batch(|keys| self.insert(keys))
+    }
+
+    /// Returns the number of one key.
+    fn number_one(&self, key: OneKey<'_>) -> Result<Option<u64>> {
+        let mut number = [0];
+        key.as_batch(|keys| self.numbers(keys, &mut number))?;
+        Ok(Some(number[0]).filter(|&number| number != u64::MAX))
+    }
+
+    /// Returns the value of one key.
+    fn get_one(&self, key: OneKey<'_>) -> Result<Option<u64>> {
+        let (mut value, mut found) = ([0], [0]);
+        key.as_batch(|keys| self.get(keys, &mut value, &mut found))?;
+        Ok(Some(value[0]).filter(|_| found[0] != 0))
     }
 
     operations! {
@@ -138,14 +188,8 @@ pub trait Object: Any + Send + Sync {
         /// Copies the structure within its place.
         fn copy(&self) -> Result<Box<dyn Object>>;
 
-        /// Whether one key may be in the structure.
-        fn contains_one(&self, key: OneKey<'_>) -> Result<bool>;
         /// Writes whether each key may be in the structure, as bytes 0 and 1.
         fn contains(&self, keys: HostKeys<'_>, answers: &mut [u8]) -> Result<()>;
-        /// Counts the keys that may be in the structure.
-        fn count_contained(&self, keys: HostKeys<'_>) -> Result<usize>;
-        /// Inserts one key.
-        fn insert_one(&mut self, key: OneKey<'_>) -> Result<()>;
         /// Inserts keys.
         fn insert(&mut self, keys: HostKeys<'_>) -> Result<()>;
         /// Inserts keys and writes which of them were new, as bytes 0 and 1.
@@ -163,15 +207,11 @@ pub trait Object: Any + Send + Sync {
         /// Doubles or halves the number of slots.
         fn resize(&mut self, doubles: bool) -> Result<()>;
 
-        /// Returns the number of one key.
-        fn number_one(&self, key: OneKey<'_>) -> Result<Option<u64>>;
         /// Writes the number of each key, `u64::MAX` for keys that have none.
         fn numbers(&self, keys: HostKeys<'_>, numbers: &mut [u64]) -> Result<()>;
         /// Returns the number above all numbers of keys.
         fn number_bound(&self) -> Result<u64>;
 
-        /// Returns the value of one key.
-        fn get_one(&self, key: OneKey<'_>) -> Result<Option<u64>>;
         /// Writes the value of each key, and whether there is one, as bytes 0 and 1.
         fn get(&self, keys: HostKeys<'_>, values: &mut [u64], found: &mut [u8]) -> Result<()>;
         /// Inserts keys with values.
@@ -204,7 +244,7 @@ pub trait Object: Any + Send + Sync {
         /// Returns the device of the structure.
         fn device(&self) -> Result<warpset::gpu::Device>;
         /// Writes whether each key on the device may be in the structure, as bytes 0 and 1.
-        fn contains_on_device(&self, keys: &Adopted<'_>, answers: Address<u8>, stream: Option<&warpset_stream>) -> Result<()>;
+        fn contains_on_device(&self, keys: &Adopted<'_>, answers: Address<u8>, stream: Option<&warpset::gpu::Stream>) -> Result<()>;
         /// Counts the keys on the device that may be in the structure.
         fn count_contained_on_device(&self, keys: &Adopted<'_>) -> Result<usize>;
         /// Inserts keys on the device.
@@ -214,7 +254,7 @@ pub trait Object: Any + Send + Sync {
         /// Counts the copies of each key on the device.
         fn counts_on_device(&self, keys: &Adopted<'_>, counts: Address<u64>) -> Result<()>;
         /// Writes the number of each key on the device.
-        fn numbers_on_device(&self, keys: &Adopted<'_>, numbers: Address<u64>, stream: Option<&warpset_stream>) -> Result<()>;
+        fn numbers_on_device(&self, keys: &Adopted<'_>, numbers: Address<u64>, stream: Option<&warpset::gpu::Stream>) -> Result<()>;
         /// Writes the value of each key on the device, and whether there is one, as bits.
         fn get_on_device(&self, keys: &Adopted<'_>, values: Address<u64>, found: Address<u64>) -> Result<()>;
         /// Inserts keys on the device with values there.
@@ -243,6 +283,7 @@ handles! { warpset_structure: b"wstruct\x01", Held; }
 /// A structure with its lock and its file.
 pub struct Held {
     body: Body,
+    pub kind: Kind,
     /// File of a mapped structure.
     pub file: Option<MappedWords<u8>>,
 }
@@ -277,9 +318,9 @@ fn broken<T>(_: T) -> Failure {
 
 impl Held {
     pub fn new(object: Box<dyn Object>) -> Held {
-        let body =
-            if object.can_change() { Body::Changing(RwLock::new(object)) } else { Body::Fixed(object) };
-        Held { body, file: None }
+        let kind = object.kind();
+        let body = if object.can_change() { Body::Changing(RwLock::new(object)) } else { Body::Fixed(object) };
+        Held { body, kind, file: None }
     }
 
     /// Waits for changes to end.

@@ -7,8 +7,9 @@ use warpset::lsm::CleanupPolicy;
 use warpset::quotient::Duplicates;
 
 use crate::device::{Place, warpset_device};
-use crate::error::{Failure, Result, warpset_status as Status};
+use crate::error::{Failure, Result};
 use crate::handle::check;
+use crate::object::Object;
 
 /// Repetitions of a key in a quotient filter.
 #[repr(C)]
@@ -93,9 +94,9 @@ pub struct warpset_options {
     pub load_factor: f64,
     /// RecSplit: number of keys that share a number, 2 to 24, in place of `leaf_size`. Default: 1.
     pub keys_per_value: u32,
-    /// Bits of a key of a dictionary, static set or map: 32, 64 (default), or 128 for dictionaries in host memory.
+    /// Bits of a key of a dictionary, static set or map: 32, 64 (default), or 128 for dictionaries.
     pub map_key_bits: u32,
-    /// Bits of a value of a dictionary or static map: 32 or 64 (default), equal to the bits of a key where these are 32.
+    /// Bits of a value: of a static map 32 or 64 (default), of a dictionary 32 for keys of 32 bits and 64 for others.
     pub map_value_bits: u32,
     /// Sequence filters: letters of a k-mer. Default: 31.
     pub k: u32,
@@ -166,13 +167,9 @@ pub unsafe fn read(options: *const warpset_options) -> Result<Options> {
 }
 
 impl Options {
-    /// Returns an error if a structure can be built in host memory only, and a device is given.
-    pub fn on_host(&self, kind: &str) -> Result<()> {
-        match self.place {
-            Place::Host => Ok(()),
-            #[cfg(feature = "gpu")]
-            Place::On(_) => Err(Failure::new(Status::Unsupported, format!("{kind} cannot be on a device: leave it away"))),
-        }
+    /// Returns a structure of host memory in its place.
+    pub fn take(&self, object: impl Object) -> Result<Box<dyn Object>> {
+        self.place.take(Box::new(object))
     }
 
     pub fn graphs(&self) -> Result<(Arity, Form)> {
@@ -185,21 +182,23 @@ impl Options {
     }
 
     pub fn duplicates(&self) -> Result<Duplicates> {
-        Ok(match self.given.duplicates {
-            0 => Duplicates::Dropped,
-            1 => Duplicates::Kept,
-            2 => Duplicates::Counted,
-            other => return Err(Failure::value(format!("duplicates = {other} is no warpset_duplicates"))),
-        })
+        let all = [
+            (warpset_duplicates::Dropped, Duplicates::Dropped),
+            (warpset_duplicates::Kept, Duplicates::Kept),
+            (warpset_duplicates::Counted, Duplicates::Counted),
+        ];
+        let (given, found) =
+            (self.given.duplicates, all.into_iter().find(|known| known.0 as u32 == self.given.duplicates));
+        found
+            .map(|known| known.1)
+            .ok_or_else(|| Failure::value(format!("duplicates = {given} is no warpset_duplicates")))
     }
 
     pub fn function_kind(&self) -> Result<warpset_function_kind> {
-        Ok(match self.given.function_kind {
-            0 => warpset_function_kind::Consensus,
-            1 => warpset_function_kind::Recsplit,
-            2 => warpset_function_kind::Placement,
-            other => return Err(Failure::value(format!("function_kind = {other} is no warpset_function_kind"))),
-        })
+        use warpset_function_kind::{Consensus, Placement, Recsplit};
+        let given = self.given.function_kind;
+        let found = [Consensus, Recsplit, Placement].into_iter().find(|&known| known as u32 == given);
+        found.ok_or_else(|| Failure::value(format!("function_kind = {given} is no warpset_function_kind")))
     }
 
     pub fn cleanup(&self) -> CleanupPolicy {

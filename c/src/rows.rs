@@ -43,7 +43,10 @@ pub struct warpset_row_arrays {
 
 /// Returns the arrays of a result.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn warpset_rows_arrays(rows: *const warpset_rows, out: *mut warpset_row_arrays) -> warpset_status {
+pub unsafe extern "C" fn warpset_rows_arrays(
+    rows: *const warpset_rows,
+    out: *mut warpset_row_arrays,
+) -> warpset_status {
     // SAFETY: the contract of the header.
     guard(|| unsafe {
         let rows: &Rows = content(rows)?;

@@ -112,7 +112,7 @@ pub unsafe extern "C" fn warpset_minimizers_find(
 ) -> warpset_status {
     // SAFETY: the contract of the header.
     guard(|| unsafe {
-        let (minimizers, batch) = (Minimizers::new(k, w)?, read(sequences)?);
+        let (batch, minimizers) = (read(sequences)?, Minimizers::new(k, w)?);
         hand_out(out, || {
             let mut rows = Rows { offsets: vec![0], ..Rows::default() };
             for sequence in letters(&batch)? {

@@ -8,7 +8,7 @@ use warpset_base::file::MappedWords;
 
 use crate::device::{Place, warpset_device};
 use crate::error::{Result, guard, warpset_status};
-use crate::handle::{self, check, content, give, handles, hand_out};
+use crate::handle::{self, check, content, give, hand_out, handles};
 use crate::keys::array;
 use crate::object::{Held, Object, warpset_kind, warpset_structure};
 use crate::opening;
@@ -57,8 +57,10 @@ pub unsafe extern "C" fn warpset_structure_map(
     guard(|| unsafe {
         let path = c_path(path)?;
         hand_out(out, || {
-            let object = opening::map(path)?;
-            Ok(Held { file: Some(MappedWords::open(path)?), ..Held::new(object) })
+            let (object, kind) = opening::map(path)?;
+            let mut held = Held::new(object);
+            (held.kind, held.file) = (kind, Some(MappedWords::open(path)?));
+            Ok(held)
         })
     })
 }
@@ -161,15 +163,12 @@ pub unsafe extern "C" fn warpset_structure_kind(
     kind: *mut warpset_kind,
 ) -> warpset_status {
     // SAFETY: the contract of the header.
-    guard(|| unsafe { give(kind, "kind", content(structure)?.read()?.kind()) })
+    guard(|| unsafe { give(kind, "kind", content(structure)?.kind) })
 }
 
 /// Returns the number of keys, with repetitions where they are kept or counted; an estimate for Bloom filters.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn warpset_structure_len(
-    structure: *const warpset_structure,
-    len: *mut u64,
-) -> warpset_status {
+pub unsafe extern "C" fn warpset_structure_len(structure: *const warpset_structure, len: *mut u64) -> warpset_status {
     // SAFETY: the contract of the header.
     guard(|| unsafe { give(len, "len", content(structure)?.read()?.len()?) })
 }
@@ -186,10 +185,7 @@ pub unsafe extern "C" fn warpset_structure_memory_bytes(
 
 /// Returns the false-positive rate of a filter as it is filled now. 0 of exact structures.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn warpset_structure_fpr(
-    structure: *const warpset_structure,
-    fpr: *mut f64,
-) -> warpset_status {
+pub unsafe extern "C" fn warpset_structure_fpr(structure: *const warpset_structure, fpr: *mut f64) -> warpset_status {
     // SAFETY: the contract of the header.
     guard(|| unsafe { give(fpr, "fpr", content(structure)?.read()?.fpr()?) })
 }
@@ -224,10 +220,7 @@ pub unsafe extern "C" fn warpset_structure_intersect(
 
 /// Doubles the slots of a quotient filter or maplet, or halves them if `doubles` is 0. Needs no keys.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn warpset_structure_resize(
-    structure: *const warpset_structure,
-    doubles: i32,
-) -> warpset_status {
+pub unsafe extern "C" fn warpset_structure_resize(structure: *const warpset_structure, doubles: i32) -> warpset_status {
     // SAFETY: the contract of the header.
     guard(|| unsafe { content(structure)?.write()?.resize(doubles != 0) })
 }
@@ -258,11 +251,7 @@ impl Held {
 
 /// Changes a structure by another one. Two threads that combine two structures in both directions do not wait for each
 /// other, because the other one is copied before the lock is taken, unless it is in the same place and fixed.
-fn combine(
-    held: &Held,
-    other: &Held,
-    change: impl FnOnce(&mut dyn Object, &dyn Object) -> Result<()>,
-) -> Result<()> {
+fn combine(held: &Held, other: &Held, change: impl FnOnce(&mut dyn Object, &dyn Object) -> Result<()>) -> Result<()> {
     let place = Place::of_object(&*held.read()?)?;
     let other = other.copy_to(&place)?;
     change(&mut **held.write()?, &*other)

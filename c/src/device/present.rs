@@ -1,7 +1,7 @@
 //! Memory of the caller on a device.
 
 use bytemuck::Pod;
-use warpset::gpu::{AdoptedMemory, Device};
+use warpset::gpu::{AdoptedMemory, Device, DeviceSlice};
 
 use super::warpset_device_keys;
 use crate::error::{Failure, Result, warpset_status as Status};
@@ -12,6 +12,16 @@ pub enum Adopted<'a> {
     U32(AdoptedMemory<'a, u32>),
     I32(AdoptedMemory<'a, i32>),
     U64(AdoptedMemory<'a, u64>),
+}
+
+impl Adopted<'_> {
+    /// Returns keys of 64 bits, for structures that take no others on a device.
+    pub fn words(&self) -> Result<DeviceSlice<'_, u64>> {
+        match self {
+            Adopted::U64(memory) => Ok(memory.as_slice()),
+            _ => Err(Failure::new(Status::WrongType, "this structure takes keys of 64 bits on a device")),
+        }
+    }
 }
 
 /// Runs `$body` with the slice of keys under the name `$keys`, whatever their type.
