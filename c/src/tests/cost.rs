@@ -70,7 +70,7 @@ fn cost() {
         ($name:literal, $filter:expr) => {{
             let filter = $filter;
             let handle = held(filter.clone());
-            let mut batch = |keys: &warpset_keys, answers: &mut [u8]| {
+            let batch = |keys: &warpset_keys, answers: &mut [u8]| {
                 // SAFETY: the contract of the header.
                 ok(unsafe { black_box(warpset_filter_contains)(handle, keys, answers.as_mut_ptr()) });
             };
