@@ -135,9 +135,13 @@ fn main() {
                 "one key",
                 1,
                 5000,
-                |i| drop(black_box(filter.contains(black_box(asked[i % BATCH])))),
-                // SAFETY: the handle of a filter, and a place for the answer.
-                |i| drop(black_box(unsafe { contains_u64(handle, asked[i % BATCH], &mut answer) })),
+                |i| {
+                    black_box(filter.contains(black_box(asked[i % BATCH])));
+                },
+                |i| {
+                    // SAFETY: the handle of a filter, and a place for the answer.
+                    black_box(unsafe { contains_u64(handle, asked[i % BATCH], &mut answer) });
+                },
             );
         }};
     }
@@ -168,9 +172,13 @@ fn main() {
         "one key",
         1,
         5000,
-        |i| drop(black_box(function.get(black_box(asked[i % BATCH])))),
-        // SAFETY: the handle of a function, and a place for the number.
-        |i| drop(black_box(unsafe { number_u64(handle, asked[i % BATCH], &mut one) })),
+        |i| {
+            black_box(function.get(black_box(asked[i % BATCH])));
+        },
+        |i| {
+            // SAFETY: the handle of a function, and a place for the number.
+            black_box(unsafe { number_u64(handle, asked[i % BATCH], &mut one) });
+        },
     );
 
     let values: Vec<u64> = (0..KEYS).collect();
@@ -191,8 +199,12 @@ fn main() {
         "one key",
         1,
         5000,
-        |i| drop(black_box(function.get(black_box(asked[i % BATCH])))),
-        // SAFETY: the handle of a function, and a place for the value.
-        |i| drop(black_box(unsafe { get_u64(handle, asked[i % BATCH], &mut one, null_mut()) })),
+        |i| {
+            black_box(function.get(black_box(asked[i % BATCH])));
+        },
+        |i| {
+            // SAFETY: the handle of a function, and a place for the value.
+            black_box(unsafe { get_u64(handle, asked[i % BATCH], &mut one, null_mut()) });
+        },
     );
 }

@@ -155,7 +155,7 @@ pub unsafe fn read(options: *const warpset_options) -> Result<Options> {
         check(options, "options")?;
         // SAFETY: checked for NULL and alignment; the first field is readable.
         let size = unsafe { options.cast::<usize>().read() };
-        if size < FIRST_SIZE || size > 1 << 16 {
+        if !(FIRST_SIZE..=1 << 16).contains(&size) {
             let why = format!("options.struct_size = {size}: begin with warpset_options_default()");
             return Err(Failure::value(why));
         }
