@@ -60,6 +60,9 @@ impl FileKind {
     /// `StaticFunction`.
     pub const STATIC_FUNCTION: FileKind = FileKind::new(43, 1, "StaticFunction");
 
+    /// `RangeFilter`.
+    pub const RANGE_FILTER: FileKind = FileKind::new(44, 1, "RangeFilter");
+
     /// `StaticMap`, and with values of no size `StaticSet`.
     pub const STATIC_MAP: FileKind = FileKind { has_elements: true, ..FileKind::new(48, 1, "StaticMap") };
 
@@ -91,6 +94,7 @@ impl FileKind {
         FileKind::BINARY_FUSE_16,
         FileKind::BINARY_FUSE_32,
         FileKind::STATIC_FUNCTION,
+        FileKind::RANGE_FILTER,
         FileKind::STATIC_MAP,
         FileKind::SEQUENCE_FILTER,
         FileKind::KMERS_INDEX,
