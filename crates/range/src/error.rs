@@ -64,8 +64,18 @@ pub enum Error {
     /// The bytes are not such a filter, or could not be read or written.
     #[error(transparent)]
     File(#[from] FileError),
+    /// The driver or the device failed.
+    #[cfg(feature = "gpu")]
+    #[error(transparent)]
+    Gpu(#[from] warpset_gpu::GpuError),
+    /// A primitive rejected its arguments.
+    #[cfg(feature = "gpu")]
+    #[error(transparent)]
+    Primitive(Box<warpset_primitives::Error>),
 }
 
 warpset_base::debug_as_display!(Error);
 
 warpset_base::saved_error!(Error);
+#[cfg(feature = "gpu")]
+warpset_primitives::from_primitives!(Error);

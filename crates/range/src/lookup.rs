@@ -69,34 +69,14 @@ impl<K: RangeKey + ?Sized> RangeFilterView<'_, K> {
     #[inline(always)]
     pub(crate) fn any_of(&self, ends: Ends<K>) -> bool {
         let Some((first, last)) = self.offsets(ends) else { return false };
-        with_select!(|select| self.any_between(first, last, select))
-    }
-
-    #[inline(always)]
-    fn any_between(&self, first: K::Word, last: K::Word, select: impl Select) -> bool {
-        let shape = &self.layout.shape;
-        match shape.interval(first, last) {
-            Some((from, to)) => shape.any(self.words, from, to, select),
-            None => shape.any_interval(first, last, |from, to| shape.any(self.words, from, to, select)),
-        }
+        with_select!(|select| self.layout.shape.any_between(self.words, first, last, select))
     }
 
     /// Returns an upper bound of the number of keys between two.
     #[inline(always)]
     pub(crate) fn count_of(&self, ends: Ends<K>) -> u64 {
         let Some((first, last)) = self.offsets(ends) else { return 0 };
-        with_select!(|select| self.count_between(first, last, select))
-    }
-
-    #[inline(always)]
-    fn count_between(&self, first: K::Word, last: K::Word, select: impl Select) -> u64 {
-        let (shape, len) = (&self.layout.shape, self.len());
-        let mut count = 0u64;
-        let is_long = shape.any_interval(first, last, |from, to| {
-            count = count.saturating_add(shape.count(self.words, from, to, select));
-            false
-        });
-        if is_long { len } else { count.min(len) }
+        with_select!(|select| self.layout.shape.count_between(self.words, first, last, select))
     }
 
     /// Answers items, each a range.
@@ -124,24 +104,21 @@ impl<K: RangeKey + ?Sized> RangeFilterView<'_, K> {
             let Some((first, last)) = self.offsets(ends(item)) else { continue };
             match shape.interval(first, last) {
                 Some(interval) => {
-                    prefetch(words, shape.hint_place(interval.0 >> shape.low_bits));
+                    prefetch(words, shape.hint_place(shape.bucket_number(interval.0)));
                     intervals[count] = (bit, interval);
                     count += 1;
                 }
-                None => {
-                    let any = shape.any_interval(first, last, |from, to| shape.any(words, from, to, select));
-                    answers |= u64::from(any) << bit;
-                }
+                None => answers |= u64::from(shape.any_between(words, first, last, select)) << bit,
             }
         }
         let mut blocks = [0; BATCH];
         for (block, &(_, (from, _))) in blocks.iter_mut().zip(&intervals[..count]) {
-            *block = shape.block_of(words, from >> shape.low_bits);
+            *block = shape.block_of(words, shape.bucket_number(from));
             prefetch(words, *block * BLOCK);
         }
         let mut buckets = [Bucket::default(); BATCH];
         for ((bucket, &block), &(_, (from, _))) in buckets.iter_mut().zip(&blocks).zip(&intervals[..count]) {
-            *bucket = shape.bucket(words, from >> shape.low_bits, block, select);
+            *bucket = shape.bucket(words, shape.bucket_number(from), block, select);
             prefetch(words, shape.low_place(bucket.first));
         }
         for (&bucket, &(bit, interval)) in buckets.iter().zip(&intervals[..count]) {
