@@ -23,6 +23,8 @@ use crate::recsplit::elias_fano::elias_fano_low_bits;
 
 /// Upper bits with one number of ones before them.
 pub const BLOCK: u64 = 512;
+/// Words of a block of upper bits.
+pub const LINE: usize = BLOCK as usize / 64;
 /// Buckets with one hint to the block of upper bits where the first one begins.
 pub const HINTED: u64 = 512;
 /// Most codes of a universe.
@@ -66,7 +68,18 @@ impl KeyForm {
 
 /// Blocks of upper bits after that of a hint, and codes of a bucket, that a lookup compares without branches.
 const FEW_BLOCKS: u64 = 3;
-const FEW_CODES: u64 = 4;
+const FEW_CODES: u64 = 2;
+
+/// Words of a filter: those past the end are zero.
+pub trait Lines: ReadWords {
+    /// Returns the words of a block of upper bits.
+    #[inline(always)]
+    fn line(&self, block: u64) -> [u64; LINE] {
+        let mut line = [0; LINE];
+        (block * LINE as u64..).zip(&mut line).for_each(|(index, word)| *word = self.word(index));
+        line
+    }
+}
 
 /// Distance of a key from the least one: `u64` or `u128`.
 pub trait Offset: Copy + Ord {
@@ -311,7 +324,7 @@ impl Shape {
 
     /// Returns the number of ones before a block of upper bits.
     #[inline(always)]
-    fn ones_before<W: ReadWords + ?Sized>(&self, words: &W, block: u64) -> u64 {
+    fn ones_before<W: Lines + ?Sized>(&self, words: &W, block: u64) -> u64 {
         words.field(self.rank_place(block), self.rank_bits)
     }
 
@@ -329,14 +342,18 @@ impl Shape {
 
     /// Returns the block of upper bits that has the zero at which a bucket begins.
     #[inline(always)]
-    pub fn block_of<W: ReadWords + ?Sized>(&self, words: &W, bucket: u64) -> u64 {
+    pub fn block_of<W: Lines + ?Sized>(&self, words: &W, bucket: u64) -> u64 {
         let at = self.hint_place(bucket);
         let mut first = words.field(at, self.hint_bits);
         let mut last = words.field(at + self.hint_bits as u64, self.hint_bits);
         let begins = |block: u64| self.upper_place(block).wrapping_sub(self.ones_before(words, block)) <= bucket;
         if last.wrapping_sub(first) <= FEW_BLOCKS {
             // Without branches, which no processor predicts.
-            return (1..=FEW_BLOCKS).fold(first, |block, i| block + u64::from((first + i <= last) & begins(first + i)));
+            let mut block = first;
+            for after in first + 1..first + 1 + FEW_BLOCKS {
+                block += u64::from((after <= last) & begins(after));
+            }
+            return block;
         }
         while first < last {
             let middle = last - (last - first) / 2;
@@ -351,22 +368,24 @@ impl Shape {
 
     /// Returns the position of the zero at which a bucket begins, in its block.
     #[inline(always)]
-    fn zero<W: ReadWords + ?Sized>(&self, words: &W, bucket: u64, block: u64, select: impl Select) -> u64 {
+    fn zero<W: Lines + ?Sized>(&self, words: &W, bucket: u64, block: u64, select: impl Select) -> u64 {
         let begin = self.upper_place(block);
         let rank = bucket.wrapping_sub(begin.wrapping_sub(self.ones_before(words, block)));
-        let (mut at, mut rest, mut zeros) = (begin / 64, rank, 0);
-        for i in 0..BLOCK / 64 - 1 {
-            zeros += words.word(begin / 64 + i).count_zeros() as u64;
+        let line = words.line(block);
+        let (mut at, mut rest, mut zeros) = (0, rank, 0);
+        for (i, word) in (1..).zip(&line[..LINE - 1]) {
+            zeros += word.count_zeros() as u64;
             let is_before = zeros <= rank;
-            at += u64::from(is_before);
+            at = if is_before { i } else { at };
             rest = if is_before { rank - zeros } else { rest };
         }
-        at * 64 + Ord::min(select.select(!words.word(at), Ord::min(rest, 63) as u32), 63) as u64
+        let within = select.select(!line[at], Ord::min(rest, 63) as u32);
+        begin + at as u64 * 64 + Ord::min(within, 63) as u64
     }
 
     /// Returns a bucket that begins in this block of upper bits.
     #[inline(always)]
-    pub fn bucket<W: ReadWords + ?Sized>(&self, words: &W, bucket: u64, block: u64, select: impl Select) -> Bucket {
+    pub fn bucket<W: Lines + ?Sized>(&self, words: &W, bucket: u64, block: u64, select: impl Select) -> Bucket {
         let begin = self.zero(words, bucket, block, select) + 1;
         let block_end = (block + 1) * BLOCK;
         let mut end = walk::next_one(begin, block_end, |i| !words.word(i));
@@ -378,14 +397,14 @@ impl Shape {
 
     /// Returns the bucket of a code.
     #[inline(always)]
-    pub fn bucket_of<W: ReadWords + ?Sized>(&self, words: &W, code: u64, select: impl Select) -> Bucket {
+    pub fn bucket_of<W: Lines + ?Sized>(&self, words: &W, code: u64, select: impl Select) -> Bucket {
         let bucket = self.bucket_number(code);
         self.bucket(words, bucket, self.block_of(words, bucket), select)
     }
 
     /// Returns the lower bits of the code of this index.
     #[inline(always)]
-    pub fn low<W: ReadWords + ?Sized>(&self, words: &W, index: u64) -> u64 {
+    pub fn low<W: Lines + ?Sized>(&self, words: &W, index: u64) -> u64 {
         words.field(self.low_place(index), self.low_bits)
     }
 
@@ -397,7 +416,7 @@ impl Shape {
 
     /// Returns the number of codes below `code`, with `OR_EQUAL` not above it, given the code's bucket.
     #[inline(always)]
-    pub fn rank_in<const OR_EQUAL: bool, W: ReadWords + ?Sized>(&self, words: &W, code: u64, bucket: Bucket) -> u64 {
+    pub fn rank_in<const OR_EQUAL: bool, W: Lines + ?Sized>(&self, words: &W, code: u64, bucket: Bucket) -> u64 {
         let wanted = self.low_of(code);
         let Bucket { mut first, mut end } = bucket;
         let is_before = |index: u64| {
@@ -405,9 +424,12 @@ impl Shape {
             if OR_EQUAL { low <= wanted } else { low < wanted }
         };
         if end.wrapping_sub(first) <= FEW_CODES {
-            return (0..FEW_CODES).fold(first, |index, i| {
-                index.wrapping_add(u64::from((i < end.wrapping_sub(first)) & is_before(first.wrapping_add(i))))
-            });
+            let mut index = first;
+            for i in 0..FEW_CODES {
+                let is_counted = (i < end.wrapping_sub(first)) & is_before(first.wrapping_add(i));
+                index = index.wrapping_add(u64::from(is_counted));
+            }
+            return index;
         }
         while first < end {
             let middle = first + (end - first) / 2;
@@ -422,7 +444,7 @@ impl Shape {
 
     /// Whether a code from `from` to `to >= from` is in the list, given the bucket of `from`.
     #[inline(always)]
-    pub fn any_in<W: ReadWords + ?Sized>(
+    pub fn any_in<W: Lines + ?Sized>(
         &self,
         words: &W,
         (from, to): (u64, u64),
@@ -449,26 +471,20 @@ impl Shape {
 
     /// Whether a code from `from` to `to >= from` is in the list.
     #[inline(always)]
-    pub fn any<W: ReadWords + ?Sized>(&self, words: &W, from: u64, to: u64, select: impl Select) -> bool {
+    pub fn any<W: Lines + ?Sized>(&self, words: &W, from: u64, to: u64, select: impl Select) -> bool {
         self.any_in(words, (from, to), self.bucket_of(words, from, select), select)
     }
 
     /// Returns the number of codes from `from` to `to >= from`.
     #[inline(always)]
-    pub fn count<W: ReadWords + ?Sized>(&self, words: &W, from: u64, to: u64, select: impl Select) -> u64 {
+    pub fn count<W: Lines + ?Sized>(&self, words: &W, from: u64, to: u64, select: impl Select) -> u64 {
         let before = self.rank_in::<false, W>(words, from, self.bucket_of(words, from, select));
         self.rank_in::<true, W>(words, to, self.bucket_of(words, to, select)).wrapping_sub(before)
     }
 
     /// Whether a key from `first` to `last >= first` may be in the filter, which has keys.
     #[inline(always)]
-    pub fn any_between<O: Offset, W: ReadWords + ?Sized>(
-        &self,
-        words: &W,
-        first: O,
-        last: O,
-        select: impl Select,
-    ) -> bool {
+    pub fn any_between<O: Offset, W: Lines + ?Sized>(&self, words: &W, first: O, last: O, select: impl Select) -> bool {
         match self.interval(first, last) {
             Some((from, to)) => self.any(words, from, to, select),
             None => self.any_interval(first, last, |from, to| self.any(words, from, to, select)),
@@ -477,7 +493,7 @@ impl Shape {
 
     /// Returns an upper bound of the number of keys from `first` to `last >= first` in the filter, which has keys.
     #[inline(always)]
-    pub fn count_between<O: Offset, W: ReadWords + ?Sized>(
+    pub fn count_between<O: Offset, W: Lines + ?Sized>(
         &self,
         words: &W,
         first: O,

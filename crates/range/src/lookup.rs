@@ -12,8 +12,8 @@ use std::ops::RangeBounds;
 use warpset_base::bitmap::Bitmap;
 use warpset_base::parallel;
 use warpset_base::processor::Pdep;
-use warpset_core::bits::{Portable, Select};
-use warpset_core::range::{BLOCK, Bucket};
+use warpset_core::bits::{Portable, ReadWords, Select, read_field, word};
+use warpset_core::range::{BLOCK, Bucket, LINE, Lines};
 
 use crate::key::sealed::Word;
 use crate::{KeyOf, RangeFilterView, RangeKey};
@@ -40,6 +40,36 @@ macro_rules! with_select {
             }
         }
     };
+}
+
+/// Words in host memory.
+struct Words<'a>(&'a [u64]);
+
+impl ReadWords for Words<'_> {
+    #[inline(always)]
+    fn word(&self, index: u64) -> u64 {
+        word(self.0, index as usize)
+    }
+
+    #[inline(always)]
+    fn field(&self, at: u64, width: u32) -> u64 {
+        if width <= 57 && at / 64 + 1 < self.0.len() as u64 {
+            let from = self.0.as_ptr().cast::<u8>().wrapping_add((at / 8) as usize);
+            // SAFETY: a word follows that of the first bit, so the eight bytes from the bit's byte on are in the words.
+            let bits = unsafe { from.cast::<u64>().read_unaligned() };
+            bits >> (at % 8) & ((1 << width) - 1)
+        } else {
+            read_field(self, at, width)
+        }
+    }
+}
+
+impl Lines for Words<'_> {
+    #[inline(always)]
+    fn line(&self, block: u64) -> [u64; LINE] {
+        let line = self.0.get(block as usize * LINE..).and_then(|words| words.first_chunk());
+        line.copied().unwrap_or([0; LINE])
+    }
 }
 
 /// Prefetches the cache line of a bit.
@@ -69,14 +99,14 @@ impl<K: RangeKey + ?Sized> RangeFilterView<'_, K> {
     #[inline(always)]
     pub(crate) fn any_of(&self, ends: Ends<K>) -> bool {
         let Some((first, last)) = self.offsets(ends) else { return false };
-        with_select!(|select| self.layout.shape.any_between(self.words, first, last, select))
+        with_select!(|select| self.layout.shape.any_between(&Words(self.words), first, last, select))
     }
 
     /// Returns an upper bound of the number of keys between two.
     #[inline(always)]
     pub(crate) fn count_of(&self, ends: Ends<K>) -> u64 {
         let Some((first, last)) = self.offsets(ends) else { return 0 };
-        with_select!(|select| self.layout.shape.count_between(self.words, first, last, select))
+        with_select!(|select| self.layout.shape.count_between(&Words(self.words), first, last, select))
     }
 
     /// Answers items, each a range.
@@ -95,7 +125,7 @@ impl<K: RangeKey + ?Sized> RangeFilterView<'_, K> {
     /// Answers up to [`BATCH`] items, one bit each.
     #[inline(always)]
     fn batch<T>(&self, items: &[T], ends: &impl Fn(&T) -> Ends<K>, select: impl Select) -> u64 {
-        let (shape, words) = (&self.layout.shape, self.words);
+        let (shape, words, read) = (&self.layout.shape, self.words, Words(self.words));
         let mut answers = 0;
         // Intervals of codes with the bits of their items.
         let mut intervals = [(0, (0, 0)); BATCH];
@@ -108,21 +138,21 @@ impl<K: RangeKey + ?Sized> RangeFilterView<'_, K> {
                     intervals[count] = (bit, interval);
                     count += 1;
                 }
-                None => answers |= u64::from(shape.any_between(words, first, last, select)) << bit,
+                None => answers |= u64::from(shape.any_between(&read, first, last, select)) << bit,
             }
         }
         let mut blocks = [0; BATCH];
         for (block, &(_, (from, _))) in blocks.iter_mut().zip(&intervals[..count]) {
-            *block = shape.block_of(words, shape.bucket_number(from));
+            *block = shape.block_of(&read, shape.bucket_number(from));
             prefetch(words, *block * BLOCK);
         }
         let mut buckets = [Bucket::default(); BATCH];
         for ((bucket, &block), &(_, (from, _))) in buckets.iter_mut().zip(&blocks).zip(&intervals[..count]) {
-            *bucket = shape.bucket(words, shape.bucket_number(from), block, select);
+            *bucket = shape.bucket(&read, shape.bucket_number(from), block, select);
             prefetch(words, shape.low_place(bucket.first));
         }
         for (&bucket, &(bit, interval)) in buckets.iter().zip(&intervals[..count]) {
-            answers |= u64::from(shape.any_in(words, interval, bucket, select)) << bit;
+            answers |= u64::from(shape.any_in(&read, interval, bucket, select)) << bit;
         }
         answers
     }

@@ -1,7 +1,7 @@
 //! Kernels of range filters: codes of keys, the words of a filter from its codes, lookups of keys and ranges.
 
 use warpset_core::bits::{ByHalves, ReadWords};
-use warpset_core::range::{HINTED, KeyForm, Shape};
+use warpset_core::range::{HINTED, KeyForm, Lines, Shape};
 use warpset_simt::{Global, GlobalMut, atomic, thread};
 
 use crate::batch::results;
@@ -31,6 +31,9 @@ impl ReadWords for Words {
         if index < self.len { unsafe { self.words.read_nc(index as usize) } } else { 0 }
     }
 }
+
+#[cfg(feature = "bodies")]
+impl Lines for Words {}
 
 /// Returns the number of a key.
 ///
