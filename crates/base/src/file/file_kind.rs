@@ -72,6 +72,9 @@ impl FileKind {
     /// `warpset_kmers::Index`: a header without a payload, then the set or filter.
     pub const KMERS_INDEX: FileKind = FileKind::new(64, 1, "warpset_kmers::Index");
 
+    /// `warpset_kmers::Labels`: a header with names and numbers, then the function.
+    pub const KMERS_LABELS: FileKind = FileKind::new(65, 1, "warpset_kmers::Labels");
+
     /// All structures, in the order of their numbers.
     pub const ALL: &[FileKind] = &[
         FileKind::SPLIT_BLOCK_BLOOM,
@@ -95,6 +98,7 @@ impl FileKind {
         FileKind::STATIC_MAP,
         FileKind::SEQUENCE_FILTER,
         FileKind::KMERS_INDEX,
+        FileKind::KMERS_LABELS,
     ];
 
     /// Describes a structure without elements.
