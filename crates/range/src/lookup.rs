@@ -125,34 +125,15 @@ impl<K: RangeKey + ?Sized> RangeFilterView<'_, K> {
     /// Answers up to [`BATCH`] items, one bit each.
     #[inline(always)]
     fn batch<T>(&self, items: &[T], ends: &impl Fn(&T) -> Ends<K>, select: impl Select) -> u64 {
-        let (shape, words, read) = (&self.layout.shape, self.words, Words(self.words));
+        let (shape, words) = (&self.layout.shape, Words(self.words));
         let mut answers = 0;
-        // Intervals of codes with the bits of their items.
-        let mut intervals = [(0, (0, 0)); BATCH];
-        let mut count = 0;
-        for (bit, item) in items.iter().enumerate() {
-            let Some((first, last)) = self.offsets(ends(item)) else { continue };
-            match shape.interval(first, last) {
-                Some(interval) => {
-                    prefetch(words, shape.hint_place(shape.bucket_number(interval.0)));
-                    intervals[count] = (bit, interval);
-                    count += 1;
-                }
-                None => answers |= u64::from(shape.any_between(&read, first, last, select)) << bit,
-            }
-        }
-        let mut blocks = [0; BATCH];
-        for (block, &(_, (from, _))) in blocks.iter_mut().zip(&intervals[..count]) {
-            *block = shape.block_of(&read, shape.bucket_number(from));
-            prefetch(words, *block * BLOCK);
-        }
-        let mut buckets = [Bucket::default(); BATCH];
-        for ((bucket, &block), &(_, (from, _))) in buckets.iter_mut().zip(&blocks).zip(&intervals[..count]) {
-            *bucket = shape.bucket(&read, shape.bucket_number(from), block, select);
-            prefetch(words, shape.low_place(bucket.first));
-        }
-        for (&bucket, &(bit, interval)) in buckets.iter().zip(&intervals[..count]) {
-            answers |= u64::from(shape.any_in(&read, interval, bucket, select)) << bit;
+        let batch = self.intervals(items, ends, |bit, first, last| {
+            answers |= u64::from(shape.any_between(&words, first, last, select)) << bit;
+        });
+        let buckets = self.buckets(&batch.from[..batch.len], select);
+        for (i, &bucket) in buckets[..batch.len].iter().enumerate() {
+            let any = shape.any_in(&words, (batch.from[i], batch.to[i]), bucket, select);
+            answers |= u64::from(any) << batch.item[i];
         }
         answers
     }
@@ -160,9 +141,82 @@ impl<K: RangeKey + ?Sized> RangeFilterView<'_, K> {
     /// Counts the keys of ranges.
     pub(crate) fn counts<Q: KeyOf<K>, R: RangeBounds<Q> + Sync>(&self, ranges: &[R], counts: &mut [u64]) {
         parallel::answer(ranges, counts, (2.0 * LOOKUP_NS, 1), |ranges, counts| {
-            for (range, count) in ranges.iter().zip(counts) {
-                *count = self.count_of(crate::key::words_of(range.start_bound(), range.end_bound()));
-            }
+            with_select!(|select| {
+                for (ranges, counts) in ranges.chunks(BATCH).zip(counts.chunks_mut(BATCH)) {
+                    self.count_batch(ranges, counts, select);
+                }
+            });
         });
     }
+
+    /// Counts the keys of up to [`BATCH`] ranges.
+    #[inline(always)]
+    fn count_batch<Q: KeyOf<K>, R: RangeBounds<Q>>(&self, ranges: &[R], counts: &mut [u64], select: impl Select) {
+        let (shape, words) = (&self.layout.shape, Words(self.words));
+        counts.fill(0);
+        let ends = |range: &R| crate::key::words_of(range.start_bound(), range.end_bound());
+        let batch = self.intervals(ranges, &ends, |item, first, last| {
+            counts[item] = shape.count_between(&words, first, last, select);
+        });
+        let (from, to) = (&batch.from[..batch.len], &batch.to[..batch.len]);
+        to.iter().for_each(|&code| prefetch(self.words, shape.hint_place(shape.bucket_number(code))));
+        let (first, last) = (self.buckets(from, select), self.buckets(to, select));
+        for i in 0..batch.len {
+            let before = shape.rank_in::<false, _>(&words, from[i], first[i]);
+            let upto = shape.rank_in::<true, _>(&words, to[i], last[i]);
+            counts[batch.item[i]] = upto.wrapping_sub(before).min(self.len());
+        }
+    }
+
+    /// Finds the codes of ranges, and prefetches hints to the first ones. Gives ranges with several intervals of codes,
+    /// which are rare, to `several`.
+    #[inline(always)]
+    fn intervals<T>(
+        &self,
+        items: &[T],
+        ends: &impl Fn(&T) -> Ends<K>,
+        mut several: impl FnMut(usize, K::Word, K::Word),
+    ) -> Intervals {
+        let shape = &self.layout.shape;
+        let mut batch = Intervals { len: 0, item: [0; BATCH], from: [0; BATCH], to: [0; BATCH] };
+        for (item, range) in items.iter().take(BATCH).enumerate() {
+            let Some((first, last)) = self.offsets(ends(range)) else { continue };
+            match shape.interval(first, last) {
+                Some((from, to)) => {
+                    prefetch(self.words, shape.hint_place(shape.bucket_number(from)));
+                    (batch.item[batch.len], batch.from[batch.len], batch.to[batch.len]) = (item, from, to);
+                    batch.len += 1;
+                }
+                None => several(item, first, last),
+            }
+        }
+        batch
+    }
+
+    /// Finds the buckets of up to [`BATCH`] codes, and prefetches their lower bits.
+    #[inline(always)]
+    fn buckets(&self, codes: &[u64], select: impl Select) -> [Bucket; BATCH] {
+        let (shape, words) = (&self.layout.shape, Words(self.words));
+        let mut blocks = [0; BATCH];
+        for (block, &code) in blocks.iter_mut().zip(codes) {
+            *block = shape.block_of(&words, shape.bucket_number(code));
+            prefetch(self.words, *block * BLOCK);
+        }
+        let mut buckets = [Bucket::default(); BATCH];
+        for ((bucket, &block), &code) in buckets.iter_mut().zip(&blocks).zip(codes) {
+            *bucket = shape.bucket(&words, shape.bucket_number(code), block, select);
+            prefetch(self.words, shape.low_place(bucket.first));
+        }
+        buckets
+    }
+}
+
+/// Ranges of a batch that have one interval of codes.
+struct Intervals {
+    len: usize,
+    /// Places of the ranges in the batch.
+    item: [usize; BATCH],
+    /// First and last codes.
+    from: [u64; BATCH],
+    to: [u64; BATCH],
 }
