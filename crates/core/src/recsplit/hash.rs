@@ -31,8 +31,8 @@ impl Hash128 {
         Self { high: mix_high(x.wrapping_add(0x9e37_79b9_7f4a_7c15)), low: mix_low(x) }
     }
 
-    /// Hashes an integer of up to 64 bits with half of the work of [`of_integer`](Self::of_integer), for placement. Both
-    /// halves are bijections of the integer. The high half, which picks the segment, is known first.
+    /// Hashes an integer of up to 64 bits with half of the work of [`of_integer`](Self::of_integer), for placement.
+    /// Both halves are bijections of the integer. The high half, which picks the segment, is known first.
     #[inline(always)]
     pub const fn of_integer_short(x: u64, seed: u64) -> Self {
         let high = mix_low(x ^ seed);

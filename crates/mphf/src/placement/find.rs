@@ -226,8 +226,8 @@ fn range(ends: &[u32], bucket: u32) -> std::ops::Range<usize> {
     begin as usize..ends[bucket as usize] as usize
 }
 
-/// Bitmaps of taken positions: one per residue of a position modulo [`STEP`]. Positions outside of the segment are taken,
-/// half a slice at both ends.
+/// Bitmaps of taken positions: one per residue of a position modulo [`STEP`]. Positions outside of the segment, half a
+/// slice at both ends, are taken.
 #[derive(Default)]
 pub(super) struct Planes {
     words: Vec<u64>,
