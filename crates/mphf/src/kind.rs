@@ -202,6 +202,10 @@ pub(crate) mod sealed {
         /// Looks up at most `BATCH` keys; the slices have equal lengths.
         fn get_batch(lookup: Lookup<'_, Self>, hashes: &[Hash128], values: &mut [u64]);
 
+        /// Whether [`get_many`](Self::get_many) is faster than to hash keys and look up batches of hashes, so much that
+        /// keys that are cheap to hash may be hashed twice.
+        const MANY_IS_FAST: bool = false;
+
         /// Looks up many keys on the calling thread; the slices have equal lengths.
         fn get_many<K: Key, N: Number>(lookup: Lookup<'_, Self>, keys: &[K], values: &mut [N])
         where

@@ -106,6 +106,7 @@ impl sealed::HashKind for PlacementKind {
     const NAME: &'static str = "placement function";
     const BUCKET_SIZE: u32 = 7 << 13;
     const READS_LISTS: bool = true;
+    const MANY_IS_FAST: bool = true;
     type KindOptions = KindOptions;
     type CodeParameters = CodeParameters;
     type Tables = query::Tables;

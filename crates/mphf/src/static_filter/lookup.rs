@@ -127,8 +127,7 @@ impl<'a, M: HashKind> Lookup<'a, M> {
             return (0..keys.len()).for_each(|i| take(i, 0, false));
         }
         let mut numbers = [0; BLOCK];
-        if K::CHEAP {
-            // Vectors hash faster than memory stores hashes.
+        if M::MANY_IS_FAST && K::CHEAP {
             for (keys, first) in keys.chunks(BLOCK).zip((0..).step_by(BLOCK)) {
                 M::get_many(self.function(), keys, &mut numbers[..keys.len()]);
                 for ((i, key), &number) in (first..).zip(keys).zip(&numbers) {
