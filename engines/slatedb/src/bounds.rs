@@ -14,13 +14,15 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// Takes the longest prefix that all keys have.
+    /// Takes the longest prefix that all keys have, and at most `bytes` bytes after it: not more than the longest key
+    /// has, so that neighbouring keys have neighbouring integers.
     pub(crate) fn with_common_prefix(keys: &[Bytes], bytes: usize) -> Keys {
         let common =
             |prefix: &[u8], key: &Bytes| prefix.iter().zip(key).take_while(|(one, other)| one == other).count();
         let mut prefix = keys.first().map_or(&[][..], |key| key);
         keys.iter().for_each(|key| prefix = &prefix[..common(prefix, key)]);
-        Keys { prefix: prefix.to_vec(), bytes }
+        let longest = keys.iter().map(Bytes::len).max().unwrap_or(0) - prefix.len();
+        Keys { prefix: prefix.to_vec(), bytes: longest.clamp(1, bytes) }
     }
 
     /// Returns the integer of the bytes after the prefix.
@@ -139,8 +141,8 @@ mod tests {
     #[test]
     fn ranges_of_integers_are_tight() {
         let key = |id: u64| Bytes::from([&b"order/"[..], &id.to_be_bytes()].concat());
-        let of = Keys::with_common_prefix(&[key(5), key(1 << 40)], 6);
-        assert_eq!(of.prefix, b"order/\0\0");
+        let of = Keys::with_common_prefix(&[key(5), key(1 << 40)], 8);
+        assert_eq!((&of.prefix[..], of.bytes), (&b"order/\0\0"[..], 6));
         let range = |lower, upper| of.range(&FilterTarget::Range { lower, upper });
         use Bound::{Excluded, Included, Unbounded};
         assert_eq!(range(Included(key(100)), Excluded(key(107))), Some((100, 106)));
