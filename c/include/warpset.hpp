@@ -5,6 +5,7 @@
 
 #include <warpset.h>
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
@@ -58,7 +59,7 @@ R call(Function function, Arguments... arguments) {
 }
 
 // Settings with a size; set the fields by name.
-inline warpset_options options() { return WARPSET_OPTIONS; }
+inline warpset_options options() { return warpset_options_default(); }
 
 // Types of integers that are keys.
 template <class T>
@@ -74,9 +75,8 @@ public:
         using T = std::ranges::range_value_t<R>;
         constexpr std::array<std::uint32_t, 9> unsigned_types{
             0, WARPSET_KEY_TYPE_U8, WARPSET_KEY_TYPE_U16, 0, WARPSET_KEY_TYPE_U32, 0, 0, 0, WARPSET_KEY_TYPE_U64};
-        view_.key_type = unsigned_types[sizeof(T)] + (std::signed_integral<T> ? 1 : 0);
-        view_.data = reinterpret_cast<const std::uint8_t *>(std::ranges::data(integers));
-        view_.len = std::ranges::size(integers);
+        auto key_type = unsigned_types[sizeof(T)] + (std::signed_integral<T> ? 1 : 0);
+        view_ = warpset_keys_of(key_type, std::ranges::data(integers), std::ranges::size(integers));
     }
 
     template <std::ranges::contiguous_range R>
@@ -85,9 +85,7 @@ public:
         strings_.reserve(std::ranges::size(strings));
         for (std::string_view string : strings)
             strings_.push_back({reinterpret_cast<const std::uint8_t *>(string.data()), string.size()});
-        view_.key_type = WARPSET_KEY_TYPE_STRING_POINTERS;
-        view_.data = reinterpret_cast<const std::uint8_t *>(strings_.data());
-        view_.len = strings_.size();
+        view_ = warpset_keys_strings(strings_.data(), strings_.size());
     }
 
     // Keys as `warpset.h` describes them, such as strided ones.
@@ -172,12 +170,22 @@ public:
         check(warpset_function_numbers(get(), all.get(), numbers.data()));
     }
 
+    // Writes the value of each key, and 1 or 0 for whether there is one.
+    void values(const keys &all, std::span<std::uint64_t> values, std::span<std::uint8_t> found) const {
+        check_size(all, std::min(values.size(), found.size()));
+        check(warpset_map_get(get(), all.get(), values.data(), found.data()));
+    }
+    void insert(const keys &all, std::span<const std::uint64_t> values, warpset_operator by = WARPSET_OPERATOR_REPLACE) {
+        check_size(all, values.size());
+        check(warpset_map_insert(get(), all.get(), values.data(), by));
+    }
+
 private:
     static const std::uint8_t *bytes_of(std::string_view key) {
         return reinterpret_cast<const std::uint8_t *>(key.data());
     }
-    static void check_size(const keys &all, std::size_t answers) {
-        if (all.size() != answers) throw std::invalid_argument("as many answers as keys are needed");
+    static void check_size(const keys &all, std::size_t len) {
+        if (all.size() != len) throw std::invalid_argument("an array has another length than the keys");
     }
 };
 

@@ -28,10 +28,6 @@ static void expect(bool is_right, const char *what) {
     }
 }
 
-static warpset_keys integers(const uint64_t *keys, size_t len) {
-    return (warpset_keys){.key_type = WARPSET_KEY_TYPE_U64, .data = (const uint8_t *)keys, .len = len};
-}
-
 static const char *path_in(const char *folder, const char *name) {
     static char path[4096];
     snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -44,16 +40,16 @@ static void filter(const char *folder) {
     static uint8_t answers[2 * N];
     for (uint64_t i = 0; i < 2 * N; i++) keys[i] = i * 0x9E3779B97F4A7C15;
 
-    warpset_options options = WARPSET_OPTIONS;
+    warpset_options options = warpset_options_default();
     options.sharded = 1;
-    warpset_keys members = integers(keys, N);
+    warpset_keys members = warpset_keys_u64(keys, N);
     warpset_structure *built, *mapped;
     check(warpset_binary_fuse_build(&members, &options, &built));
     check(warpset_structure_save(built, path_in(folder, "fuse.warpset")));
     check(warpset_structure_free(built));
 
     check(warpset_structure_map(path_in(folder, "fuse.warpset"), &mapped));
-    warpset_keys all = integers(keys, 2 * N);
+    warpset_keys all = warpset_keys_u64(keys, 2 * N);
     check(warpset_filter_contains(mapped, &all, answers));
     size_t found = 0, others = 0;
     for (size_t i = 0; i < N; i++) found += answers[i], others += answers[N + i];
@@ -78,7 +74,7 @@ static void function(const char *folder) {
         strings[i] = (warpset_string){(const uint8_t *)names[i], (size_t)len};
     }
 
-    warpset_keys all = {.key_type = WARPSET_KEY_TYPE_STRING_POINTERS, .data = (const uint8_t *)strings, .len = N};
+    warpset_keys all = warpset_keys_strings(strings, N);
     warpset_structure *built;
     check(warpset_recsplit_build(&all, NULL, &built));
     check(warpset_function_numbers(built, &all, numbers));

@@ -1,4 +1,4 @@
-// Deduplicates keys with a Bloom filter that grows with them, and maps the files of `filter.c`: `filter FOLDER`.
+// Fills a filter by several threads, counts with a dictionary, and maps the files of `filter.c`: `filter FOLDER`.
 //
 //     c++ -std=c++20 filter.cpp $(pkg-config --cflags --libs warpset) -o filter
 #include <algorithm>
@@ -43,6 +43,16 @@ void insert_by_threads() {
     expect(copy.kind() == WARPSET_KIND_SPLIT_BLOCK_BLOOM && copy.fpr() < 0.01, "bytes tell the kind");
 }
 
+// A dictionary that adds the values of equal keys.
+void count() {
+    auto counts = warpset::structure::make(warpset_lsm_build, nullptr);
+    std::vector<std::uint64_t> keys{3, 1, 3, 2, 3}, ones(keys.size(), 1), values(keys.size());
+    std::vector<std::uint8_t> found(keys.size());
+    counts.insert(keys, ones, WARPSET_OPERATOR_SUM);
+    counts.values(keys, values, found);
+    expect(values == std::vector<std::uint64_t>{3, 1, 3, 1, 3}, "equal keys are counted");
+}
+
 // Files of another program.
 void map(const std::string &folder) {
     constexpr std::uint64_t n = 100'000;
@@ -73,5 +83,6 @@ void map(const std::string &folder) {
 int main(int argc, char **argv) {
     expect(argc == 2, "one argument, a folder");
     insert_by_threads();
+    count();
     map(argv[1]);
 }

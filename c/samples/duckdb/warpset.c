@@ -29,8 +29,7 @@ static void might_contain(duckdb_function_info info, duckdb_data_chunk input, du
         while (end < rows && !is_null(validity, end) && duckdb_string_t_data(&blobs[end]) == blob) end++;
 
         warpset_structure *filter = NULL;
-        warpset_keys batch = {
-            .key_type = WARPSET_KEY_TYPE_U64, .data = (const uint8_t *)(keys + begin), .len = end - begin};
+        warpset_keys batch = warpset_keys_u64(keys + begin, end - begin);
         warpset_status status = warpset_structure_from_bytes((const uint8_t *)blob, duckdb_string_t_length(blobs[begin]),
                                                              NULL, &filter);
         if (status == WARPSET_STATUS_OK) status = warpset_filter_contains(filter, &batch, answers + begin);

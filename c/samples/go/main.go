@@ -12,14 +12,13 @@ package main
 // descriptions of keys.
 
 static warpset_status contains(const warpset_structure *filter, const uint64_t *keys, size_t len, uint8_t *answers) {
-    warpset_keys all = {.key_type = WARPSET_KEY_TYPE_U64, .data = (const uint8_t *)keys, .len = len};
+    warpset_keys all = warpset_keys_u64(keys, len);
     return warpset_filter_contains(filter, &all, answers);
 }
 
 static warpset_status numbers(const warpset_structure *function, const uint8_t *bytes, const int64_t *offsets,
                               size_t len, uint64_t *numbers) {
-    warpset_keys all = {
-        .key_type = WARPSET_KEY_TYPE_STRINGS64, .data = bytes, .len = len, .offsets = (const uint8_t *)offsets};
+    warpset_keys all = warpset_keys_offsets64(bytes, offsets, len);
     return warpset_function_numbers(function, &all, numbers);
 }
 */
