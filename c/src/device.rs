@@ -1,0 +1,349 @@
+//! Devices, their memory and streams, and keys in device memory.
+
+#[cfg(feature = "gpu")]
+mod present;
+
+#[cfg(feature = "gpu")]
+pub(crate) use present::{Address, Adopted, with_device_keys};
+
+use std::ffi::c_void;
+
+#[cfg(not(all(feature = "gpu", feature = "emulator")))]
+use crate::error::{Failure, warpset_status as Status};
+use crate::error::{Result, guard, warpset_status};
+use crate::handle::{self, content, give, hand_out, handles};
+use crate::keys::array;
+use crate::object::Object;
+
+#[cfg(feature = "gpu")]
+use warpset::gpu;
+
+/// A GPU, or an emulator for tests. Devices may be used by several threads at once.
+#[allow(non_camel_case_types, reason = "name in C")]
+pub struct warpset_device {
+    _private: [u8; 0],
+}
+
+/// A stream of a device. Work on it runs in the order of the calls.
+#[allow(non_camel_case_types, reason = "name in C")]
+pub struct warpset_stream {
+    _private: [u8; 0],
+}
+
+#[cfg(not(feature = "gpu"))]
+pub mod absent {
+    /// Device of a build without devices: there is none.
+    pub enum Device {}
+    /// Stream of a build without devices: there is none.
+    pub enum Stream {}
+}
+#[cfg(not(feature = "gpu"))]
+use absent as gpu;
+
+handles! {
+    warpset_device: b"wdevice\x01", gpu::Device;
+    warpset_stream: b"wstream\x01", gpu::Stream;
+}
+
+/// Place of a structure.
+pub enum Place {
+    /// In host memory.
+    Host,
+    /// On a device.
+    #[cfg(feature = "gpu")]
+    On(gpu::Device),
+}
+
+impl Place {
+    /// Returns the place that a caller names; NULL is host memory.
+    ///
+    /// # Safety
+    /// As [`content`], if the pointer is not NULL.
+    pub unsafe fn of(device: *const warpset_device) -> Result<Place> {
+        if device.is_null() {
+            return Ok(Place::Host);
+        }
+        // SAFETY: the contract of this function.
+        let device = unsafe { content(device) }?;
+        #[cfg(feature = "gpu")]
+        return Ok(Place::On(device.clone()));
+        #[cfg(not(feature = "gpu"))]
+        match *device {}
+    }
+
+    /// Returns the place of a structure.
+    pub fn of_object(object: &dyn Object) -> Result<Place> {
+        #[cfg(feature = "gpu")]
+        if object.is_on_device() {
+            return Ok(Place::On(object.device()?));
+        }
+        let _ = object;
+        Ok(Place::Host)
+    }
+
+    /// Moves a structure from host memory to this place.
+    pub fn take(&self, object: Box<dyn Object>) -> Result<Box<dyn Object>> {
+        match self {
+            Place::Host => Ok(object),
+            #[cfg(feature = "gpu")]
+            Place::On(device) => object.to_device(device),
+        }
+    }
+}
+
+/// Returns the error for a library without devices.
+#[cfg(not(feature = "gpu"))]
+fn none<T>() -> Result<T> {
+    Err(Failure::new(Status::Device, "this library is built without devices: build it with the feature `cuda`"))
+}
+
+/// Returns the number of GPUs of this machine; 0 without a driver.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpset_device_count(count: *mut u32) -> warpset_status {
+    #[cfg(feature = "gpu")]
+    let found = || gpu::Device::cuda_count().unwrap_or(0);
+    #[cfg(not(feature = "gpu"))]
+    let found = || 0;
+    // SAFETY: the contract of the header.
+    guard(|| unsafe { give(count, "count", found()) })
+}
+
+/// Opens a GPU by its number among those of the machine.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpset_device_open(ordinal: u32, out: *mut *mut warpset_device) -> warpset_status {
+    #[cfg(feature = "gpu")]
+    let open = || Ok(gpu::Device::cuda(ordinal)?);
+    #[cfg(not(feature = "gpu"))]
+    let open = || (ordinal, none()).1;
+    // SAFETY: the contract of the header.
+    guard(|| unsafe { hand_out(out, open) })
+}
+
+/// Opens an emulated device, which is slow and meant for tests. Needs a library with the feature `emulator`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpset_device_emulator(out: *mut *mut warpset_device) -> warpset_status {
+    #[cfg(feature = "emulator")]
+    let open = || Ok(gpu::Device::emulator(Default::default()));
+    #[cfg(not(feature = "emulator"))]
+    let open = || Err(Failure::new(Status::Device, "this library is built without the emulator, which is for tests"));
+    // SAFETY: the contract of the header.
+    guard(|| unsafe { hand_out(out, open) })
+}
+
+/// Frees the handle of a device; NULL is no error. Structures and streams on the device stay valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpset_device_free(device: *mut warpset_device) -> warpset_status {
+    // SAFETY: the contract of the header.
+    guard(|| unsafe { handle::free(device) })
+}
+
+/// Waits for all work on a device.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpset_device_synchronize(device: *const warpset_device) -> warpset_status {
+    // SAFETY: the contract of the header.
+    guard(|| unsafe {
+        let device = content(device)?;
+        #[cfg(feature = "gpu")]
+        return Ok(device.synchronize()?);
+        #[cfg(not(feature = "gpu"))]
+        no_device(device)
+    })
+}
+
+/// Returns the free and the total memory of a device in bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpset_device_memory(
+    device: *const warpset_device,
+    free: *mut u64,
+    total: *mut u64,
+) -> warpset_status {
+    // SAFETY: the contract of the header.
+    guard(|| unsafe {
+        let device = content(device)?;
+        #[cfg(feature = "gpu")]
+        {
+            let info = device.memory_info()?;
+            handle::check(total, "total")?;
+            give(free, "free", info.free as u64)?;
+            return give(total, "total", info.total as u64);
+        }
+        #[cfg(not(feature = "gpu"))]
+        no_device((device, free, total))
+    })
+}
+
+/// Makes a stream.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpset_stream_new(
+    device: *const warpset_device,
+    out: *mut *mut warpset_stream,
+) -> warpset_status {
+    // SAFETY: the contract of the header.
+    guard(|| unsafe {
+        let device = content(device)?;
+        #[cfg(feature = "gpu")]
+        return hand_out(out, || Ok(device.new_stream()?));
+        #[cfg(not(feature = "gpu"))]
+        no_device((device, out))
+    })
+}
+
+/// Wraps a `CUstream` (or `cudaStream_t`) of the caller, which must live until the handle and all work on it are done.
+/// It must not be the legacy default stream.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpset_stream_adopt(
+    device: *const warpset_device,
+    raw: *mut c_void,
+    out: *mut *mut warpset_stream,
+) -> warpset_status {
+    // SAFETY: the contract of the header.
+    guard(|| unsafe {
+        let device = content(device)?;
+        if raw.is_null() {
+            return Err(handle::null("raw"));
+        }
+        #[cfg(feature = "gpu")]
+        return hand_out(out, || Ok(gpu::Stream::adopt(device, raw)?));
+        #[cfg(not(feature = "gpu"))]
+        no_device((device, out))
+    })
+}
+
+/// Waits for all work on a stream.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpset_stream_synchronize(stream: *const warpset_stream) -> warpset_status {
+    // SAFETY: the contract of the header.
+    guard(|| unsafe {
+        let stream = content(stream)?;
+        #[cfg(feature = "gpu")]
+        return Ok(stream.synchronize()?);
+        #[cfg(not(feature = "gpu"))]
+        no_device(stream)
+    })
+}
+
+/// Frees a stream; NULL is no error.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpset_stream_free(stream: *mut warpset_stream) -> warpset_status {
+    // SAFETY: the contract of the header.
+    guard(|| unsafe { handle::free(stream) })
+}
+
+/// Memory of a device, for programs without an allocator of their own.
+#[allow(non_camel_case_types, reason = "name in C")]
+pub struct warpset_buffer {
+    _private: [u8; 0],
+}
+
+#[cfg(feature = "gpu")]
+type Buffer = gpu::DeviceVec<u64>;
+#[cfg(not(feature = "gpu"))]
+use absent::Device as Buffer;
+
+handles! { warpset_buffer: b"wbuffer\x01", std::sync::RwLock<Buffer>; }
+
+/// Allocates `bytes` bytes of a device, with zeros. Their address is `*address`, a multiple of 8.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpset_buffer_new(
+    device: *const warpset_device,
+    bytes: usize,
+    address: *mut u64,
+    out: *mut *mut warpset_buffer,
+) -> warpset_status {
+    // SAFETY: the contract of the header.
+    guard(|| unsafe {
+        let device = content(device)?;
+        #[cfg(feature = "gpu")]
+        {
+            handle::check(address, "address")?;
+            return hand_out(out, || {
+                let memory = device.alloc_zeroed::<u64>(bytes.div_ceil(8))?;
+                address.write(memory.as_slice().as_raw());
+                Ok(memory.into())
+            });
+        }
+        #[cfg(not(feature = "gpu"))]
+        no_device((device, address, bytes, out))
+    })
+}
+
+/// Copies `len` bytes of the host to the start of a buffer, and waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpset_buffer_write(
+    buffer: *const warpset_buffer,
+    data: *const u8,
+    len: usize,
+) -> warpset_status {
+    // SAFETY: the contract of the header.
+    guard(|| unsafe {
+        let (buffer, data) = (content(buffer)?, array(data, len, "data")?);
+        #[cfg(feature = "gpu")]
+        {
+            let mut memory = buffer.write().map_err(present::broken)?;
+            present::fits(len, memory.byte_len())?;
+            memory.as_mut_slice().cast::<u8>()?.slice_mut(..len).copy_from_slice(data)?;
+        }
+        let _ = (buffer, data);
+        Ok(())
+    })
+}
+
+/// Copies the first `len` bytes of a buffer to the host, and waits for all work on the device before.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpset_buffer_read(
+    buffer: *const warpset_buffer,
+    data: *mut u8,
+    len: usize,
+) -> warpset_status {
+    // SAFETY: the contract of the header.
+    guard(|| unsafe {
+        let (buffer, data) = (content(buffer)?, crate::keys::array_mut(data, len, "data")?);
+        #[cfg(feature = "gpu")]
+        {
+            let memory = buffer.read().map_err(present::broken)?;
+            present::fits(len, memory.byte_len())?;
+            memory.device().synchronize()?;
+            memory.as_slice().cast::<u8>()?.slice(..len).copy_to_slice(data)?;
+        }
+        let _ = (buffer, data);
+        Ok(())
+    })
+}
+
+/// Frees a buffer; NULL is no error.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpset_buffer_free(buffer: *mut warpset_buffer) -> warpset_status {
+    // SAFETY: the contract of the header.
+    guard(|| unsafe { handle::free(buffer) })
+}
+
+/// Keys in device memory.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[allow(non_camel_case_types, reason = "name in C")]
+pub struct warpset_device_keys {
+    /// Type of the keys, a `warpset_key_type`: integers of 32 or 64 bits.
+    pub key_type: u32,
+    /// Address of the first key on the device; keys are adjacent.
+    pub address: u64,
+    /// Number of keys.
+    pub len: usize,
+}
+
+impl warpset_device_keys {
+    /// Returns the description of a caller.
+    ///
+    /// # Safety
+    /// If `keys` is neither NULL nor misaligned, it points to a description.
+    pub unsafe fn read(keys: *const warpset_device_keys) -> Result<warpset_device_keys> {
+        handle::check(keys, "keys")?;
+        // SAFETY: checked for NULL and alignment; the caller guarantees that it points to a description.
+        Ok(unsafe { *keys })
+    }
+}
+
+/// Returns the error for device memory in a library without devices.
+#[cfg(not(feature = "gpu"))]
+pub fn no_device<T>(_: T) -> Result<()> {
+    none()
+}
