@@ -236,7 +236,7 @@ typedef struct warpset_buffer warpset_buffer;
 // Bytes of this library's memory.
 typedef struct warpset_bytes warpset_bytes;
 
-// A GPU, or an emulator for tests. Devices may be used by several threads at once.
+// A GPU, an emulator for tests, or a group of such devices. Devices may be used by several threads at once.
 typedef struct warpset_device warpset_device;
 
 // Lists of keys and values: one list per range or key that was asked for.
@@ -415,19 +415,13 @@ warpset_status warpset_arrow_from_rows(const warpset_rows *rows,
                                        struct ArrowArray *out_array);
 
 // Makes an empty split-block Bloom filter, for a number of keys at the false-positive rate of the settings.
-warpset_status warpset_split_block_bloom_build(uint64_t keys,
-                                               const warpset_options *options,
-                                               warpset_structure **out);
+warpset_status warpset_split_block_bloom_build(uint64_t keys, const warpset_options *options, warpset_structure **out);
 
 // Makes an empty blocked Bloom filter.
-warpset_status warpset_blocked_bloom_build(uint64_t keys,
-                                           const warpset_options *options,
-                                           warpset_structure **out);
+warpset_status warpset_blocked_bloom_build(uint64_t keys, const warpset_options *options, warpset_structure **out);
 
 // Makes an empty two-level Bloom filter of Rao.
-warpset_status warpset_rao_bloom_build(uint64_t keys,
-                                       const warpset_options *options,
-                                       warpset_structure **out);
+warpset_status warpset_rao_bloom_build(uint64_t keys, const warpset_options *options, warpset_structure **out);
 
 // Makes an empty quotient filter for a number of keys. It takes back keys, and counts copies where they are kept.
 warpset_status warpset_standard_quotient_filter_build(uint64_t keys,
@@ -443,9 +437,7 @@ warpset_status warpset_rank_select_quotient_filter_build(uint64_t keys,
 warpset_status warpset_maplet_build(uint64_t keys, const warpset_options *options, warpset_structure **out);
 
 // Makes an empty filter for a number of k-mers.
-warpset_status warpset_sequence_filter_build(uint64_t keys,
-                                             const warpset_options *options,
-                                             warpset_structure **out);
+warpset_status warpset_sequence_filter_build(uint64_t keys, const warpset_options *options, warpset_structure **out);
 
 // Builds a binary fuse filter of fingerprint_bits bits. Repeated keys are no error.
 warpset_status warpset_binary_fuse_build(const warpset_keys *keys,
@@ -510,23 +502,25 @@ warpset_status warpset_device_open(uint32_t ordinal, warpset_device **out);
 // Opens an emulated device, which is slow and meant for tests. Needs a library with the feature emulator.
 warpset_status warpset_device_emulator(warpset_device **out);
 
+// Makes a group of devices. A split-block Bloom filter in a group has a part on each device; perfect hash functions and
+// static filters are built by all devices. Other structures, and the results, are on the first device.
+warpset_status warpset_device_group(const warpset_device *const *devices, size_t len, warpset_device **out);
+
 // Frees the handle of a device; NULL is no error. Structures and streams on the device stay valid.
 warpset_status warpset_device_free(warpset_device *device);
 
 // Waits for all work on a device.
 warpset_status warpset_device_synchronize(const warpset_device *device);
 
-// Returns the free and the total memory of a device in bytes.
+// Returns the free and the total memory of a device in bytes, of a group's first one.
 warpset_status warpset_device_memory(const warpset_device *device, uint64_t *free, uint64_t *total);
 
-// Makes a stream.
+// Makes a stream of a device, of a group's first one.
 warpset_status warpset_stream_new(const warpset_device *device, warpset_stream **out);
 
 // Wraps a CUstream (or cudaStream_t) of the caller, which must live until the handle and all work on it are done.
 // It must not be the legacy default stream.
-warpset_status warpset_stream_adopt(const warpset_device *device,
-                                    void *raw,
-                                    warpset_stream **out);
+warpset_status warpset_stream_adopt(const warpset_device *device, void *raw, warpset_stream **out);
 
 // Waits for all work on a stream.
 warpset_status warpset_stream_synchronize(const warpset_stream *stream);
@@ -535,10 +529,7 @@ warpset_status warpset_stream_synchronize(const warpset_stream *stream);
 warpset_status warpset_stream_free(warpset_stream *stream);
 
 // Allocates bytes bytes of a device, with zeros. Their address is *address, a multiple of 8.
-warpset_status warpset_buffer_new(const warpset_device *device,
-                                  size_t bytes,
-                                  uint64_t *address,
-                                  warpset_buffer **out);
+warpset_status warpset_buffer_new(const warpset_device *device, size_t bytes, uint64_t *address, warpset_buffer **out);
 
 // Copies len bytes of the host to the start of a buffer, and waits.
 warpset_status warpset_buffer_write(const warpset_buffer *buffer, const uint8_t *data, size_t len);
@@ -554,9 +545,7 @@ warpset_status warpset_buffer_free(warpset_buffer *buffer);
 const char *warpset_last_error(void);
 
 // Writes whether each key may be in the structure: answers[i] is 1 or 0, for keys->len keys.
-warpset_status warpset_filter_contains(const warpset_structure *structure,
-                                       const warpset_keys *keys,
-                                       uint8_t *answers);
+warpset_status warpset_filter_contains(const warpset_structure *structure, const warpset_keys *keys, uint8_t *answers);
 
 // Writes whether each key may be in the structure, as bits, lowest first: (keys->len + 7) / 8 bytes. Bits after the
 // last are 0.
@@ -585,9 +574,7 @@ warpset_status warpset_filter_insert(const warpset_structure *structure, const w
 warpset_status warpset_filter_insert_u64(const warpset_structure *structure, uint64_t key);
 
 // Inserts one string.
-warpset_status warpset_filter_insert_string(const warpset_structure *structure,
-                                            const uint8_t *data,
-                                            size_t len);
+warpset_status warpset_filter_insert_string(const warpset_structure *structure, const uint8_t *data, size_t len);
 
 // Inserts keys, and writes which of them were new: is_new[i] is 1 or 0. Of equal keys at most the first is new.
 warpset_status warpset_filter_test_and_insert(const warpset_structure *structure,
@@ -596,14 +583,10 @@ warpset_status warpset_filter_test_and_insert(const warpset_structure *structure
 
 // Removes one copy of each key from a quotient filter, or all values of each key from a maplet or dictionary. removed
 // gets the number of removed copies, if it is not NULL; a dictionary returns the number of keys.
-warpset_status warpset_filter_remove(const warpset_structure *structure,
-                                     const warpset_keys *keys,
-                                     uint64_t *removed);
+warpset_status warpset_filter_remove(const warpset_structure *structure, const warpset_keys *keys, uint64_t *removed);
 
 // Writes the number of copies of each key in a quotient filter: counts[i], never fewer than were inserted.
-warpset_status warpset_filter_counts(const warpset_structure *structure,
-                                     const warpset_keys *keys,
-                                     uint64_t *counts);
+warpset_status warpset_filter_counts(const warpset_structure *structure, const warpset_keys *keys, uint64_t *counts);
 
 // Does the work of warpset_filter_contains with keys and answers (bytes 1 and 0) in the memory of the structure's
 // device. With a stream the work is queued there, and structure, keys and answers must stay until it is done;
@@ -619,8 +602,7 @@ warpset_status warpset_filter_count_contained_device(const warpset_structure *st
                                                      size_t *count);
 
 // Inserts keys in device memory, and waits.
-warpset_status warpset_filter_insert_device(const warpset_structure *structure,
-                                            const warpset_device_keys *keys);
+warpset_status warpset_filter_insert_device(const warpset_structure *structure, const warpset_device_keys *keys);
 
 // Removes keys in device memory as warpset_filter_remove does, and waits. removed may be NULL.
 warpset_status warpset_filter_remove_device(const warpset_structure *structure,
@@ -640,9 +622,7 @@ warpset_status warpset_function_numbers(const warpset_structure *structure,
                                         uint64_t *numbers);
 
 // Returns the number of one integer, as warpset_function_numbers does.
-warpset_status warpset_function_number_u64(const warpset_structure *structure,
-                                           uint64_t key,
-                                           uint64_t *number);
+warpset_status warpset_function_number_u64(const warpset_structure *structure, uint64_t key, uint64_t *number);
 
 // Returns the number of one string, as warpset_function_numbers does.
 warpset_status warpset_function_number_string(const warpset_structure *structure,
@@ -668,10 +648,7 @@ warpset_status warpset_map_get(const warpset_structure *structure,
                                uint8_t *found);
 
 // Returns the value of one integer. found may be NULL.
-warpset_status warpset_map_get_u64(const warpset_structure *structure,
-                                   uint64_t key,
-                                   uint64_t *value,
-                                   bool *found);
+warpset_status warpset_map_get_u64(const warpset_structure *structure, uint64_t key, uint64_t *value, bool *found);
 
 // Returns the value of one string. found may be NULL.
 warpset_status warpset_map_get_string(const warpset_structure *structure,
@@ -730,8 +707,7 @@ warpset_status warpset_rows_free(warpset_rows *rows);
 
 // Inserts the k-mers of sequences, in letters A, C, G and T of either case. K-mers with other letters are skipped, and
 // a k-mer equals its reverse complement.
-warpset_status warpset_sequence_filter_insert(const warpset_structure *structure,
-                                              const warpset_keys *sequences);
+warpset_status warpset_sequence_filter_insert(const warpset_structure *structure, const warpset_keys *sequences);
 
 // Writes the number of k-mers of each sequence that may be in the filter to found[i], and of all its k-mers to
 // kmers[i].
@@ -757,20 +733,14 @@ warpset_status warpset_sequence_filter_windows(const warpset_structure *structur
 
 // Lists the canonical minimizers of sequences, for k letters each and windows of w k-mers: one list per sequence,
 // with the 2-bit k-mers as keys and their positions as values.
-warpset_status warpset_minimizers_find(uint32_t k,
-                                       uint32_t w,
-                                       const warpset_keys *sequences,
-                                       warpset_rows **out);
+warpset_status warpset_minimizers_find(uint32_t k, uint32_t w, const warpset_keys *sequences, warpset_rows **out);
 
 // Reads a file that any structure saved, in any language. device is the place of the structure; NULL is host memory.
-warpset_status warpset_structure_open(const char *path,
-                                      const warpset_device *device,
-                                      warpset_structure **out);
+warpset_status warpset_structure_open(const char *path, const warpset_device *device, warpset_structure **out);
 
 // Maps a file that any structure saved. Processes that map it share its memory. The structure is read-only. No process
 // may write into the file meanwhile; warpset_structure_save may replace it.
-warpset_status warpset_structure_map(const char *path,
-                                     warpset_structure **out);
+warpset_status warpset_structure_map(const char *path, warpset_structure **out);
 
 // Reads the bytes of warpset_structure_to_bytes, or of a file. They are copied.
 warpset_status warpset_structure_from_bytes(const uint8_t *data,
@@ -815,12 +785,10 @@ warpset_status warpset_structure_clear(const warpset_structure *structure);
 
 // Adds the contents of other: a filter with the same settings (quotient filters may differ in size), or a dictionary
 // of the same types. other is unchanged, and may be in another place.
-warpset_status warpset_structure_merge(const warpset_structure *structure,
-                                       const warpset_structure *other);
+warpset_status warpset_structure_merge(const warpset_structure *structure, const warpset_structure *other);
 
 // Keeps the keys that are in other too: Bloom filters with the same settings.
-warpset_status warpset_structure_intersect(const warpset_structure *structure,
-                                           const warpset_structure *other);
+warpset_status warpset_structure_intersect(const warpset_structure *structure, const warpset_structure *other);
 
 // Doubles the slots of a quotient filter or maplet, or halves them if doubles is 0. Needs no keys.
 warpset_status warpset_structure_resize(const warpset_structure *structure, int32_t doubles);

@@ -52,9 +52,10 @@ macro_rules! numbered {
 }
 pub(crate) use numbered;
 
-/// Structure in host memory, with a saved form; the argument is its type on a device, if there is one.
+/// Structure in host memory, with a saved form; the argument is its type on a device, if there is one, and a second one
+/// its type on several.
 macro_rules! saved {
-    ($($device:ty)?) => {
+    ($($device:ty $(, $several:ty)?)?) => {
         fn to_bytes(&self) -> $crate::error::Result<Vec<u8>> {
             Ok(self.to_bytes())
         }
@@ -66,8 +67,11 @@ macro_rules! saved {
         }
         $(
             #[cfg(feature = "gpu")]
-            fn to_device(&self, device: &warpset::gpu::Device) -> $crate::error::Result<Box<dyn $crate::object::Object>> {
-                Ok(Box::new(<$device>::from_host(device, self)?))
+            fn to_device(&self, devices: &warpset::gpu::Devices) -> $crate::error::Result<Box<dyn $crate::object::Object>> {
+                $(if devices.all().len() > 1 {
+                    return Ok(Box::new(<$several>::from_host(devices, self)?));
+                })?
+                Ok(Box::new(<$device>::from_host(devices.first(), self)?))
             }
         )?
     };
@@ -78,11 +82,21 @@ pub(crate) use saved;
 #[cfg(feature = "gpu")]
 macro_rules! on_device {
     () => {
+        fn devices(&self) -> $crate::error::Result<warpset::gpu::Devices> {
+            Ok(self.device().into())
+        }
+        on_devices! {}
+    };
+}
+#[cfg(feature = "gpu")]
+pub(crate) use on_device;
+
+/// Structure on one device or several.
+#[cfg(feature = "gpu")]
+macro_rules! on_devices {
+    () => {
         fn is_on_device(&self) -> bool {
             true
-        }
-        fn device(&self) -> $crate::error::Result<warpset::gpu::Device> {
-            Ok(self.device().clone())
         }
         fn to_host(&self) -> $crate::error::Result<Box<dyn $crate::object::Object>> {
             Ok(Box::new(self.to_host()?))
@@ -96,7 +110,7 @@ macro_rules! on_device {
     };
 }
 #[cfg(feature = "gpu")]
-pub(crate) use on_device;
+pub(crate) use on_devices;
 
 /// Lookups in a filter, by the trait `Filter`.
 macro_rules! filter {
@@ -117,8 +131,23 @@ macro_rules! filter {
 }
 pub(crate) use filter;
 
-/// Insertions into a filter, by the trait `TestAndInsert`.
+/// Insertions into a filter, by the traits `Insert` and `TestAndInsert`.
 macro_rules! grows {
+    () => {
+        fn test_and_insert(&mut self, keys: $crate::keys::HostKeys<'_>, new: &mut [u8]) -> $crate::error::Result<()> {
+            let found = $crate::keys::with_keys!(keys, |keys| {
+                warpset::prelude::TestAndInsert::test_and_insert_bulk(self, keys)?
+            });
+            new.iter_mut().zip(found).for_each(|(new, found)| *new = found.into());
+            Ok(())
+        }
+        inserts! {}
+    };
+}
+pub(crate) use grows;
+
+/// Insertions into a filter, by the trait `Insert`.
+macro_rules! inserts {
     () => {
         fn can_change(&self) -> bool {
             true
@@ -130,13 +159,6 @@ macro_rules! grows {
             $crate::keys::with_keys!(keys, |keys| warpset::prelude::Insert::insert_bulk(self, keys))?;
             Ok(())
         }
-        fn test_and_insert(&mut self, keys: $crate::keys::HostKeys<'_>, new: &mut [u8]) -> $crate::error::Result<()> {
-            let found = $crate::keys::with_keys!(keys, |keys| {
-                warpset::prelude::TestAndInsert::test_and_insert_bulk(self, keys)?
-            });
-            new.iter_mut().zip(found).for_each(|(new, found)| *new = found.into());
-            Ok(())
-        }
         fn clear(&mut self) -> $crate::error::Result<()> {
             Ok(warpset::prelude::Insert::clear(self)?)
         }
@@ -145,7 +167,7 @@ macro_rules! grows {
         }
     };
 }
-pub(crate) use grows;
+pub(crate) use inserts;
 
 /// Intersection, by the method of the type.
 macro_rules! intersects {

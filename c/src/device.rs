@@ -18,7 +18,7 @@ use crate::object::Object;
 #[cfg(feature = "gpu")]
 use warpset::gpu;
 
-/// A GPU, or an emulator for tests. Devices may be used by several threads at once.
+/// A GPU, an emulator for tests, or a group of such devices. Devices may be used by several threads at once.
 #[allow(non_camel_case_types, reason = "name in C")]
 pub struct warpset_device {
     _private: [u8; 0],
@@ -32,8 +32,8 @@ pub struct warpset_stream {
 
 #[cfg(not(feature = "gpu"))]
 pub mod absent {
-    /// Device of a build without devices: there is none.
-    pub enum Device {}
+    /// Devices of a build without devices: there are none.
+    pub enum Devices {}
     /// Stream of a build without devices: there is none.
     pub enum Stream {}
 }
@@ -41,7 +41,7 @@ pub mod absent {
 use absent as gpu;
 
 handles! {
-    warpset_device: b"wdevice\x01", gpu::Device;
+    warpset_device: b"wdevice\x01", gpu::Devices;
     warpset_stream: b"wstream\x01", gpu::Stream;
 }
 
@@ -49,9 +49,9 @@ handles! {
 pub enum Place {
     /// In host memory.
     Host,
-    /// On a device.
+    /// On a device, or on several.
     #[cfg(feature = "gpu")]
-    On(gpu::Device),
+    On(gpu::Devices),
 }
 
 impl Place {
@@ -75,7 +75,7 @@ impl Place {
     pub fn of_object(object: &dyn Object) -> Result<Place> {
         #[cfg(feature = "gpu")]
         if object.is_on_device() {
-            return Ok(Place::On(object.device()?));
+            return Ok(Place::On(object.devices()?));
         }
         let _ = object;
         Ok(Place::Host)
@@ -86,7 +86,7 @@ impl Place {
         match self {
             Place::Host => Ok(object),
             #[cfg(feature = "gpu")]
-            Place::On(device) => object.to_device(device),
+            Place::On(devices) => object.to_device(devices),
         }
     }
 }
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn warpset_device_count(count: *mut u32) -> warpset_status
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpset_device_open(ordinal: u32, out: *mut *mut warpset_device) -> warpset_status {
     #[cfg(feature = "gpu")]
-    let open = || Ok(gpu::Device::cuda(ordinal)?);
+    let open = || Ok(gpu::Devices::from(&gpu::Device::cuda(ordinal)?));
     #[cfg(not(feature = "gpu"))]
     let open = || (ordinal, none()).1;
     // SAFETY: the contract of the header.
@@ -123,11 +123,36 @@ pub unsafe extern "C" fn warpset_device_open(ordinal: u32, out: *mut *mut warpse
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpset_device_emulator(out: *mut *mut warpset_device) -> warpset_status {
     #[cfg(feature = "emulator")]
-    let open = || Ok(gpu::Device::emulator(Default::default()));
+    let open = || Ok(gpu::Devices::from(&gpu::Device::emulator(Default::default())));
     #[cfg(not(feature = "emulator"))]
     let open = || Err(Failure::new(Status::Device, "this library is built without the emulator, which is for tests"));
     // SAFETY: the contract of the header.
     guard(|| unsafe { hand_out(out, open) })
+}
+
+/// Makes a group of devices. A split-block Bloom filter in a group has a part on each device; perfect hash functions and
+/// static filters are built by all devices. Other structures, and the results, are on the first device.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpset_device_group(
+    devices: *const *const warpset_device,
+    len: usize,
+    out: *mut *mut warpset_device,
+) -> warpset_status {
+    // SAFETY: the contract of the header.
+    guard(|| unsafe {
+        handle::check(devices, "devices")?;
+        let devices = array(devices, len, "devices")?;
+        #[cfg(feature = "gpu")]
+        return hand_out(out, || {
+            let mut all = Vec::new();
+            for &device in devices {
+                all.extend_from_slice(content(device)?.all());
+            }
+            Ok(gpu::Devices::new(all)?)
+        });
+        #[cfg(not(feature = "gpu"))]
+        no_device((devices, out))
+    })
 }
 
 /// Frees the handle of a device; NULL is no error. Structures and streams on the device stay valid.
@@ -144,13 +169,13 @@ pub unsafe extern "C" fn warpset_device_synchronize(device: *const warpset_devic
     guard(|| unsafe {
         let device = content(device)?;
         #[cfg(feature = "gpu")]
-        return Ok(device.synchronize()?);
+        return device.all().iter().try_for_each(|device| Ok(device.synchronize()?));
         #[cfg(not(feature = "gpu"))]
         no_device(device)
     })
 }
 
-/// Returns the free and the total memory of a device in bytes.
+/// Returns the free and the total memory of a device in bytes, of a group's first one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpset_device_memory(
     device: *const warpset_device,
@@ -162,7 +187,7 @@ pub unsafe extern "C" fn warpset_device_memory(
         let device = content(device)?;
         #[cfg(feature = "gpu")]
         {
-            let info = device.memory_info()?;
+            let info = device.first().memory_info()?;
             handle::check(total, "total")?;
             give(free, "free", info.free as u64)?;
             return give(total, "total", info.total as u64);
@@ -172,7 +197,7 @@ pub unsafe extern "C" fn warpset_device_memory(
     })
 }
 
-/// Makes a stream.
+/// Makes a stream of a device, of a group's first one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpset_stream_new(
     device: *const warpset_device,
@@ -182,7 +207,7 @@ pub unsafe extern "C" fn warpset_stream_new(
     guard(|| unsafe {
         let device = content(device)?;
         #[cfg(feature = "gpu")]
-        return hand_out(out, || Ok(device.new_stream()?));
+        return hand_out(out, || Ok(device.first().new_stream()?));
         #[cfg(not(feature = "gpu"))]
         no_device((device, out))
     })
@@ -203,7 +228,7 @@ pub unsafe extern "C" fn warpset_stream_adopt(
             return Err(handle::null("raw"));
         }
         #[cfg(feature = "gpu")]
-        return hand_out(out, || Ok(gpu::Stream::adopt(device, raw)?));
+        return hand_out(out, || Ok(gpu::Stream::adopt(device.first(), raw)?));
         #[cfg(not(feature = "gpu"))]
         no_device((device, out))
     })
@@ -238,7 +263,7 @@ pub struct warpset_buffer {
 #[cfg(feature = "gpu")]
 type Buffer = gpu::DeviceVec<u64>;
 #[cfg(not(feature = "gpu"))]
-use absent::Device as Buffer;
+use absent::Devices as Buffer;
 
 handles! { warpset_buffer: b"wbuffer\x01", std::sync::RwLock<Buffer>; }
 
@@ -257,7 +282,7 @@ pub unsafe extern "C" fn warpset_buffer_new(
         {
             handle::check(address, "address")?;
             return hand_out(out, || {
-                let memory = device.alloc_zeroed::<u64>(bytes.div_ceil(8))?;
+                let memory = device.first().alloc_zeroed::<u64>(bytes.div_ceil(8))?;
                 address.write(memory.as_slice().as_raw());
                 Ok(memory.into())
             });

@@ -193,7 +193,7 @@ pub unsafe extern "C" fn warpset_filter_contains_device(
         let (object, keys) = (content(structure)?.read()?, warpset_device_keys::read(keys)?);
         #[cfg(feature = "gpu")]
         return object.contains_on_device(
-            &keys.adopt(&object.device()?)?,
+            &keys.adopt(object.devices()?.first())?,
             Address::new(answers, keys.len),
             (!stream.is_null()).then(|| content(stream)).transpose()?,
         );
@@ -213,7 +213,7 @@ pub unsafe extern "C" fn warpset_filter_count_contained_device(
     guard(|| unsafe {
         let (object, keys) = (content(structure)?.read()?, warpset_device_keys::read(keys)?);
         #[cfg(feature = "gpu")]
-        return give(count, "count", object.count_contained_on_device(&keys.adopt(&object.device()?)?)?);
+        return give(count, "count", object.count_contained_on_device(&keys.adopt(object.devices()?.first())?)?);
         #[cfg(not(feature = "gpu"))]
         crate::device::no_device((object, keys, count))
     })
@@ -231,7 +231,7 @@ pub unsafe extern "C" fn warpset_filter_insert_device(
         #[cfg(feature = "gpu")]
         {
             let mut object = held.write()?;
-            let keys = keys.adopt(&object.device()?)?;
+            let keys = keys.adopt(object.devices()?.first())?;
             return object.insert_on_device(&keys);
         }
         #[cfg(not(feature = "gpu"))]
@@ -252,7 +252,7 @@ pub unsafe extern "C" fn warpset_filter_remove_device(
         #[cfg(feature = "gpu")]
         return give_some(removed, "removed", || {
             let mut object = held.write()?;
-            let keys = keys.adopt(&object.device()?)?;
+            let keys = keys.adopt(object.devices()?.first())?;
             object.remove_on_device(&keys)
         });
         #[cfg(not(feature = "gpu"))]
@@ -271,7 +271,7 @@ pub unsafe extern "C" fn warpset_filter_counts_device(
     guard(|| unsafe {
         let (object, keys) = (content(structure)?.read()?, warpset_device_keys::read(keys)?);
         #[cfg(feature = "gpu")]
-        return object.counts_on_device(&keys.adopt(&object.device()?)?, Address::new(counts, keys.len));
+        return object.counts_on_device(&keys.adopt(object.devices()?.first())?, Address::new(counts, keys.len));
         #[cfg(not(feature = "gpu"))]
         crate::device::no_device((object, keys, counts))
     })

@@ -80,7 +80,7 @@ pub unsafe extern "C" fn warpset_function_numbers_device(
         let (object, keys) = (content(structure)?.read()?, warpset_device_keys::read(keys)?);
         #[cfg(feature = "gpu")]
         return object.numbers_on_device(
-            &keys.adopt(&object.device()?)?,
+            &keys.adopt(object.devices()?.first())?,
             Address::new(numbers, keys.len),
             (!stream.is_null()).then(|| content(stream)).transpose()?,
         );

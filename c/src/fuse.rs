@@ -26,18 +26,23 @@ fuse! {
     BinaryFuse32, MappedBinaryFuse32;
 }
 
-/// Builds a structure of keys in its place, by a builder and the arguments after the keys.
+/// Builds a structure of keys in its place, by a builder and the arguments after the keys; `$there` returns the builder
+/// of a structure on devices.
 macro_rules! built_of {
-    ($builder:expr, $options:expr, $batch:expr $(, $argument:expr)*) => {{
+    ($builder:expr, $options:expr, $batch:expr $(, $argument:expr)*) => {
+        built_of!(@ $builder, $options, $batch, |builder, devices| builder.on(devices.first()) $(, $argument)*)
+    };
+    (@ $builder:expr, $options:expr, $batch:expr, |$name:ident, $devices:ident| $there:expr $(, $argument:expr)*) => {{
         let builder = $builder;
         match &$options.place {
             $crate::device::Place::Host => Ok(Box::new($crate::keys::with_keys!($batch.keys(), |keys| {
                 builder.build_from(keys $(, $argument)*)?
             })) as Box<dyn $crate::object::Object>),
             #[cfg(feature = "gpu")]
-            $crate::device::Place::On(device) => Ok(Box::new($crate::keys::with_keys!($batch.keys(), |keys| {
-                builder.on(device).build_from(keys $(, $argument)*)?
-            }))),
+            $crate::device::Place::On($devices) => {
+                let $name = builder;
+                Ok(Box::new($crate::keys::with_keys!($batch.keys(), |keys| $there.build_from(keys $(, $argument)*)?)))
+            }
         }
     }};
 }

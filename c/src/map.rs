@@ -223,7 +223,7 @@ pub unsafe extern "C" fn warpset_map_get_device(
         let (object, keys) = (content(structure)?.read()?, warpset_device_keys::read(keys)?);
         #[cfg(feature = "gpu")]
         return object.get_on_device(
-            &keys.adopt(&object.device()?)?,
+            &keys.adopt(object.devices()?.first())?,
             Address::new(values, keys.len),
             Address::new(found, keys.len.div_ceil(64)),
         );
@@ -245,7 +245,7 @@ pub unsafe extern "C" fn warpset_map_insert_device(
         #[cfg(feature = "gpu")]
         {
             let mut object = held.write()?;
-            let adopted = keys.adopt(&object.device()?)?;
+            let adopted = keys.adopt(object.devices()?.first())?;
             return object.insert_values_on_device(&adopted, Address::new(values, keys.len));
         }
         #[cfg(not(feature = "gpu"))]

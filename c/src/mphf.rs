@@ -121,17 +121,17 @@ fn of_all<M: HashKind, S>(builder: Builder<M, S>, options: &Options) -> Builder<
 pub fn recsplit(batch: &Batch<'_>, options: &Options) -> Result<Box<dyn Object>> {
     let builder = with_settings!(of_all(mphf::RecSplit::builder(), options), options;
         leaf_size = leaf_size, load_factor = load_factor, keys_per_value = keys_per_value);
-    built_of!(builder, options, batch)
+    built_of!(@ builder, options, batch, |builder, devices| builder.on_each(devices))
 }
 
 pub fn consensus(batch: &Batch<'_>, options: &Options) -> Result<Box<dyn Object>> {
     let builder = with_settings!(of_all(mphf::Consensus::builder(), options), options; overhead = overhead);
-    built_of!(builder, options, batch)
+    built_of!(@ builder, options, batch, |builder, devices| builder.on_each(devices))
 }
 
 pub fn placement(batch: &Batch<'_>, options: &Options) -> Result<Box<dyn Object>> {
     let builder = with_settings!(of_all(mphf::Placement::builder(), options), options; keys_per_seed = keys_per_seed);
-    built_of!(builder, options, batch)
+    built_of!(@ builder, options, batch, |builder, devices| builder.on_each(devices))
 }
 
 pub fn static_filter(batch: &Batch<'_>, options: &Options) -> Result<Box<dyn Object>> {
@@ -140,7 +140,7 @@ pub fn static_filter(batch: &Batch<'_>, options: &Options) -> Result<Box<dyn Obj
             let builder = of_all(mphf::StaticFilter::builder_of_kind($kind), options);
             let builder = with_settings!(builder, options;
                 fpr = fpr, width = fingerprint_bits $(, $setter = $setter)*);
-            built_of!(builder, options, batch)
+            built_of!(@ builder, options, batch, |builder, devices| builder.on_each(devices))
         }};
     }
     match options.function_kind()? {

@@ -237,12 +237,12 @@ pub trait Object: Any + Send + Sync {
 
     #[cfg(feature = "gpu")]
     operations! {
-        /// Copies the structure to a device.
-        fn to_device(&self, device: &warpset::gpu::Device) -> Result<Box<dyn Object>>;
+        /// Copies the structure to a device, the first one of several but for structures in parts.
+        fn to_device(&self, devices: &warpset::gpu::Devices) -> Result<Box<dyn Object>>;
         /// Copies the structure to host memory.
         fn to_host(&self) -> Result<Box<dyn Object>>;
-        /// Returns the device of the structure.
-        fn device(&self) -> Result<warpset::gpu::Device>;
+        /// Returns the devices of the structure.
+        fn devices(&self) -> Result<warpset::gpu::Devices>;
         /// Writes whether each key on the device may be in the structure, as bytes 0 and 1.
         fn contains_on_device(&self, keys: &Adopted<'_>, answers: Address<u8>, stream: Option<&warpset::gpu::Stream>) -> Result<()>;
         /// Counts the keys on the device that may be in the structure.

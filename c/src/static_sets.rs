@@ -130,7 +130,7 @@ macro_rules! built {
         match &$options.place {
             $crate::device::Place::Host => Ok(Box::new(builder.build_from($($argument),*)?) as Box<dyn Object>),
             #[cfg(feature = "gpu")]
-            $crate::device::Place::On(device) => Ok(Box::new(builder.on(device).build_from($($argument),*)?)),
+            $crate::device::Place::On(devices) => Ok(Box::new(builder.on(devices.first()).build_from($($argument),*)?)),
         }
     }};
 }

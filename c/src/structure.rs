@@ -241,8 +241,8 @@ impl Held {
             return match place {
                 Place::Host if object.is_on_device() => object.to_host(),
                 Place::Host => object.copy(),
-                Place::On(device) if object.is_on_device() => object.to_host()?.to_device(device),
-                Place::On(device) => object.to_device(device),
+                Place::On(devices) if object.is_on_device() => object.to_host()?.to_device(devices),
+                Place::On(devices) => object.to_device(devices),
             };
         }
         place.take(self.unmapped()?)

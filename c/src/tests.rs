@@ -2,6 +2,7 @@
 
 mod arrows;
 mod calls;
+mod cost;
 #[cfg(feature = "emulator")]
 mod devices;
 mod fuzzed;

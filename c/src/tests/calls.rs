@@ -130,6 +130,7 @@ const OTHERS: &[Call] = &calls! {
     warpset_sorted_array_build(_ _);
     warpset_device_count(_);
     warpset_device_open(_ _);
+    warpset_device_group(_ _ _);
     warpset_device_emulator(_);
     warpset_minimizers_find(_ _ _ _);
     warpset_structure_open(_ _ _);

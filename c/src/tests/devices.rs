@@ -113,3 +113,36 @@ fn keys_and_answers_stay_on_the_device() {
         ok(warpset_device_free(device));
     }
 }
+
+#[test]
+fn groups_share_filters_and_builds() {
+    let keys: Vec<u64> = (0..500).map(|i| i * 77).collect();
+    // SAFETY: the contract of the header.
+    unsafe {
+        let both = [(); 2].map(|()| made(|out| warpset_device_emulator(out)).cast_const());
+        let group = made(|out| warpset_device_group(both.as_ptr(), 2, out));
+        let options = warpset_options { device: group, ..defaults() };
+        let filter = made(|out| warpset_split_block_bloom_build(1000, &options, out));
+        ok(warpset_filter_insert(filter, &words(&keys)));
+        let copy = made(|out| warpset_structure_copy(filter, null(), out));
+        ok(warpset_structure_merge(filter, copy));
+        for filter in [filter, copy] {
+            assert_eq!(got(|count| warpset_filter_count_contained(filter, &words(&keys), count)), 500);
+            ok(warpset_structure_free(filter));
+        }
+        let [there, here] = [&options, &defaults()].map(|options| {
+            let function = made(|out| warpset_recsplit_build(&words(&keys), options, out));
+            let mut numbers = [0; 500];
+            ok(warpset_function_numbers(function, &words(&keys), numbers.as_mut_ptr()));
+            ok(warpset_structure_free(function));
+            numbers
+        });
+        assert_eq!(there, here);
+        let same = [both[0]; 2];
+        let mut out = null_mut();
+        assert_eq!(warpset_device_group(same.as_ptr(), 2, &mut out), warpset_status::InvalidValue);
+        for device in [group, both[0].cast_mut(), both[1].cast_mut()] {
+            ok(warpset_device_free(device));
+        }
+    }
+}
