@@ -27,10 +27,16 @@ pub enum Command {
     /// Index the minimizers of sequences, or unite indexes
     #[command(after_help = examples::INDEX)]
     Index(IndexArgs),
-    /// Split reads by how many of their minimizers an index has, or how many of their k-mers a table has
+    /// Split reads by how many of their minimizers an index has, or how many of their k-mers a table or labels have
     #[command(after_help = examples::SCREEN)]
     Screen(Screen),
-    /// Describe an index or a table
+    /// Label the k-mers of up to 255 genomes with the genome that has them
+    #[command(after_help = examples::LABEL)]
+    Label(Label),
+    /// Print the genome that each read is of, by the labels of its k-mers
+    #[command(after_help = examples::WHICH)]
+    Which(Which),
+    /// Describe an index, a table or labels
     #[command(after_help = examples::INFO)]
     Info(Info),
     /// Add up tables
@@ -136,33 +142,14 @@ pub enum Kind {
     Sequences,
 }
 
+/// Reads, and the way to look at them.
 #[derive(Args)]
-pub struct Screen {
-    /// An index that `index` or Deacon wrote, or a table that `count` or `merge` wrote
-    pub index: PathBuf,
+pub struct Reads {
     /// Files of reads; `-` is the standard input
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
-    /// File for reads that match; `.gz` and `.zst` are compressed, `-` is the standard output
-    #[arg(long)]
-    pub matched: Option<PathBuf>,
-    /// File for second mates that match; default: they follow the first mates
-    #[arg(long, requires = "matched")]
-    pub matched_mates: Option<PathBuf>,
-    /// File for reads that do not match; all outputs take the names and `-` of --matched
-    #[arg(long)]
-    pub unmatched: Option<PathBuf>,
-    /// File for second mates that do not match; default: they follow the first mates
-    #[arg(long, requires = "unmatched")]
-    pub unmatched_mates: Option<PathBuf>,
-    /// File for the hits of each read: name, hits, lookups, 1 if it matches, else 0
-    #[arg(long)]
-    pub counts: Option<PathBuf>,
-    /// File for a summary as JSON
-    #[arg(long)]
-    pub summary: Option<PathBuf>,
-    /// Least hits of a read that matches: different minimizers in the index, or k-mers in the table or in an index of
-    /// kind sequences [default: 2; tables: 1]
+    /// Least hits of a read that matches: different minimizers in the index; k-mers in the table or in an index of
+    /// kind sequences; by labels k-mers of one genome alone [default: 2; tables: 1]
     #[arg(long)]
     pub min_hits: Option<u64>,
     /// Least share of hits among its minimizers, or k-mers [default: 0.01; tables: 0]
@@ -180,14 +167,6 @@ pub struct Screen {
     /// Accept any two reads as mates; default: names of mates are equal, except for a 1 and a 2 at their ends
     #[arg(long, requires = "pairs")]
     pub any_mates: bool,
-    /// Map the index into memory instead of reading and checking it: for small inputs; the file must not change
-    /// meanwhile
-    #[arg(long)]
-    pub map: bool,
-    /// Device that decides, for an index; all devices decide alike. Auto takes a GPU for at least 3 GiB of files,
-    /// if the index fits into its memory
-    #[arg(long, value_enum, default_value_t = On::Auto)]
-    pub backend: On,
     /// Effort of gzip, 1 to 9 [default: 2]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=9))]
     pub compression: Option<u32>,
@@ -197,8 +176,93 @@ pub struct Screen {
 }
 
 #[derive(Args)]
+pub struct Label {
+    /// Genomes, one per file, at most 255; `-` is the standard input
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    /// File for the labels; `-` is the standard output
+    #[arg(short, long)]
+    pub output: PathBuf,
+    /// Bases per k-mer, 1 to 32
+    #[arg(short, long, default_value_t = 31)]
+    pub k: u32,
+    /// Bits per k-mer against other k-mers, 1 to 32: one of 2^BITS gets a label
+    #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=32))]
+    pub filter_bits: u32,
+    /// Largest memory, in bytes or as 800M or 1.5G (K, M, G: 2^10, 2^20, 2^30); default: no limit
+    #[arg(long, value_parser = bytes)]
+    pub max_memory: Option<u64>,
+    /// Threads; default: all
+    #[arg(short, long)]
+    pub threads: Option<usize>,
+}
+
+#[derive(Args)]
+pub struct Which {
+    /// Labels that `label` wrote
+    pub labels: PathBuf,
+    #[command(flatten)]
+    pub reads: Reads,
+    /// File for a line per read or pair: name, genome or `-`, its k-mers, k-mers of several genomes, all k-mers, and
+    /// k-mers per number of a genome; `.gz` and `.zst` are compressed, `-` is the standard output
+    #[arg(short, long, default_value = "-")]
+    pub output: PathBuf,
+}
+
+impl From<Which> for Screen {
+    fn from(Which { labels, reads, output }: Which) -> Screen {
+        Screen {
+            index: labels,
+            reads,
+            matched: None,
+            matched_mates: None,
+            unmatched: None,
+            unmatched_mates: None,
+            counts: Some(output),
+            summary: None,
+            map: false,
+            backend: On::Cpu,
+        }
+    }
+}
+
+#[derive(Args)]
+pub struct Screen {
+    /// An index that `index` or Deacon wrote, a table that `count` or `merge` wrote, or labels that `label` wrote
+    pub index: PathBuf,
+    #[command(flatten)]
+    pub reads: Reads,
+    /// File for reads that match; `.gz` and `.zst` are compressed, `-` is the standard output
+    #[arg(long)]
+    pub matched: Option<PathBuf>,
+    /// File for second mates that match; default: they follow the first mates
+    #[arg(long, requires = "matched")]
+    pub matched_mates: Option<PathBuf>,
+    /// File for reads that do not match; all outputs take the names and `-` of --matched
+    #[arg(long)]
+    pub unmatched: Option<PathBuf>,
+    /// File for second mates that do not match; default: they follow the first mates
+    #[arg(long, requires = "unmatched")]
+    pub unmatched_mates: Option<PathBuf>,
+    /// File for the hits of each read: name, hits, lookups, 1 if it matches, else 0; by labels as `which` prints it
+    #[arg(long)]
+    pub counts: Option<PathBuf>,
+    /// File for a summary as JSON
+    #[arg(long)]
+    pub summary: Option<PathBuf>,
+    /// Map the index into memory instead of reading and checking it: for small inputs; the file must not change
+    /// meanwhile
+    #[arg(long)]
+    pub map: bool,
+    /// Device that decides, for an index; all devices decide alike. Auto takes a GPU for at least 3 GiB of files,
+    /// if the index fits into its memory
+    #[arg(long, value_enum, default_value_t = On::Auto)]
+    pub backend: On,
+}
+
+#[derive(Args)]
 pub struct Info {
-    /// An index or a table
+    /// An index, a table or labels
     pub file: PathBuf,
 }
 
@@ -315,6 +379,15 @@ Examples:
   kmers screen host.index reads.fq.gz --unmatched clean.fq.gz --summary clean.json
   kmers screen host.index r1.fq.gz r2.fq.gz --paired --unmatched c1.fq.gz --unmatched-mates c2.fq.gz
   kmers screen genome.kmers reads.fq --min-hits 3 --matched - | next-program";
+    pub const LABEL: &str = "\
+Examples:
+  kmers label genomes/*.fa.gz -o genomes.labels
+  kmers label -k 21 --filter-bits 16 --max-memory 8G one.fa other.fa -o both.labels";
+    pub const WHICH: &str = "\
+Examples:
+  kmers which genomes.labels reads.fq.gz -o genomes.tsv.gz
+  kmers which genomes.labels r1.fq.gz r2.fq.gz --paired | cut -f 2 | sort | uniq -c
+  kmers which genomes.labels reads.fq --min-hits 10 --min-share 0.3";
     pub const INFO: &str = "\
 Examples:
   kmers info host.index
@@ -361,11 +434,11 @@ mod tests {
         let text = |path: &PathBuf| fs::read_to_string(path).unwrap();
         let (pages, scripts): (Vec<_>, Vec<_>) = files.iter().partition(|path| path.extension() == Some("1".as_ref()));
         let names = ["kmers", "kmers-count", "kmers-index", "kmers-screen", "kmers-info", "kmers-merge"];
-        for name in names.into_iter().chain(["kmers-histogram", "kmers-list"]) {
+        for name in names.into_iter().chain(["kmers-histogram", "kmers-list", "kmers-label", "kmers-which"]) {
             let page = text(pages.iter().find(|path| path.file_stem() == Some(name.as_ref())).unwrap());
             assert!(page.contains(&format!(".TH {name} 1")) && page.contains("Examples:"), "{page}");
         }
-        assert_eq!((pages.len(), scripts.len()), (8, 3));
+        assert_eq!((pages.len(), scripts.len()), (10, 3));
         for script in scripts.into_iter().map(text) {
             assert!(["count", "screen", "unmatched-mates"].iter().all(|word| script.contains(word)), "{script}");
         }

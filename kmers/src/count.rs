@@ -73,14 +73,36 @@ pub(crate) fn pool(threads: usize) -> Result<rayon::ThreadPool, Error> {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(|_| Error::Threads { threads })
 }
 
+/// Calls `work` on a pool, with the settings of one count. Returns also whether there were any records.
+fn on_pool<T: Send>(
+    texts: &[Text<'_>],
+    settings: &Settings,
+    work: impl FnOnce(&Settings) -> Result<T, Error> + Send,
+) -> Result<(Result<T, Error>, bool), Error> {
+    let threads = threads_for(settings.threads, pieces_of_work(texts));
+    let settings = &Settings { threads, seen: Arc::default(), ..settings.clone() };
+    let done = pool(settings.threads)?.install(|| work(settings));
+    let seen = *settings.seen.lock().unwrap_or_else(PoisonError::into_inner);
+    settings.progress.note(seen.odd);
+    Ok((settings.progress.outcome(done), seen.any))
+}
+
+/// Calls `build` with the number of different k-mers of all genomes, and with each of them and the number of its
+/// genome, from 1 on; that of several genomes is above 255.
+pub(crate) fn label<T: Send>(
+    genomes: &[Text<'_>],
+    settings: &Settings,
+    build: impl FnOnce(u64, &mut dyn Iterator<Item = (u64, u64)>) -> Result<T, Error> + Send,
+) -> Result<T, Error> {
+    on_pool(genomes, settings, |settings| host::label(genomes, settings, build))?.0
+}
+
 fn count(texts: &[Text<'_>], settings: &Settings) -> Result<Table, Error> {
     let find = || match Found::auto() {
         Found::Cuda(device) => Ok(device),
         Found::Cpu(why) => Err(why),
     };
-    let threads = threads_for(settings.threads, pieces_of_work(texts));
-    let settings = &Settings { threads, seen: Arc::default(), ..settings.clone() };
-    let counted = pool(settings.threads)?.install(|| match &settings.place {
+    let counted = on_pool(texts, settings, |settings| match &settings.place {
         Executor::Device(device) => device::count(texts, settings, || Ok(device.clone())),
         Executor::Backend(BackendChoice::Cuda) => device::count(texts, settings, find),
         Executor::Backend(BackendChoice::Auto) if pays_on_device(texts, settings) => {
@@ -90,12 +112,10 @@ fn count(texts: &[Text<'_>], settings: &Settings) -> Result<Table, Error> {
             }
         }
         Executor::Backend(BackendChoice::Cpu | BackendChoice::Auto) => host::count(texts, settings),
-    });
-    let seen = *settings.seen.lock().unwrap_or_else(PoisonError::into_inner);
-    settings.progress.note(seen.odd);
-    match settings.progress.outcome(counted) {
-        Err(Error::NoKmers { .. }) if !seen.any => Table::empty(settings.k),
-        counted => counted,
+    })?;
+    match counted {
+        (Err(Error::NoKmers { .. }), false) => Table::empty(settings.k),
+        (counted, _) => counted,
     }
 }
 

@@ -125,6 +125,22 @@ pub enum Error {
         /// Fault.
         reason: String,
     },
+    /// File that is no set of labels, or a damaged one.
+    #[error("{} cannot be used as labels: {reason}", path.display())]
+    NotLabels {
+        /// File.
+        path: PathBuf,
+        /// Fault.
+        reason: String,
+    },
+    /// More genomes than a label can tell apart.
+    #[error(
+        "{genomes} genomes, where labels tell up to 255 apart: join those of one kind in one file, or label fewer at a time"
+    )]
+    TooManyGenomes {
+        /// Number of genomes.
+        genomes: usize,
+    },
     /// Indexes of different windows.
     #[error("{} has windows of {found_w} {found_k}-mers, not of {w} {k}-mers: index its sequences with the same -k and -w", path.display())]
     DifferentWindow {
@@ -257,8 +273,8 @@ pub enum Error {
         /// Free bytes of device memory.
         free: u64,
     },
-    /// Table of k-mers with a device: tables are looked up on the CPU.
-    #[error("tables of k-mers are screened by on the CPU: pass `--backend cpu`, or make an index with `kmers index`")]
+    /// Table or labels with a device: their k-mers are looked up on the CPU.
+    #[error("tables and labels are looked up on the CPU: pass `--backend cpu`, or make an index with `kmers index`")]
     TableOnDevice,
     /// Reads that could not be decided on a device.
     #[error(transparent)]

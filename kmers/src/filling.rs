@@ -30,15 +30,16 @@ impl Filling {
         Filling { cut, bits, roll: Roll::new(k), words: Chunks::new(cut.parts()) }
     }
 
-    /// Adds the k-mers of a batch of letters, and adds to `taken` the bytes that are newly in use.
-    pub(crate) fn fill(&mut self, batch: &[u8], taken: &AtomicU64) {
+    /// Adds the k-mers of a batch of letters, `copies` of each, and adds to `taken` the bytes that are newly in use.
+    #[inline]
+    pub(crate) fn fill(&mut self, batch: &[u8], copies: u64, taken: &AtomicU64) {
         let Filling { cut, bits, roll, words } = self;
         let (cut, bits, spread) = (*cut, *bits, spread_of(0));
         roll.restart();
         roll.each(batch, |kmer| {
             // Fingerprint of the table's filter with seed 0.
             let fingerprint = permute(kmer, bits, spread);
-            words.push(cut.part(fingerprint), [cut.word(fingerprint, 1)], taken);
+            words.push(cut.part(fingerprint), [cut.word(fingerprint, copies)], taken);
         });
     }
 
@@ -89,7 +90,7 @@ mod tests {
                 let fingerprint = permute(kmer, key_bits(k), spread_of(0));
                 *wanted[cut.part(fingerprint)].entry(cut.value(cut.word(fingerprint, 1))).or_default() += copies;
             };
-            filling.fill(&batch, &taken);
+            filling.fill(&batch, 1, &taken);
             Roll::new(k).each(&batch, |kmer| want(kmer, 1));
             for (kmer, copies) in [(0, 1), (1, 1_000_000), (3, cut.most_copies()), (2, cut.most_copies() + 1)] {
                 filling.add(kmer, copies, &taken);

@@ -4,7 +4,8 @@
 //! | --- | --- |
 //! | [`Settings`], [`count_files`] | count k-mers; the result is a [`Table`] |
 //! | [`Indexing`] | build an [`Index`] of minimizers or of all k-mers |
-//! | [`Screening`] | separate reads that match a table or an index from others |
+//! | [`label_files`] | build [`Labels`], which know the genome of a k-mer |
+//! | [`Screening`] | separate reads that match a table, an index or labels from others; find the genomes of reads |
 //!
 //! ```
 //! use warpset_kmers::{Settings, Table, count_bytes};
@@ -31,6 +32,7 @@ mod feed;
 mod filling;
 pub mod gpu;
 mod index;
+mod labels;
 mod odd;
 mod packing;
 mod parts;
@@ -48,6 +50,7 @@ mod wide;
 pub use count::{count_bytes, count_files, count_sequences};
 pub use error::Error;
 pub use index::{Index, IndexKind, Indexing};
+pub use labels::{Label, Labels, label_files};
 pub use odd::OddLetters;
 pub use packing::Packing;
 pub use progress::Progress;

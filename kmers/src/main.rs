@@ -12,8 +12,8 @@ use std::time::Instant;
 use clap::Parser;
 use warpset_base::file::{CallFiles, Replacement};
 use warpset_kmers::{
-    Error, Index, IndexKind, Indexing, OddLetters, Packing, Pairing, Progress, Rule, Screening, Settings, Table,
-    checksum, count_files,
+    Error, Index, IndexKind, Indexing, Label, Labels, OddLetters, Packing, Pairing, Progress, Rule, Screening,
+    Settings, Table, checksum, count_files, label_files,
 };
 
 use cli::{Cli, Command, Kind, On};
@@ -71,7 +71,9 @@ fn main() -> ExitCode {
     let done = match command {
         Command::Count(args) => count(&args, voice),
         Command::Index(args) => index(&args, voice),
-        Command::Screen(args) => screen(&args, voice),
+        Command::Screen(args) => screen(&args, load, voice),
+        Command::Label(args) => label(&args, voice),
+        Command::Which(args) => screen(&args.into(), |path, _| Ok(Loaded::Labels(Labels::load(path)?)), voice),
         Command::Info(args) => info(&args),
         Command::Merge(args) => merge(&args, voice),
         Command::Histogram(args) => histogram(&args),
@@ -107,7 +109,7 @@ fn output(path: &Path) -> Result<&Path, Failure> {
     }
     if !Packing::of_name(path).is_ok_and(|packing| packing == Packing::Plain) {
         let ending = path.extension().unwrap_or_default().to_string_lossy().into_owned();
-        let written = "tables and indexes are written unpacked";
+        let written = "tables, indexes and labels are written unpacked";
         return Err(Error::WrongEnding { path: path.to_owned(), ending, written }.into());
     }
     // A pipe is opened once.
@@ -157,6 +159,32 @@ fn of_table(table: &Table, path: &Path) -> String {
     let (distinct, total, k) = (table.distinct(), table.total(), table.k().get());
     let bytes = table.filter().memory_bytes();
     format!("{}: {distinct} different {k}-mers, {total} in all, {bytes} bytes", path.display())
+}
+
+fn label(args: &cli::Label, voice: Voice) -> Done {
+    let start = Instant::now();
+    prepare(&[&args.files], &[&args.output])?;
+    let output = output(&args.output)?;
+    let progress = voice.progress(&args.files);
+    let mut settings = Settings::new(args.k)?.threads(args.threads.unwrap_or(0)).progress(progress.clone());
+    if let Some(memory) = args.max_memory {
+        settings = settings.memory(memory);
+    }
+    let labelled = label_files(&args.files, &settings, args.filter_bits);
+    progress.finish();
+    let labels = labelled?;
+    labels.save(output)?;
+    voice.say_odd(progress.odd_letters());
+    voice.say(of_labels(&labels, &args.output));
+    voice.say(format_args!("{:.2} s", start.elapsed().as_secs_f64()));
+    Ok(())
+}
+
+fn of_labels(labels: &Labels, path: &Path) -> String {
+    let (len, k, genomes, bytes) = (labels.len(), labels.k().get(), labels.genomes().len(), labels.memory_bytes());
+    let several = labels.kmers(Label::Several);
+    let path = path.display();
+    format!("{path}: {len} {k}-mers of {genomes} genomes, {several} of several, {bytes} bytes")
 }
 
 fn index(args: &cli::IndexArgs, voice: Voice) -> Done {
@@ -211,14 +239,17 @@ fn of_index(index: &Index, path: &Path) -> String {
 enum Loaded {
     Table(Table),
     Index(Index),
+    Labels(Labels),
 }
 
 fn load(path: &Path, map: bool) -> Result<Loaded, Failure> {
     check_is_file(path, "an index")?;
-    if Table::is_in(path) {
-        return match map {
-            true => Err(without_effect("--map", "tables are read")),
-            false => Ok(Loaded::Table(Table::load(path)?)),
+    let is_table = Table::is_in(path);
+    if is_table || Labels::is_in(path) {
+        return match (map, is_table) {
+            (true, _) => Err(without_effect("--map", "tables and labels are read")),
+            (false, true) => Ok(Loaded::Table(Table::load(path)?)),
+            (false, false) => Ok(Loaded::Labels(Labels::load(path)?)),
         };
     }
     if map && !Index::can_be_mapped(path) {
@@ -233,13 +264,21 @@ fn info(args: &cli::Info) -> Done {
     let said = match load(&args.file, false)? {
         Loaded::Table(table) => of_table(&table, &args.file),
         Loaded::Index(index) => of_index(&index, &args.file),
+        Loaded::Labels(labels) => {
+            let genomes = labels.genomes().iter().enumerate();
+            let line = |(i, name): (usize, &String)| format!("{}\t{}\t{name}\n", i + 1, labels.kmers(Label::Genome(i)));
+            let lines: String = genomes.map(line).collect();
+            printing(|out| out.write_all(lines.as_bytes()))?;
+            of_labels(&labels, &args.file)
+        }
     };
     eprintln!("{said}, checksum {}", checksum(&args.file)?);
     Ok(())
 }
 
-fn screen(args: &cli::Screen, voice: Voice) -> Done {
+fn screen(args: &cli::Screen, load: impl FnOnce(&Path, bool) -> Result<Loaded, Failure>, voice: Voice) -> Done {
     let start = Instant::now();
+    let reads = &args.reads;
     type Output<'a> = fn(Screening<'a>, PathBuf) -> Screening<'a>;
     let outputs: [(&Option<PathBuf>, Output<'_>); 5] = [
         (&args.matched, Screening::matched),
@@ -250,20 +289,20 @@ fn screen(args: &cli::Screen, voice: Voice) -> Done {
     ];
     let written: Vec<&PathBuf> = outputs.iter().filter_map(|(path, _)| path.as_ref()).chain(&args.summary).collect();
     check_is_file(&args.index, "an index")?;
-    prepare(&[std::slice::from_ref(&args.index), &args.files], &written)?;
+    prepare(&[std::slice::from_ref(&args.index), &reads.files], &written)?;
     let is_gzip = |path: &&PathBuf| Packing::of_name(path).is_ok_and(|packing| packing == Packing::Gzip);
-    if args.compression.is_some() && !written.iter().any(is_gzip) {
+    if reads.compression.is_some() && !written.iter().any(is_gzip) {
         return Err(without_effect("--compression", "no output is a file of gzip"));
     }
     // A driver takes some tenths of a second to start; the index is read meanwhile. The device stays open to the end.
     let bytes = args.index.metadata().map_or(0, |file| file.len());
     let asks = match args.backend {
-        On::Auto => Screening::pays_on_device(bytes, &args.files),
+        On::Auto => Screening::pays_on_device(bytes, &reads.files),
         On::Cpu => false,
         On::Cuda => true,
     };
     let opening = asks.then(|| std::thread::spawn(warpset_gpu::Backend::auto));
-    if let Some(threads) = args.threads {
+    if let Some(threads) = reads.threads {
         // The index is read by the global pool, which is not started yet.
         let threads = warpset_base::parallel::threads_for(threads, u64::MAX);
         let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
@@ -272,18 +311,19 @@ fn screen(args: &cli::Screen, voice: Voice) -> Done {
     let mut screening = match &loaded {
         Loaded::Table(table) => Screening::new(table),
         Loaded::Index(index) => Screening::by_index(index),
+        Loaded::Labels(labels) => Screening::by_labels(labels),
     };
     let rule = screening.current_rule();
-    let rule = Rule::new(args.min_hits.unwrap_or(rule.hits()), args.min_share.unwrap_or(rule.share()))?;
-    let progress = voice.progress(&args.files);
-    let pairing = match (args.paired, args.interleaved) {
+    let rule = Rule::new(reads.min_hits.unwrap_or(rule.hits()), reads.min_share.unwrap_or(rule.share()))?;
+    let progress = voice.progress(&reads.files);
+    let pairing = match (reads.paired, reads.interleaved) {
         (true, _) => Pairing::Files,
         (_, true) => Pairing::Interleaved,
         _ => Pairing::Single,
     };
-    screening = screening.rule(rule).prefix(args.prefix).pairing(pairing).any_mates(args.any_mates);
-    screening = screening.compression(args.compression.unwrap_or(2)).index_file(&args.index);
-    screening = screening.threads(args.threads.unwrap_or(0)).progress(progress.clone()).backend(args.backend.into());
+    screening = screening.rule(rule).prefix(reads.prefix).pairing(pairing).any_mates(reads.any_mates);
+    screening = screening.compression(reads.compression.unwrap_or(2)).index_file(&args.index);
+    screening = screening.threads(reads.threads.unwrap_or(0)).progress(progress.clone()).backend(args.backend.into());
     for (path, output) in outputs {
         if let Some(path) = path {
             screening = output(screening, path.clone());
@@ -293,7 +333,7 @@ fn screen(args: &cli::Screen, voice: Voice) -> Done {
         screening = screening.summary_file(path, start);
     }
     let opened = opening.map(std::thread::JoinHandle::join);
-    let screened = screening.run(&args.files);
+    let screened = screening.run(&reads.files);
     drop(opened);
     progress.finish();
     let screened = match screened {

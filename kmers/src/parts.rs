@@ -122,8 +122,14 @@ impl Counted {
         })
     }
 
-    /// Merges the words of `chunks` into the counts.
-    fn with(&self, cut: Cut, chunks: &[&[u64]], scratch: &mut Scratch) -> Counted {
+    /// Merges the words of `chunks` into the counts; `join` combines those of equal fingerprints.
+    fn with(
+        &self,
+        cut: Cut,
+        chunks: &[&[u64]],
+        scratch: &mut Scratch,
+        join: impl Fn(u64, u64) -> u64 + Copy,
+    ) -> Counted {
         let sorted = scratch.sort(cut, chunks);
         let Scratch { counted, words, .. } = scratch;
         counted.words.clear();
@@ -131,7 +137,8 @@ impl Counted {
         let mut old = self.from(cut, 0);
         let mut next = old.next();
         for run in words[..sorted].chunk_by(|&a, &b| cut.value(a) == cut.value(b)) {
-            let (low, mut copies) = (cut.value(run[0]), run.iter().map(|&word| cut.copies(word)).sum());
+            let (low, mut copies) = (cut.value(run[0]), cut.copies(run[0]));
+            copies = run[1..].iter().fold(copies, |copies, &word| join(copies, cut.copies(word)));
             while let Some((before, copies)) = next
                 && before < low
             {
@@ -141,7 +148,7 @@ impl Counted {
             if let Some((before, more)) = next
                 && before == low
             {
-                copies += more;
+                copies = join(more, copies);
                 next = old.next();
             }
             counted.push(cut, low, copies);
@@ -244,14 +251,19 @@ impl Parts {
         Parts { cut, counted: vec![Counted::default(); cut.parts()] }
     }
 
-    /// Adds the words of each part, given by `of_part` in chunks, to the counts.
-    pub(crate) fn count<'a>(&mut self, of_part: impl Fn(usize) -> Vec<&'a [u64]> + Sync) {
+    /// Adds the words of each part, given by `of_part` in chunks, to the counts; `join` combines the numbers of equal
+    /// fingerprints, in any order.
+    pub(crate) fn count<'a>(
+        &mut self,
+        of_part: impl Fn(usize) -> Vec<&'a [u64]> + Sync,
+        join: impl Fn(u64, u64) -> u64 + Copy + Sync,
+    ) {
         let cut = self.cut;
         let parts = self.counted.par_iter_mut().enumerate();
         parts.with_max_len(8).for_each_init(Scratch::default, |scratch, (part, counted)| {
             let chunks = of_part(part);
             if !chunks.is_empty() {
-                *counted = counted.with(cut, &chunks, scratch);
+                *counted = counted.with(cut, &chunks, scratch, join);
             }
         });
     }
@@ -281,6 +293,15 @@ impl Parts {
             let least = if part == first_part { cut.low(first) } else { 0 };
             let high = (part as u64) << cut.low_bits();
             self.counted[part].from(cut, least).map(move |(low, copies)| (high | low, copies))
+        })
+    }
+
+    /// Iterates over all fingerprints in ascending order, with their copies, and frees each part after its last one.
+    pub(crate) fn into_all(self) -> impl Iterator<Item = (u64, u64)> {
+        let cut = self.cut;
+        self.counted.into_iter().enumerate().flat_map(move |(part, counted)| {
+            let high = (part as u64) << cut.low_bits();
+            counted.from(cut, 0).map(|(low, copies)| (high | low, copies)).collect::<Vec<_>>()
         })
     }
 
@@ -319,7 +340,7 @@ mod tests {
                 chunks[cut.part(fingerprint)].push(vec![cut.word(fingerprint, copies); repeats]);
                 *model.entry(fingerprint).or_default() += copies * repeats as u64;
             }
-            parts.count(|part| chunks[part].iter().map(Vec::as_slice).collect());
+            parts.count(|part| chunks[part].iter().map(Vec::as_slice).collect(), |one, other| one + other);
             prop_assert!(parts.from(0).eq(model.iter().map(|(&f, &c)| (f, c))));
         }
         let len: usize = rounds.iter().map(Vec::len).sum();

@@ -46,8 +46,9 @@ pub(crate) fn recognise(head: &[u8]) -> Option<(&'static str, &'static str)> {
         let number = rest.get(2..4).map(|number| u16::from_le_bytes([number[0], number[1]]));
         let what = match number {
             Some(number) if number == FileKind::KMERS_INDEX.number => "an index",
+            Some(number) if number == FileKind::KMERS_LABELS.number => "labels",
             Some(number) if number == FileKind::RANK_SELECT_QUOTIENT_FILTER.number => "a table",
-            _ => "a saved structure of Warpset, and neither a table nor an index",
+            _ => "a saved structure of Warpset, and no table, index or labels",
         };
         return Some((what, "pass the sequences that it was made of"));
     }

@@ -1,4 +1,5 @@
-//! Screening: reads split by their k-mers in a table, or their minimizers in an index. Settings, and checks of a call.
+//! Screening: reads split by their k-mers in a table or in labels, or their minimizers in an index. Settings, and checks
+//! of a call.
 
 mod batch;
 mod choice;
@@ -22,8 +23,8 @@ use std::time::Instant;
 use warpset_base::file::CallFiles;
 use warpset_gpu::Device;
 
-use crate::settings::Executor;
-use crate::{BackendChoice, Error, Index, Progress, Table};
+use crate::settings::{Executor, reading_setters};
+use crate::{BackendChoice, Error, Index, Labels, Progress, Table};
 
 pub(crate) use batch::{Batch, Format};
 pub use rule::Rule;
@@ -38,6 +39,7 @@ pub use summary::Screened;
 enum By<'a> {
     Table(&'a Table),
     Index(&'a Index),
+    Labels(&'a Labels),
 }
 
 /// Settings of a screening; each setter states its default.
@@ -103,7 +105,14 @@ impl<'a> Screening<'a> {
         Screening::new_by(By::Index(index), Rule::DEACON)
     }
 
-    /// Sets the rule by which a read matches. Default: one hit in a table; two hits and 1 % in an index.
+    /// Screens by labels: a read matches if one genome has more votes than each other one, at least two, and those of
+    /// 1 % of its windows of `k` bases, unless [`rule`](Screening::rule) says otherwise. A genome has the votes of the
+    /// windows that it alone has; mates vote together.
+    pub fn by_labels(labels: &'a Labels) -> Screening<'a> {
+        Screening::new_by(By::Labels(labels), Rule::DEACON)
+    }
+
+    /// Sets the rule by which a read matches. Default: one hit in a table; two hits and 1 % otherwise.
     pub fn rule(mut self, rule: Rule) -> Self {
         self.rule = rule;
         self
@@ -164,7 +173,9 @@ impl<'a> Screening<'a> {
     }
 
     /// Sets the file for counts: one line per read or pair with its name, hits, lookups, and 1 if it matches, else 0,
-    /// separated by tabs. All minimizers are looked up then. Default: none.
+    /// separated by tabs. All minimizers are looked up then. By labels a line has the name, the genome or `-`, the votes
+    /// for it, the k-mers of several genomes, all k-mers, and the votes per genome, as `3:97,1:2`, or `-`: genomes are
+    /// numbered from 1 on, those with most votes first. Default: none.
     pub fn counts(self, path: impl Into<PathBuf>) -> Self {
         self.output(COUNTS, path)
     }
@@ -176,7 +187,7 @@ impl<'a> Screening<'a> {
         self
     }
 
-    /// Names the file of the table or index: it appears in the summary, and no output may replace it. Default: unknown.
+    /// Names the file of the table, index or labels: it appears in the summary, and no output may replace it. Default: unknown.
     pub fn index_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.index_file = Some(path.into());
         self
@@ -193,20 +204,10 @@ impl<'a> Screening<'a> {
         self
     }
 
-    /// Sets the number of threads that look up and compress; 0 for all of the machine. Compressed files and pipes are
-    /// parsed by one more thread. At most one thread per 4 KiB of input is started. Default: all of the machine.
-    pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = threads;
-        self
-    }
+    reading_setters!();
 
-    /// Sets where progress is shown. Default: nowhere.
-    pub fn progress(mut self, progress: Progress) -> Self {
-        self.progress = progress;
-        self
-    }
-
-    /// Sets the backend; all backends decide alike. Only an index can be asked on a GPU, not a table.
+    /// Sets the backend; all backends decide alike. Only an index can be asked on a GPU, not a table or
+    /// labels.
     /// [`BackendChoice::Auto`] takes a GPU for at least 3 GiB of files and an index that is no larger than they
     /// are, if CUDA answers and its memory holds the index. Default: [`BackendChoice::Auto`].
     pub fn backend(mut self, backend: BackendChoice) -> Self {

@@ -8,6 +8,26 @@ use warpset_gpu::Device;
 use crate::reads::Seen;
 use crate::{Error, K, Progress};
 
+/// Declares the setters that everything that reads files has.
+macro_rules! reading_setters {
+    () => {
+        /// Sets the number of threads; 0 for all of the machine. Compressed files and pipes are parsed by one thread
+        /// each. At most one thread per 4 KiB of input is started, and at most 256 unless the machine has more.
+        /// Default: all of the machine.
+        pub fn threads(mut self, threads: usize) -> Self {
+            self.threads = threads;
+            self
+        }
+
+        /// Sets where progress is shown. Default: nowhere.
+        pub fn progress(mut self, progress: Progress) -> Self {
+            self.progress = progress;
+            self
+        }
+    };
+}
+pub(crate) use reading_setters;
+
 /// Settings of a count; each setter states its default.
 #[derive(Clone, Debug)]
 #[must_use = "settings do nothing until something is counted"]
@@ -97,19 +117,7 @@ impl Settings {
         self
     }
 
-    /// Sets the number of threads that parse and count; 0 for all of the machine. Compressed files and pipes are parsed
-    /// by one thread each. At most one thread per 4 KiB of input is started, and at most 256 unless the machine has
-    /// more. Default: all of the machine.
-    pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = threads;
-        self
-    }
-
-    /// Sets where progress is shown. Default: nowhere.
-    pub fn progress(mut self, progress: Progress) -> Self {
-        self.progress = progress;
-        self
-    }
+    reading_setters!();
 
     /// Sets the backend. Default: [`BackendChoice::Auto`]. A device that was opened for a count is closed on its own
     /// thread, which has ended when all clones of these settings are dropped.

@@ -230,16 +230,15 @@ fn cell(row: &Record) -> String {
     text
 }
 
-/// Lists every row of the run that another library wins, the greatest loss first, one line per structure, operation and
+/// Lists every row of the runs that another library wins, the greatest loss of a crate first, one line per operation and
 /// library.
 fn losses(runs: &[Run]) -> String {
     let all: Vec<&Record> =
         runs.iter().flat_map(|run| &run.rows).filter(|row| !headline::is_only_in_papers(row)).collect();
-    let mut lost: Vec<(f64, &Record)> =
-        all.iter().filter_map(|row| Some((row.peer_ratio.filter(|&value| value < 1.0)?, *row))).collect();
     let compared = all.iter().filter(|row| row.peer_ratio.is_some()).count();
-    lost.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let rows: Vec<&Record> = lost.iter().map(|(_, row)| *row).collect();
+    let mut rows: Vec<&Record> =
+        all.into_iter().filter(|row| row.peer_ratio.is_some_and(|value| value < 1.0)).collect();
+    rows.sort_by(|a, b| a.peer_ratio.partial_cmp(&b.peer_ratio).expect("ratios are numbers"));
     // Each structure has a run of its own.
     let arguments = |run: &Run| {
         let words = words_of(&run.about);
@@ -248,27 +247,35 @@ fn losses(runs: &[Run]) -> String {
     let mut text = format!(
         "# Where others are faster\n\n{}\n\nAnother library wins {} of {compared} rows. A line is the greatest loss of an \
          operation against a library: our rate over its rate. Keys are generated integers of 64 bits unless the line \
-         names others.\n\n| crate | operation | on | library | ratio | rows |\n| --- | --- | --- | --- | ---: | ---: |\n",
+         names others.\n",
         runs.first().map(|run| conditions(run, &arguments(run), &[])).unwrap_or_default(),
-        lost.len(),
+        rows.len(),
     );
-    let key = |row: &Record| (row.structure.clone(), row.operation.clone(), row.peer.clone());
-    for group in groups(&rows, |row| Some(key(row))) {
-        let of_group: Vec<&(f64, &Record)> = lost.iter().filter(|(_, row)| key(row) == group).collect();
-        let (least, row) = of_group[0];
-        let (structure, operation, peer) = group;
-        let Label { own, shared } = label(row);
-        let mut words = [own, shared].concat();
-        words.retain(|word| word != "generated" && word != "u64");
+    let crate_of = |row: &Record| if row.structure == "recsplit" { "mphf".into() } else { row.structure.clone() };
+    let mut names = groups(&rows, |row| Some(crate_of(row)));
+    names.sort();
+    for name in names {
         text += &format!(
-            "| {} | {operation}: {} | {} | {} | {} | {} |\n",
-            if structure == "recsplit" { "mphf" } else { &structure },
-            words.join(", "),
-            column(row),
-            peer.unwrap_or_default(),
-            ratio(*least),
-            of_group.len(),
+            "\n## {name}\n\n| operation | ours | case | on | library | ratio | rows |\n| --- | --- | --- | --- | --- | \
+             ---: | ---: |\n"
         );
+        let of_crate: Vec<&Record> = rows.iter().copied().filter(|row| crate_of(row) == name).collect();
+        let key = |row: &Record| (row.operation.clone(), row.peer.clone());
+        for group in groups(&of_crate, |row| Some(key(row))) {
+            let of_group: Vec<&Record> = of_crate.iter().copied().filter(|row| key(row) == group).collect();
+            let (operation, peer) = group;
+            let Label { own, mut shared } = label(of_group[0]);
+            shared.retain(|word| word != "generated" && word != "u64");
+            text += &format!(
+                "| {operation} | {} | {} | {} | {} | {} | {} |\n",
+                own.join(", "),
+                shared.join(", "),
+                column(of_group[0]),
+                peer.unwrap_or_default(),
+                of_group[0].peer_ratio.map(ratio).unwrap_or_default(),
+                of_group.len(),
+            );
+        }
     }
     text
 }

@@ -23,6 +23,7 @@
 //! - [`minimizer`]: bases, k-mers and canonical minimizers of DNA.
 //! - [`scan`]: operators of scans, associative and not.
 //! - [`quotient`]: fingerprints, slots and walks of the quotient filters.
+//! - [`range`]: codes of range filters, and lookups in their list.
 //! - [`recsplit`]: trial hashes and splitting trees of RecSplit.
 //! - [`consensus`]: seeds and trees of Consensus.
 //! - [`placement`]: segments, seeds and slots of placement.
@@ -47,6 +48,8 @@ pub mod minimizer;
 pub mod placement;
 #[cfg(feature = "quotient")]
 pub mod quotient;
+#[cfg(feature = "range")]
+pub mod range;
 pub mod recsplit;
 pub mod scan;
 #[cfg(feature = "sequence")]

@@ -16,7 +16,7 @@
 
 #[cfg(feature = "recsplit")]
 pub mod candidate;
-#[cfg(feature = "recsplit")]
+#[cfg(any(feature = "recsplit", feature = "range"))]
 pub mod elias_fano;
 #[cfg(feature = "recsplit")]
 pub mod fingerprint;

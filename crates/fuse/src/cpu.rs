@@ -1,12 +1,12 @@
 //! Binary fuse filters in host memory.
 
-use std::fmt;
 use std::marker::PhantomData;
 
 use warpset_base::filter::{Filter, Take};
 use warpset_base::words::AlignedWords;
 
 use crate::build::word_of;
+use crate::image::{in_host_memory, measures};
 use crate::lookup::Lookup;
 use crate::width::Width;
 use crate::{Builder, Error, Key, Layout, View};
@@ -34,31 +34,13 @@ use crate::{Builder, Error, Key, Layout, View};
 pub struct BinaryFuse<F> {
     layout: Layout,
     words: AlignedWords<u64>,
-    width: PhantomData<F>,
+    of: PhantomData<F>,
 }
 
 impl<F: Width> BinaryFuse<F> {
     /// Returns settings for a filter; [`Builder::build_from`] takes the keys.
     pub fn builder() -> Builder<F> {
         Builder::new()
-    }
-
-    /// Returns the words are those of this layout.
-    pub(crate) fn from_parts(layout: Layout, words: AlignedWords<u64>) -> BinaryFuse<F> {
-        debug_assert_eq!((words.as_slice().len() as u64, layout.bits), (layout.words(), F::BITS));
-        BinaryFuse { layout, words, width: PhantomData }
-    }
-
-    /// Returns the parameters.
-    pub fn layout(&self) -> &Layout {
-        &self.layout
-    }
-
-    /// Returns the words, little-endian: fingerprints, then the seeds of shards, the memory image that every backend
-    /// shares.
-    #[inline]
-    pub fn words(&self) -> &[u64] {
-        self.words.as_slice()
     }
 
     /// Returns the fingerprints, slot by slot.
@@ -72,12 +54,13 @@ impl<F: Width> BinaryFuse<F> {
     pub fn contains(&self, key: impl Key) -> bool {
         Lookup::<F>::new(&self.layout, self.words()).contains(word_of(&key))
     }
+}
 
-    /// Returns a borrow that answers queries.
-    #[inline]
-    pub fn view(&self) -> View<'_, F> {
-        View::new(self.layout, self.words())
-    }
+measures! {
+    [F: Width] BinaryFuse<F>;
+    [F: Width] View<'_, F>;
+    #[cfg(feature = "mmap")]
+    [F: Width] crate::Mapped<F>;
 }
 
 warpset_base::queries_of_view! {
@@ -85,19 +68,6 @@ warpset_base::queries_of_view! {
     #[cfg(feature = "mmap")]
     [F: Width] crate::Mapped<F>;
     => {
-        /// Returns the number of different keys in the filter; estimated from the slots for a filter read from arrays
-        /// of `xorf`, which do not record it.
-        fn len(&self) -> u64;
-        /// Whether no key is in the filter.
-        fn is_empty(&self) -> bool;
-        /// Returns the number of keys per slot.
-        fn load_factor(&self) -> f64;
-        /// Returns the size of the words in bytes.
-        fn memory_bytes(&self) -> u64;
-        /// Returns the bits of memory per key.
-        fn bits_per_key(&self) -> f64;
-        /// Returns the rate of false positives: `2^-bits`, and 0 for an empty filter.
-        fn fpr(&self) -> f64;
         /// Returns the rate of false positives to expect with `keys` keys: `2^-bits`, for any number of keys.
         fn expected_fpr(&self, keys: u64) -> f64;
         /// Returns the fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain.
@@ -114,18 +84,20 @@ warpset_base::queries_of_view! {
     }
 }
 
-/// Same parameters, same bytes.
-impl<F: Width> PartialEq for BinaryFuse<F> {
-    fn eq(&self, other: &BinaryFuse<F>) -> bool {
-        self.layout == other.layout && self.words() == other.words()
-    }
-}
-impl<F: Width> Eq for BinaryFuse<F> {}
-
-impl<F: Width> fmt::Debug for BinaryFuse<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BinaryFuse").field("layout", &self.layout).finish_non_exhaustive()
-    }
+in_host_memory! {
+    [F: Width] BinaryFuse<F>, View;
+    F::STRUCTURE, F::NAME, F::BITS..=F::BITS, 0..=0;
+    ///
+    /// ```
+    /// use warpset_fuse::{BinaryFuse8, BinaryFuse8View};
+    ///
+    /// let saved = BinaryFuse8::builder().build_from(&["a", "b"])?.to_bytes();
+    /// let words: Vec<u64> = bytemuck::pod_collect_to_vec(&saved); // at a multiple of 8
+    /// let view = BinaryFuse8View::from_bytes(bytemuck::cast_slice(&words))?;
+    /// assert!(view.contains("a"));
+    /// # Ok::<(), warpset_fuse::Error>(())
+    /// ```
+    fn from_bytes;
 }
 
 /// Implements the trait of queries by a view.

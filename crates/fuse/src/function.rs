@@ -16,10 +16,11 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use bytemuck::Zeroable;
-use warpset_base::file::{self, FIELDS, FileKind, Payload, Saved};
+use warpset_base::file::FileKind;
 use warpset_base::filter::same_length;
 use warpset_base::words::AlignedWords;
 
+use crate::image::{in_host_memory, measures};
 use crate::{Bitmap, Error, Key, Layout};
 
 pub(crate) mod builder;
@@ -96,36 +97,13 @@ values! {
 pub struct StaticFunction<V> {
     layout: Layout,
     words: AlignedWords<u64>,
-    value: PhantomData<V>,
+    of: PhantomData<V>,
 }
 
 impl<V: FunctionValue> StaticFunction<V> {
     /// Returns settings for a function; [`FunctionBuilder::build_from`] takes keys and values.
     pub fn builder() -> FunctionBuilder<V> {
         FunctionBuilder::new()
-    }
-
-    /// Joins the words and the layout that they were made for.
-    pub(crate) fn from_parts(layout: Layout, words: AlignedWords<u64>) -> StaticFunction<V> {
-        debug_assert_eq!(words.as_slice().len() as u64, layout.words());
-        StaticFunction { layout, words, value: PhantomData }
-    }
-
-    /// Returns the parameters.
-    pub fn layout(&self) -> &Layout {
-        &self.layout
-    }
-
-    /// Returns the words, little-endian: slots, then the seeds of shards, the memory image that every backend shares.
-    #[inline]
-    pub fn words(&self) -> &[u64] {
-        self.words.as_slice()
-    }
-
-    /// Returns a borrow that answers queries.
-    #[inline]
-    pub fn view(&self) -> StaticFunctionView<'_, V> {
-        StaticFunctionView::new(self.layout, self.words())
     }
 }
 
@@ -144,63 +122,13 @@ impl<V: FunctionValue> StaticFunction<V> {
 pub struct StaticFunctionView<'a, V> {
     layout: Layout,
     words: &'a [u64],
-    value: PhantomData<V>,
+    of: PhantomData<V>,
 }
 
-impl<'a, V: FunctionValue> StaticFunctionView<'a, V> {
-    /// Joins the words and the layout that they were made for.
-    #[inline]
-    pub(crate) fn new(layout: Layout, words: &'a [u64]) -> StaticFunctionView<'a, V> {
-        StaticFunctionView { layout, words, value: PhantomData }
-    }
-
+impl<V: FunctionValue> StaticFunctionView<'_, V> {
     #[inline(always)]
     fn lookup(&self) -> Lookup<'_> {
         Lookup { layout: &self.layout, words: self.words }
-    }
-
-    /// Returns the parameters.
-    pub fn layout(&self) -> &Layout {
-        &self.layout
-    }
-
-    /// Returns the words, little-endian: slots, then the seeds of shards, the memory image that every backend shares.
-    pub fn words(&self) -> &'a [u64] {
-        self.words
-    }
-
-    /// Returns the number of different keys that the function was built from.
-    pub fn len(&self) -> u64 {
-        self.layout.keys
-    }
-
-    /// Whether the function was built from no keys.
-    pub fn is_empty(&self) -> bool {
-        self.layout.keys == 0
-    }
-
-    /// Returns the size of the words in bytes.
-    pub fn memory_bytes(&self) -> u64 {
-        8 * self.layout.words()
-    }
-
-    /// Returns the bits of memory per key.
-    pub fn bits_per_key(&self) -> f64 {
-        8.0 * self.memory_bytes() as f64 / self.len().max(1) as f64
-    }
-
-    /// Returns the number of keys per slot.
-    pub fn load_factor(&self) -> f64 {
-        self.len() as f64 / self.layout.slots().max(1) as f64
-    }
-
-    /// Returns the probability that another key than the function's gets a value: `2^-bits` if it is filtered, else 1;
-    /// 0 for a function of no keys.
-    pub fn fpr(&self) -> f64 {
-        match self.layout.graph.starts {
-            0 => 0.0,
-            _ => (-f64::from(self.layout.bits - self.layout.value_bits)).exp2(),
-        }
     }
 
     /// Returns the value of a key. For keys that the function was not built from: `None` with probability
@@ -226,26 +154,13 @@ impl<'a, V: FunctionValue> StaticFunctionView<'a, V> {
         same_length(keys.len(), values.len())?;
         Ok(self.lookup().values_of(keys, values, |value| value.map_or(V::default(), V::of)))
     }
+}
 
-    /// Views a function in saved bytes, without a copy ([`map`](StaticFunction::map) does the same with a file). Checks
-    /// everything and reads the bytes once.
-    ///
-    /// The payload must be aligned to 8 bytes; it is in a mapping that starts at a page.
-    ///
-    /// # Errors
-    /// [`Error::File`] if the bytes are not such a function, are damaged or not aligned.
-    pub fn from_bytes(bytes: &'a [u8]) -> Result<Self, Error> {
-        file::view::<StaticFunction<V>>(bytes).map(|(layout, words)| Self::new(layout, words))
-    }
-
-    /// Views saved bytes without the checksum: opens in constant time and reads the header only. Damaged words give
-    /// wrong answers, nothing worse. See [`from_bytes`](Self::from_bytes).
-    ///
-    /// # Errors
-    /// [`Error::File`] if the header is not that of such a function, or the bytes are too few or not aligned.
-    pub fn from_bytes_unverified(bytes: &'a [u8]) -> Result<Self, Error> {
-        file::view_unverified::<StaticFunction<V>>(bytes).map(|(layout, words)| Self::new(layout, words))
-    }
+measures! {
+    [V: FunctionValue] StaticFunction<V>;
+    [V: FunctionValue] StaticFunctionView<'_, V>;
+    #[cfg(feature = "mmap")]
+    [V: FunctionValue] MappedStaticFunction<V>;
 }
 
 warpset_base::queries_of_view! {
@@ -253,19 +168,6 @@ warpset_base::queries_of_view! {
     #[cfg(feature = "mmap")]
     [V: FunctionValue] MappedStaticFunction<V>;
     => {
-        /// Returns the number of different keys that the function was built from.
-        fn len(&self) -> u64;
-        /// Whether the function was built from no keys.
-        fn is_empty(&self) -> bool;
-        /// Returns the number of keys per slot.
-        fn load_factor(&self) -> f64;
-        /// Returns the size of the words in bytes.
-        fn memory_bytes(&self) -> u64;
-        /// Returns the bits of memory per key.
-        fn bits_per_key(&self) -> f64;
-        /// Returns the probability that another key than the function's gets a value: `2^-bits` if it is filtered, else
-        /// 1; 0 for a function of no keys.
-        fn fpr(&self) -> f64;
         /// Returns the value of a key. For keys that the function was not built from: `None` with probability
         /// `1 - `[`fpr`](Self::fpr), else any value.
         fn get(&self, key: impl Key) -> Option<V>;
@@ -280,36 +182,10 @@ warpset_base::queries_of_view! {
     }
 }
 
-impl<V: FunctionValue> Saved for StaticFunction<V> {
-    const STRUCTURE: FileKind = FileKind::STATIC_FUNCTION;
-    const NAME: &'static str = "static function";
-    type Word = u64;
-    type Layout = Layout;
-    type Error = Error;
-
-    fn layout_of(fields: [u64; FIELDS]) -> Result<Layout, Error> {
-        Layout::from_fields(1..=64, 1..=V::BITS, fields)
-    }
-
-    fn words_of(layout: &Layout) -> u64 {
-        layout.words()
-    }
-
-    fn fields(&self) -> [u64; FIELDS] {
-        self.layout.to_fields()
-    }
-
-    fn payload(&self) -> impl Payload + '_ {
-        bytemuck::cast_slice::<u64, u8>(self.words())
-    }
-
-    fn from_saved(layout: Layout, words: AlignedWords<u64>) -> Result<Self, Error> {
-        Ok(StaticFunction::from_parts(layout, words))
-    }
-}
-
-warpset_base::saved_methods! {
-    [V: FunctionValue] StaticFunction<V>, Error;
+in_host_memory! {
+    [V: FunctionValue] StaticFunction<V>, StaticFunctionView;
+    FileKind::STATIC_FUNCTION, "static function", 1..=64, 1..=V::BITS;
+    fn from_bytes;
 }
 
 #[cfg(feature = "mmap")]
@@ -334,40 +210,6 @@ warpset_base::mapped! {
     /// # Ok::<(), warpset_fuse::Error>(())
     /// ```
     fn map;
-}
-
-/// Equal parameters, equal bytes.
-impl<V: FunctionValue> PartialEq for StaticFunction<V> {
-    fn eq(&self, other: &StaticFunction<V>) -> bool {
-        self.layout == other.layout && self.words() == other.words()
-    }
-}
-impl<V: FunctionValue> Eq for StaticFunction<V> {}
-
-impl<V: FunctionValue> fmt::Debug for StaticFunction<V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StaticFunction").field("layout", &self.layout).finish_non_exhaustive()
-    }
-}
-
-impl<V: FunctionValue> fmt::Debug for StaticFunctionView<'_, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StaticFunctionView").field("layout", &self.layout).finish_non_exhaustive()
-    }
-}
-
-#[cfg(feature = "serde")]
-impl<V: FunctionValue> serde::Serialize for StaticFunction<V> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        file::serialize(self, serializer)
-    }
-}
-
-#[cfg(feature = "serde")]
-impl<'de, V: FunctionValue> serde::Deserialize<'de> for StaticFunction<V> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        file::deserialize(deserializer)
-    }
 }
 
 #[cfg(test)]

@@ -4,19 +4,19 @@
 //! unchanged, other keys as hashes. Methods that end in `_device` take memory of the device; methods in `_async` also
 //! take a stream, and wait for nothing. Single keys, files and views need a copy on the host: [`BinaryFuse::to_host`].
 
-use std::fmt;
 use std::marker::PhantomData;
 
 use warpset_base::filter::Filter;
-use warpset_base::words::{AlignedWords, OutOfMemory};
+use warpset_base::words::OutOfMemory;
 use warpset_core::hash;
 use warpset_gpu::batch::Hashing;
-use warpset_gpu::{Device, DeviceSlice, DeviceVec};
+use warpset_gpu::{Device, DeviceVec};
 use warpset_kernels::fuse::graph::fuse_graph_assign;
 use warpset_kernels::fuse::lookup::fuse_contains;
 use warpset_kernels::fuse::shards::{fuse_shards_four, fuse_shards_three};
 use warpset_simt::EntryOf;
 
+use crate::image::{in_device_memory, measures};
 use crate::width::Width;
 use crate::{Error, Hashed, Layout, cpu, view};
 
@@ -77,7 +77,7 @@ pub struct BinaryFuse<F> {
     device: Device,
     /// The words of a filter of this layout.
     words: DeviceVec<u64>,
-    width: PhantomData<F>,
+    of: PhantomData<F>,
 }
 
 /// Returns the number of words of a filter with this layout.
@@ -86,89 +86,6 @@ fn word_count(layout: &Layout) -> Result<usize, OutOfMemory> {
 }
 
 impl<F: DeviceWidth> BinaryFuse<F> {
-    /// Returns the words are those of this layout.
-    fn from_parts(device: &Device, layout: Layout, words: DeviceVec<u64>) -> BinaryFuse<F> {
-        BinaryFuse { layout, device: device.clone(), words, width: PhantomData }
-    }
-
-    /// Returns a copy of a filter in host memory.
-    ///
-    /// # Errors
-    /// [`Error::Gpu`] if the device fails or has too little memory.
-    pub fn from_host(device: &Device, filter: &cpu::BinaryFuse<F>) -> Result<BinaryFuse<F>, Error> {
-        let words = device.from_slice(filter.words())?;
-        Ok(BinaryFuse::from_parts(device, *filter.layout(), words))
-    }
-
-    /// Returns a copy in host memory. Waits for all work on the device.
-    ///
-    /// # Errors
-    /// [`Error::Gpu`] if the device fails or has too little memory, [`Error::OutOfMemory`] if the host has.
-    pub fn to_host(&self) -> Result<cpu::BinaryFuse<F>, Error> {
-        let mut words = AlignedWords::zeroed(self.layout.words())?;
-        self.device.synchronize()?;
-        self.device.new_stream()?.download(&self.words, words.as_mut_slice())?;
-        Ok(cpu::BinaryFuse::from_parts(self.layout, words))
-    }
-
-    /// Returns a copy on the same device.
-    ///
-    /// # Errors
-    /// [`Error::Gpu`] if the device fails or has too little memory.
-    pub fn try_clone(&self) -> Result<BinaryFuse<F>, Error> {
-        let words = self.device.waiting(|stream| {
-            let mut words = stream.alloc_uninit(self.words.len())?;
-            stream.copy(&mut words, &self.words)?;
-            Ok::<_, Error>(words)
-        })?;
-        Ok(BinaryFuse::from_parts(&self.device, self.layout, words))
-    }
-
-    /// Returns the parameters.
-    pub fn layout(&self) -> &Layout {
-        &self.layout
-    }
-
-    /// Returns the device that it is on.
-    pub fn device(&self) -> &Device {
-        &self.device
-    }
-
-    /// Returns the words on the device: the memory image that every backend shares.
-    pub fn words(&self) -> DeviceSlice<'_, u64> {
-        self.words.as_slice()
-    }
-
-    /// Returns the number of different keys in the filter.
-    pub fn len(&self) -> u64 {
-        self.layout.keys
-    }
-
-    /// Whether no key is in the filter.
-    pub fn is_empty(&self) -> bool {
-        self.layout.keys == 0
-    }
-
-    /// Returns the number of keys per slot.
-    pub fn load_factor(&self) -> f64 {
-        self.len() as f64 / self.layout.slots().max(1) as f64
-    }
-
-    /// Returns the size of the words in bytes of device memory.
-    pub fn memory_bytes(&self) -> u64 {
-        8 * self.layout.words()
-    }
-
-    /// Returns the bits of device memory per key.
-    pub fn bits_per_key(&self) -> f64 {
-        8.0 * self.memory_bytes() as f64 / self.len().max(1) as f64
-    }
-
-    /// Returns the rate of false positives: `2^-bits`, and 0 for an empty filter.
-    pub fn fpr(&self) -> f64 {
-        if self.layout.graph.starts == 0 { 0.0 } else { self.expected_fpr(1) }
-    }
-
     /// Returns the rate of false positives to expect with `keys` keys: `2^-bits`, for any number of keys.
     pub fn expected_fpr(&self, keys: u64) -> f64 {
         view::expected_fpr::<F>(keys)
@@ -192,21 +109,8 @@ impl<F: DeviceWidth> BinaryFuse<F> {
     }
 }
 
-impl<F: DeviceWidth> cpu::BinaryFuse<F> {
-    /// Returns a copy in device memory.
-    ///
-    /// # Errors
-    /// [`Error::Gpu`] if the device fails or has too little memory.
-    pub fn to_device(&self, device: &Device) -> Result<BinaryFuse<F>, Error> {
-        BinaryFuse::from_host(device, self)
-    }
-}
-
-impl<F: DeviceWidth> fmt::Debug for BinaryFuse<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("gpu::BinaryFuse").field("layout", &self.layout).finish_non_exhaustive()
-    }
-}
+in_device_memory! { [F: DeviceWidth] BinaryFuse<F> of cpu::BinaryFuse<F> }
+measures! { [F: DeviceWidth] BinaryFuse<F>; }
 
 #[cfg(test)]
 mod tests;

@@ -40,10 +40,10 @@ mod build;
 mod builder;
 mod cpu;
 mod error;
-mod format;
 mod function;
 #[cfg(feature = "gpu")]
 pub mod gpu;
+mod image;
 mod interchange;
 mod layout;
 mod lookup;

@@ -1,27 +1,12 @@
-//! serde: filters as the bytes of their saved form, compact in binary formats and checked on the way in; arrays of
-//! `xorf` in the form of that crate.
+//! serde: fingerprints in the form of the crate `xorf`.
 
 use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use warpset_base::file;
 
-use crate::BinaryFuse;
 use crate::width::Width;
-
-impl<F: Width> Serialize for BinaryFuse<F> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        file::serialize(self, serializer)
-    }
-}
-
-impl<'de, F: Width> Deserialize<'de> for BinaryFuse<F> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<BinaryFuse<F>, D::Error> {
-        file::deserialize(deserializer)
-    }
-}
 
 /// Fingerprints as `xorf` has them: those of 8 bits as bytes, wider ones as a sequence of numbers.
 pub(crate) mod fingerprints {

@@ -1,6 +1,5 @@
 //! Queries over borrowed words: of a filter in memory, or of a saved one in a memory-mapped file.
 
-use std::fmt;
 use std::marker::PhantomData;
 
 use warpset_base::parallel;
@@ -29,58 +28,15 @@ const LOOKUP_NS: f64 = 5.0;
 /// ```
 #[derive(Clone, Copy)]
 pub struct View<'a, F> {
-    layout: Layout,
-    words: &'a [u64],
-    width: PhantomData<F>,
+    pub(crate) layout: Layout,
+    pub(crate) words: &'a [u64],
+    pub(crate) of: PhantomData<F>,
 }
 
-impl<'a, F: Width> View<'a, F> {
-    /// Borrows the words of a filter; their number equals `layout.words()`.
-    pub(crate) fn new(layout: Layout, words: &'a [u64]) -> View<'a, F> {
-        debug_assert_eq!(words.len() as u64, layout.words());
-        View { layout, words, width: PhantomData }
-    }
-
+impl<F: Width> View<'_, F> {
     #[inline(always)]
     fn lookup(&self) -> Lookup<'_, F> {
         Lookup::new(&self.layout, self.words)
-    }
-
-    /// Returns the parameters.
-    pub fn layout(&self) -> &Layout {
-        &self.layout
-    }
-
-    /// Returns the words, little-endian: fingerprints, then the seeds of shards, the memory image that every backend
-    /// shares.
-    pub fn words(&self) -> &'a [u64] {
-        self.words
-    }
-
-    /// Returns the number of different keys in the filter; estimated from the slots for a filter read from arrays of
-    /// `xorf`, which do not record it.
-    pub fn len(&self) -> u64 {
-        self.layout.keys
-    }
-
-    /// Whether no key is in the filter.
-    pub fn is_empty(&self) -> bool {
-        self.layout.keys == 0
-    }
-
-    /// Returns the size of the words in bytes.
-    pub fn memory_bytes(&self) -> u64 {
-        8 * self.layout.words()
-    }
-
-    /// Returns the bits of memory per key.
-    pub fn bits_per_key(&self) -> f64 {
-        8.0 * self.memory_bytes() as f64 / self.len().max(1) as f64
-    }
-
-    /// Returns the number of keys per slot.
-    pub fn load_factor(&self) -> f64 {
-        self.len() as f64 / self.layout.slots().max(1) as f64
     }
 
     /// Whether the key may be in the filter. Never false for a key that it was built from.
@@ -96,11 +52,6 @@ impl<'a, F: Width> View<'a, F> {
             lookup.each_64(keys, |i, bits| words[i] = bits);
         });
         words
-    }
-
-    /// Returns the rate of false positives: `2^-bits`, and 0 for an empty filter.
-    pub fn fpr(&self) -> f64 {
-        if self.layout.graph.starts == 0 { 0.0 } else { self.expected_fpr(1) }
     }
 
     /// Returns the rate of false positives to expect with `keys` keys: `2^-bits`, for any number of keys.
@@ -128,10 +79,4 @@ impl<'a, F: Width> View<'a, F> {
 /// Returns the rate of false positives of a filter of this width.
 pub(crate) fn expected_fpr<F: Width>(keys: u64) -> f64 {
     if keys == 0 { 0.0 } else { (-f64::from(F::BITS)).exp2() }
-}
-
-impl<F: Width> fmt::Debug for View<'_, F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("View").field("layout", &self.layout).finish_non_exhaustive()
-    }
 }

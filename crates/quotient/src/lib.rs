@@ -54,6 +54,7 @@ mod maplet;
 mod mapped;
 mod rank_select;
 mod rates;
+mod resize;
 #[cfg(feature = "serde")]
 mod serde;
 mod slot_kind;

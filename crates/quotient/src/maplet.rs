@@ -61,6 +61,11 @@ impl MapletLayout {
         self.pairs().words()
     }
 
+    /// Returns the rate of [`Maplet::expected_fpr`].
+    pub fn expected_fpr(&self, keys: u64) -> f64 {
+        if self.keys.exact { 0.0 } else { crate::rates::expected(keys, self.keys.fingerprint_bits()) }
+    }
+
     /// Returns the layout of the filter with the pairs of fingerprints and values.
     pub(crate) fn pairs(&self) -> Layout {
         let Split { quotient_bits, remainder_bits } = self.keys.split;

@@ -20,6 +20,7 @@
 //! | [`Maplet`] | quotient filter with values beside fingerprints | keep a value per key, without the keys |
 //! | [`BinaryFuse8`] and wider | binary fuse filter | test known keys in 9, 18 or 36 bits each; exchange with others |
 //! | [`StaticFunction`] | values of known keys, without the keys | look values up in 1.08 to 1.24 times their bits |
+//! | [`RangeFilter`] | sorted hashes that keep the order of near keys | ask whether any key lies between two |
 //! | [`SequenceFilter`] | Bloom filter of k-mers, blocks by minimizers | screen reads by the k-mers of genomes |
 //! | [`Lsm`] | ordered dictionary, log-structured | update in batches, count events, look up, list ranges |
 //! | [`SortedArray`] | ordered dictionary in one sorted array | look up faster, update seldom |
@@ -52,7 +53,7 @@
 //!
 //! | feature | adds |
 //! | --- | --- |
-//! | `bloom`, `fuse`, `lsm`, `quotient`, `mphf`, `sequence`, `static` | one structure each, for the CPU (default) |
+//! | `bloom`, `fuse`, `lsm`, `quotient`, `mphf`, `range`, `sequence`, `static` | one structure each, for the CPU (default) |
 //! | `gpu` | the types in device memory ([`gpu`], [`primitives`]) |
 //! | `emulator` | `gpu`, and emulated devices, on which kernels run in tests on any machine |
 //! | `cuda` | `gpu`, and NVIDIA devices, whose driver is loaded at run time (default) |
@@ -74,6 +75,7 @@
 //! [`Consensus`]: mphf::Consensus
 //! [`Placement`]: mphf::Placement
 //! [`StaticFilter`]: mphf::StaticFilter
+//! [`RangeFilter`]: range::RangeFilter
 //! [`Minimizers`]: sequence::Minimizers
 //! [`SequenceFilter`]: sequence::SequenceFilter
 //! [`StaticSet`]: static_sets::StaticSet
@@ -95,6 +97,8 @@ pub use warpset_mphf as mphf;
 pub use warpset_primitives as primitives;
 #[cfg(feature = "quotient")]
 pub use warpset_quotient as quotient;
+#[cfg(feature = "range")]
+pub use warpset_range as range;
 #[cfg(feature = "sequence")]
 pub use warpset_sequence as sequence;
 #[cfg(feature = "static")]
@@ -108,6 +112,7 @@ pub use warpset_static as static_sets;
     feature = "mmap",
     feature = "quotient",
     feature = "mphf",
+    feature = "range",
     feature = "sequence",
     feature = "static"
 ))]
@@ -155,6 +160,10 @@ pub mod prelude {
     };
     #[cfg(all(feature = "quotient", feature = "mmap"))]
     pub use crate::quotient::{MappedMaplet, MappedRankSelectQuotientFilter, MappedStandardQuotientFilter};
+    #[cfg(all(feature = "range", feature = "mmap"))]
+    pub use crate::range::MappedRangeFilter;
+    #[cfg(feature = "range")]
+    pub use crate::range::{RangeFilter, RangeFilterView};
     #[cfg(all(feature = "sequence", feature = "mmap"))]
     pub use crate::sequence::MappedSequenceFilter;
     #[cfg(feature = "sequence")]

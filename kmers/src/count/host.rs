@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
 use rayon::prelude::*;
+use warpset_core::hash::permute::{spread_of, unpermute};
 use warpset_kernels::kmers::letters::{CLASSES, class_of};
 
 use super::builder_for;
@@ -22,7 +23,7 @@ use crate::parts::{Cut, Parts};
 use crate::pieces::Text;
 use crate::super_kmers::{self, BINS, SuperKmers, Tally};
 use crate::table::key_bits;
-use crate::{Error, K, Settings, Table};
+use crate::{Error, Settings, Table};
 
 /// Least memory per round, if the budget allows it; small in tests, so that they have several rounds.
 const LEAST_ROUND: u64 = if cfg!(test) { 1 << 18 } else { 256 << 20 };
@@ -32,15 +33,37 @@ const THREAD_BYTES: u64 = 2 << 20;
 const LEAST_KNOWN: f64 = 0.5;
 const LEAST_COPIES: f64 = 2.0;
 
+/// Number of k-mers of several genomes.
+const SEVERAL: u64 = 1 << 8;
+
 pub(super) fn count(texts: &[Text<'_>], settings: &Settings) -> Result<Table, Error> {
-    let mut counter = Counter::new(settings);
+    let (mut counter, mut workers) = (Counter::new(settings), Worker::all(settings));
     settings.progress.say("reading");
-    feed(texts, settings, |feed, threads| match settings.threads {
-        1 => counter.count_here(feed),
-        _ => counter.count_on(feed, threads),
-    })?;
+    counter.read(texts, &mut workers)?;
+    counter.end_round(&mut workers)?;
+    drop(workers);
     settings.progress.say("building the table");
     counter.finish()
+}
+
+/// Calls `build` with the different k-mers of all genomes, as [`super::label`] does.
+pub(super) fn label<T>(
+    genomes: &[Text<'_>],
+    settings: &Settings,
+    build: impl FnOnce(u64, &mut dyn Iterator<Item = (u64, u64)>) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let (mut counter, mut workers) = (Counter::new(settings), Worker::all(settings));
+    settings.progress.say("reading");
+    for (number, genome) in (1..).zip(genomes) {
+        counter.genome = Some(number);
+        counter.read(std::slice::from_ref(genome), &mut workers)?;
+    }
+    counter.end_round(&mut workers)?;
+    drop(workers);
+    settings.progress.say("building the labels");
+    let bits = key_bits(settings.k);
+    let kmer_of = |(fingerprint, genome)| (unpermute(fingerprint, bits, spread_of(0)), genome);
+    build(counter.parts.len(), &mut counter.parts.into_all().map(kmer_of))
 }
 
 /// State between rounds.
@@ -54,31 +77,39 @@ struct Counter<'s> {
     held: u64,
     /// Whether the round has super-k-mers instead of fingerprints.
     by_minimizers: bool,
+    /// Number of the genome that is being read, which takes the place of copies; `None` if k-mers are counted.
+    genome: Option<u64>,
 }
 
 /// State of one thread.
-struct Worker<'a> {
+struct Worker {
     filling: Filling,
     super_kmers: SuperKmers,
     tally: Tally,
-    cursor: Cursor<'a>,
 }
 
-impl Worker<'_> {
-    fn new(k: K) -> Self {
-        Worker {
-            filling: Filling::new(k),
-            super_kmers: SuperKmers::new(k),
-            tally: Tally::default(),
-            cursor: Cursor::default(),
-        }
+impl Worker {
+    /// Returns a worker per thread.
+    fn all(settings: &Settings) -> Vec<Worker> {
+        let of = |k| Worker { filling: Filling::new(k), super_kmers: SuperKmers::new(k), tally: Tally::default() };
+        (0..settings.threads).map(|_| of(settings.k)).collect()
     }
 }
 
 impl<'s> Counter<'s> {
     fn new(settings: &'s Settings) -> Self {
         let cut = Cut::new(key_bits(settings.k));
-        Counter { settings, cut, parts: Parts::new(cut), taken: AtomicU64::new(0), held: 0, by_minimizers: false }
+        let (parts, taken) = (Parts::new(cut), AtomicU64::new(0));
+        Counter { settings, cut, parts, taken, held: 0, by_minimizers: false, genome: None }
+    }
+
+    /// Adds the k-mers of texts. Those of the last round stay with the workers.
+    fn read(&mut self, texts: &[Text<'_>], workers: &mut [Worker]) -> Result<(), Error> {
+        let settings = self.settings;
+        feed(texts, settings, |feed, threads| match settings.threads {
+            1 => self.count_here(feed, workers),
+            _ => self.count_on(feed, threads, workers),
+        })
     }
 
     /// Returns the memory of one thread: batches, and one chunk per part, full or not.
@@ -123,7 +154,7 @@ impl<'s> Counter<'s> {
     }
 
     /// Counts the k-mers of all threads, clears them, and chooses the form of the next round.
-    fn end_round(&mut self, workers: &mut [Worker<'_>]) -> Result<(), Error> {
+    fn end_round(&mut self, workers: &mut [Worker]) -> Result<(), Error> {
         let before = self.parts.len();
         let kmers = if self.by_minimizers {
             self.count_bins(workers)?
@@ -140,20 +171,24 @@ impl<'s> Counter<'s> {
         let known = 1.0 - (different - before) as f64 / kmers as f64;
         let next = self.super_kmers() / super_kmers::BYTES * super_kmers::average(self.settings.k);
         let pays = known >= LEAST_KNOWN && next as f64 * known >= LEAST_COPIES * different as f64;
-        self.by_minimizers = pays && super_kmers::suit(self.settings.k);
+        self.by_minimizers = pays && super_kmers::suit(self.settings.k) && self.genome.is_none();
         Ok(())
     }
 
     /// Counts the fingerprints of all threads, and clears them.
-    fn count_parts(&mut self, workers: &mut [Worker<'_>]) {
+    fn count_parts(&mut self, workers: &mut [Worker]) {
         let fillings: Vec<&Filling> = workers.iter().map(|worker| &worker.filling).collect();
-        self.parts.count(|part| fillings.iter().flat_map(|filling| filling.of_part(part)).collect());
+        let of_part = |part| fillings.iter().flat_map(|filling| filling.of_part(part)).collect();
+        match self.genome {
+            None => self.parts.count(of_part, |copies, more| copies + more),
+            Some(_) => self.parts.count(of_part, |genome, other| if genome == other { genome } else { SEVERAL }),
+        }
         workers.iter_mut().for_each(|worker| worker.filling.clear());
         self.taken.store(0, Ordering::Relaxed);
     }
 
     /// Counts the super-k-mers of all threads, and clears them. Returns the number of their k-mers.
-    fn count_bins(&mut self, workers: &mut [Worker<'_>]) -> Result<u64, Error> {
+    fn count_bins(&mut self, workers: &mut [Worker]) -> Result<u64, Error> {
         self.held = std::mem::take(self.taken.get_mut());
         let (next, kmers) = (AtomicUsize::new(0), AtomicU64::new(0));
         while next.load(Ordering::Relaxed) < BINS {
@@ -184,37 +219,35 @@ impl<'s> Counter<'s> {
     }
 
     /// Adds letters to one thread's share of a round.
-    fn fill(&self, worker: &mut Worker<'_>, letters: &[u8]) {
+    fn fill(&self, worker: &mut Worker, letters: &[u8]) {
         if self.by_minimizers {
             worker.super_kmers.fill(letters, &self.taken);
         } else {
-            worker.filling.fill(letters, &self.taken);
+            worker.filling.fill(letters, self.genome.unwrap_or(1), &self.taken);
         }
     }
 
     /// Parses and counts in turns on this thread.
-    fn count_here(&mut self, feed: &Feed<'_>) -> Result<(), Error> {
-        let (mut round, mut workers) = (self.round()?, [Worker::new(self.settings.k)]);
+    fn count_here(&mut self, feed: &Feed<'_>, workers: &mut [Worker]) -> Result<(), Error> {
+        let mut round = self.round()?;
         feed.each(|letters| {
             self.fill(&mut workers[0], letters);
             if self.is_over(round) {
-                self.end_round(&mut workers)?;
+                self.end_round(workers)?;
                 round = self.round()?;
             }
             Ok(())
-        })?;
-        self.end_round(&mut workers)
+        })
     }
 
-    /// Parses and fills on all threads, then counts on all threads, in turns.
-    fn count_on<'a>(&mut self, feed: &Feed<'a>, threads: usize) -> Result<(), Error> {
-        let k = self.settings.k;
-        let mut workers: Vec<Worker<'a>> = (0..threads).map(|_| Worker::new(k)).collect();
+    /// Parses and fills on `threads` threads, then counts on all threads, in turns.
+    fn count_on(&mut self, feed: &Feed<'_>, threads: usize, workers: &mut [Worker]) -> Result<(), Error> {
+        let mut cursors: Vec<Cursor<'_>> = (0..threads).map(|_| Cursor::default()).collect();
         loop {
             let (round, counter) = (self.round()?, &*self);
             let at_ends: Vec<Result<bool, Error>> = thread::scope(|scope| {
-                let fill = |worker| scope.spawn(move || counter.fill_round(round, worker, feed));
-                let threads: Vec<_> = workers.iter_mut().map(fill).collect();
+                let fill = |(worker, cursor)| scope.spawn(move || counter.fill_round(round, worker, cursor, feed));
+                let threads: Vec<_> = workers.iter_mut().zip(&mut cursors).map(fill).collect();
                 let join = |thread: thread::ScopedJoinHandle<'_, _>| {
                     thread.join().unwrap_or_else(|panic| resume_unwind(panic))
                 };
@@ -222,21 +255,23 @@ impl<'s> Counter<'s> {
             });
             // At the end no thread finds anything more; at the end of a round, some may just not have looked.
             let at_end = at_ends.into_iter().try_fold(true, |all, at_end| Ok::<bool, Error>(all & at_end?))?;
-            self.end_round(&mut workers)?;
             if at_end {
                 return Ok(());
             }
+            self.end_round(workers)?;
         }
     }
 
     /// Fills one thread's share of a round. Returns whether nothing was left for it.
-    fn fill_round<'a>(&self, round: u64, worker: &mut Worker<'a>, feed: &Feed<'a>) -> Result<bool, Error> {
+    fn fill_round<'a>(
+        &self,
+        round: u64,
+        worker: &mut Worker,
+        cursor: &mut Cursor<'a>,
+        feed: &Feed<'a>,
+    ) -> Result<bool, Error> {
         while !self.is_over(round) {
-            // The cursor apart, since it is read while the rest of the worker is filled.
-            let mut cursor = std::mem::take(&mut worker.cursor);
-            let step = feed.step(&mut cursor, |letters| self.fill(worker, letters));
-            worker.cursor = cursor;
-            match step {
+            match feed.step(cursor, |letters| self.fill(worker, letters)) {
                 Ok(true) => {}
                 Ok(false) => return Ok(true),
                 Err(error) => {
@@ -276,7 +311,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::Roll;
+    use crate::{K, Roll};
 
     /// Returns reads of both strands of a random genome, some with N; among them repeats of one base.
     fn reads(genome: u64, reads: u64) -> String {
@@ -316,11 +351,9 @@ mod tests {
                     let mut counter = Counter::new(&settings);
                     let texts = [Text::Bytes(text.as_bytes())];
                     crate::count::pool(threads).unwrap().install(|| {
-                        feed(&texts, &settings, |feed, threads| match settings.threads {
-                            1 => counter.count_here(feed),
-                            _ => counter.count_on(feed, threads),
-                        })
-                        .unwrap();
+                        let mut workers = Worker::all(&settings);
+                        counter.read(&texts, &mut workers).unwrap();
+                        counter.end_round(&mut workers).unwrap();
                         // On several threads, the last round can be one read of one base, whose k-mers are known.
                         if threads == 1 || genome == 3000 {
                             assert_eq!(counter.by_minimizers, k >= 14 && genome == 3000, "{k} {threads} {memory:?}");

@@ -18,10 +18,11 @@ use super::format::begins_as_index;
 use super::front;
 use super::members::Members;
 use super::{Index, IndexKind, check};
-use crate::count::pool;
+use crate::count::{pieces_of_work, pool};
 use crate::feed::{Cursor, feed};
 use crate::odd::{is_plain, tidy};
 use crate::pieces::Text;
+use crate::settings::reading_setters;
 use crate::{Error, K, Progress, Settings};
 
 /// Least number of minimizers per part.
@@ -92,17 +93,7 @@ impl Indexing {
         self
     }
 
-    /// Sets the number of threads; 0 for all of the machine. Default: all of the machine.
-    pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = threads;
-        self
-    }
-
-    /// Sets where progress is shown. Default: nowhere.
-    pub fn progress(mut self, progress: Progress) -> Self {
-        self.progress = progress;
-        self
-    }
+    reading_setters!();
 
     /// Indexes files: FASTA and FASTQ, compressed or not, and exact indexes of the same windows, which are united.
     /// Besides the index this takes 24 bytes of memory per minimizer, counting equal ones at different places.
@@ -117,7 +108,8 @@ impl Indexing {
         if files.is_empty() {
             return Err(Error::NoInput);
         }
-        let pool = pool(threads_for(self.threads, u64::MAX))?;
+        let texts: Vec<Text<'_>> = files.iter().map(|path| Text::File(path)).collect();
+        let pool = pool(threads_for(self.threads, pieces_of_work(&texts)))?;
         let indexed = pool.install(|| {
             self.progress.say("indexing");
             if self.kind == IndexKind::Sequences {

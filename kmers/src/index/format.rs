@@ -78,13 +78,13 @@ impl Parameters {
     }
 }
 
-/// Opens a file that may be an index, and reads its head.
-fn open(path: &Path) -> Result<(File, u64, Vec<u8>), Error> {
+/// Opens a file that may be an index or labels, and reads its head; `refused` makes the error for a pipe.
+pub(crate) fn open(path: &Path, refused: impl Fn(&Path, &'static str) -> Error) -> Result<(File, u64, Vec<u8>), Error> {
     let failed = |source| Error::Read { path: path.to_owned(), source };
     // Checked before the file is opened, because opening a pipe waits for its other end.
     let there = fs::metadata(path).map_err(failed)?;
     if !there.is_file() && !there.is_dir() {
-        return Err(not_index(path, "it is no regular file".to_owned()));
+        return Err(refused(path, "it is no regular file"));
     }
     let mut file = File::open(path).map_err(failed)?;
     let mut head = Vec::new();
@@ -110,7 +110,7 @@ fn no_index(path: &Path, head: &[u8]) -> Error {
 /// Whether a file begins as an index of ours or of Deacon, or as another saved structure.
 pub(super) fn begins_as_index(path: &Path) -> bool {
     path != Path::new("-")
-        && open(path).is_ok_and(|(_, _, head)| {
+        && open(path, not_index).is_ok_and(|(_, _, head)| {
             head.starts_with(b"WARPSET\0")
                 || head.starts_with(b"DBF")
                 || head.first().is_some_and(|&version| version < 9)
@@ -130,7 +130,7 @@ fn parameters<'h>(path: &Path, head: &'h [u8]) -> Result<Option<(Parameters, Hea
 }
 
 pub(super) fn load(path: &Path) -> Result<Index, Error> {
-    let (mut file, len, head) = open(path)?;
+    let (mut file, len, head) = open(path, not_index)?;
     let Some((parameters, header, head)) = parameters(path, &head)? else {
         return match deacon::load(path, &mut file, &head, len)? {
             Some(index) => Ok(index),
@@ -174,7 +174,7 @@ pub(super) fn load(path: &Path) -> Result<Index, Error> {
 /// # Safety
 /// The contract of [`Index::map`].
 pub(super) unsafe fn map(path: &Path) -> Result<Index, Error> {
-    let (_, _, head) = open(path)?;
+    let (_, _, head) = open(path, not_index)?;
     let Some((parameters, ..)) = parameters(path, &head)? else { return load(path) };
     let Parameters { k, w, len, kind } = parameters;
     // SAFETY: the file does not change while it is mapped, by the contract of this function.
@@ -214,7 +214,10 @@ impl Index {
 }
 
 /// Writes a file by `write`, through a buffer.
-fn write(path: &Path, write: impl FnOnce(&mut BufWriter<&mut File>) -> std::io::Result<()>) -> Result<(), Error> {
+pub(crate) fn write(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<&mut File>) -> std::io::Result<()>,
+) -> Result<(), Error> {
     let written = || {
         let mut replacement = Replacement::create(path)?;
         let mut buffer = BufWriter::with_capacity(1 << 20, replacement.file());

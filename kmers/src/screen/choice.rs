@@ -14,7 +14,7 @@ use super::{By, Screening};
 use crate::count::bytes_of;
 use crate::pieces::Text;
 use crate::settings::Executor;
-use crate::{BackendChoice, Error, Index, Table};
+use crate::{BackendChoice, Error, Index};
 
 /// Bytes of input that make opening a GPU pay, if the index to be copied to it is not larger.
 const LEAST_FOR_DEVICE: u64 = 3 << 30;
@@ -30,17 +30,19 @@ impl<'a> Screening<'a> {
     /// Returns the decider of these settings for `files`.
     pub(super) fn decider(&self, files: &[PathBuf]) -> Result<Box<dyn Decider + 'a>, Error> {
         match self.by {
-            By::Table(table) => self.by_table(table),
+            By::Table(table) => self.on_host(ByWindows::of_table(table, self.rule, self.prefix)),
+            By::Labels(labels) => {
+                self.on_host(ByWindows::of_labels(labels, self.rule, self.prefix, self.outputs[COUNTS].is_some()))
+            }
             By::Index(index) => self.by_index_of(index, files),
         }
     }
 
-    fn by_table(&self, table: &'a Table) -> Result<Box<dyn Decider + 'a>, Error> {
+    /// Returns a decider that no device has.
+    fn on_host(&self, decider: ByWindows<'a>) -> Result<Box<dyn Decider + 'a>, Error> {
         match self.place {
             Executor::Device(_) | Executor::Backend(BackendChoice::Cuda) => Err(Error::TableOnDevice),
-            Executor::Backend(BackendChoice::Cpu | BackendChoice::Auto) => {
-                Ok(Box::new(ByWindows { table, rule: self.rule, prefix: self.prefix }))
-            }
+            Executor::Backend(BackendChoice::Cpu | BackendChoice::Auto) => Ok(Box::new(decider)),
         }
     }
 

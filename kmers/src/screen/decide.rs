@@ -7,7 +7,7 @@ use super::batch::Batch;
 use crate::Error;
 
 /// Decision on a read, or on a pair of reads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Decision {
     pub(crate) matches: bool,
     /// Different minimizers in the index, or windows in the table. Unless counts are requested, it may be fewer of
@@ -15,6 +15,15 @@ pub(crate) struct Decision {
     pub(crate) hits: u64,
     /// All different minimizers, or windows. Unless counts are requested, equal ones may count more than once.
     pub(crate) total: u64,
+    /// Fields of the line of counts after the name, if they are others than `hits`, `total` and `matches`.
+    pub(crate) fields: String,
+}
+
+impl Decision {
+    /// Creates a decision with the usual fields.
+    pub(crate) fn new(matches: bool, hits: u64, total: u64) -> Decision {
+        Decision { matches, hits, total, fields: String::new() }
+    }
 }
 
 /// Way to decide reads by a rule, shared by threads.

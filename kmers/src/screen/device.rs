@@ -193,13 +193,13 @@ impl Together<'_> {
         decisions.clear();
         match answers {
             Ok(Answers::Decisions(matches)) => {
-                let decision = |&matches: &u8| Decision { matches: matches != 0, hits: 0, total: 0 };
+                let decision = |&matches: &u8| Decision::new(matches != 0, 0, 0);
                 decisions.extend(matches.iter().map(decision));
             }
             Ok(Answers::Counts(counts)) => decisions.extend(counts.iter().map(|&both| {
                 let HitCounts { hits, minimizers } = HitCounts::from(both);
                 let (hits, total) = (u64::from(hits), u64::from(minimizers));
-                Decision { matches: by.rule.matches(hits, total), hits, total }
+                Decision::new(by.rule.matches(hits, total), hits, total)
             })),
             Err(error) => return Err(self.failed(error)),
         }

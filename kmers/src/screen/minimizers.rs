@@ -90,14 +90,14 @@ impl AtOnce for Finder<'_> {
             let mut total = (unit.end - unit.begin) as u64;
             if unit.part > 0 {
                 // Decided by its beginning: it matches, whatever follows.
-                decisions.push(Decision { matches: true, hits: unit.hits, total });
+                decisions.push(Decision::new(true, unit.hits, total));
                 continue;
             }
             let is_open = unit.hits >= rule.hits() && unit.hits < rule.needed(total);
             if counts || is_open {
                 total = distinct(&self.kmers[unit.begin..unit.end], &mut self.scratch);
             }
-            decisions.push(Decision { matches: rule.matches(unit.hits, total), hits: unit.hits, total });
+            decisions.push(Decision::new(rule.matches(unit.hits, total), unit.hits, total));
         }
     }
 }

@@ -63,7 +63,7 @@ fn letters_of(batch: &Batch, prefix: usize) -> impl Iterator<Item = &[u8]> {
 fn decide(batch: &Batch, hits: &[Hits], rule: Rule, decisions: &mut Vec<Decision>) {
     decisions.extend(hits.chunks_exact(batch.mates()).map(|mates| {
         let (hits, total) = mates.iter().fold((0, 0), |sum, mate| (sum.0 + mate.found, sum.1 + mate.kmers));
-        Decision { matches: rule.matches(hits, total), hits, total }
+        Decision::new(rule.matches(hits, total), hits, total)
     }));
 }
 

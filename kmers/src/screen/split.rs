@@ -1,5 +1,7 @@
 //! Split of a batch into the texts of the outputs.
 
+use std::io::Write;
+
 use super::batch::Batch;
 use super::decide::Decision;
 use super::sink::Sink;
@@ -25,9 +27,13 @@ pub(super) fn written(
         *text = sink.spare();
         text.clear();
         for (unit, decision) in decisions.iter().enumerate() {
-            let Decision { matches, hits, total } = *decision;
+            let Decision { matches, hits, total, fields } = decision;
             text.extend_from_slice(batch.name(unit * batch.mates()));
-            text.extend_from_slice(format!("\t{hits}\t{total}\t{}\n", u8::from(matches)).as_bytes());
+            // Writing to memory does not fail.
+            let _ = match fields.is_empty() {
+                true => writeln!(text, "\t{hits}\t{total}\t{}", u8::from(*matches)),
+                false => writeln!(text, "\t{fields}"),
+            };
         }
     }
     for (first, mate) in [(MATCHED, false), (MATCHED, true), (UNMATCHED, false), (UNMATCHED, true)] {

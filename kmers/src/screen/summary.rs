@@ -108,6 +108,7 @@ impl Screening<'_> {
         let is_paired = self.pairing != Pairing::Single;
         let (k, w, kind, kmers) = match self.by {
             By::Table(table) => (table.k().get(), None, "table".to_owned(), table.distinct()),
+            By::Labels(labels) => (labels.k().get(), None, "labels".to_owned(), labels.len()),
             By::Index(index) => (index.k().get(), Some(index.w()), index.kind().to_string(), index.len()),
         };
         let summary = Summary {

@@ -13,18 +13,23 @@ pub fn refused(path: &Path, bytes: &[u8]) -> Error {
     error
 }
 
-/// Checks that the saved index at `path` is refused if it ends early, goes on, or has a byte changed anywhere in its
-/// first 256 or at many places after them; a mapped index may answer anything, and does not panic. Leaves a damaged
-/// file.
-pub fn is_refused_when_damaged(path: &Path) {
-    let bytes = fs::read(path).unwrap();
-    for len in [0, 1, 10, 127, 128, 200, 256, bytes.len() / 2, bytes.len() - 1] {
-        refused(path, &bytes[..len.min(bytes.len() - 1)]);
-    }
-    refused(path, &[&bytes[..], b"x"].concat());
-    for at in (0..256).chain((256..bytes.len()).step_by(101)) {
-        let mut damaged = bytes.clone();
+/// Returns saved bytes that end early, go on, or have a byte changed in their first 256 or at many places after
+/// them.
+pub fn damaged(bytes: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+    let cuts = [0, 1, 10, 127, 128, 200, 256, bytes.len() / 2, bytes.len() - 1];
+    let cut = cuts.into_iter().map(|len| bytes[..len.min(bytes.len() - 1)].to_vec());
+    let changed = (0..256).chain((256..bytes.len()).step_by(101)).map(|at| {
+        let mut damaged = bytes.to_vec();
         damaged[at] ^= 0x11;
+        damaged
+    });
+    cut.chain([[bytes, b"x"].concat()]).chain(changed)
+}
+
+/// Checks that the saved index at `path` is refused with any [damage](damaged); a mapped index may answer anything, and
+/// does not panic. Leaves a damaged file.
+pub fn is_refused_when_damaged(path: &Path) {
+    for damaged in damaged(&fs::read(path).unwrap()) {
         refused(path, &damaged);
         // SAFETY: nothing changes the file while it is mapped.
         if let Ok(mapped) = unsafe { Index::map(path) } {

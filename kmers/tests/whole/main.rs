@@ -4,6 +4,7 @@
 
 mod damage;
 mod files;
+mod labels;
 mod messages;
 #[cfg(unix)]
 mod outputs;

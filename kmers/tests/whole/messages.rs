@@ -41,6 +41,8 @@ fn messages_are_those_of_the_file() {
         E::DifferentK { left: 21, right: 31 },
         E::InvalidWindow { k: 30, w: 15 },
         E::NotIndex { path: "host.index".into(), reason: "it is no regular file".into() },
+        E::NotLabels { path: "genomes.labels".into(), reason: "it is no regular file".into() },
+        E::TooManyGenomes { genomes: 256 },
         E::DifferentWindow { path: "host.index".into(), found_k: 31, found_w: 15, k: 21, w: 11 },
         E::OnlyFilter { path: "host.pidx".into() },
         E::NotKmers { path: "host.index".into() },

@@ -60,6 +60,9 @@ impl FileKind {
     /// `StaticFunction`.
     pub const STATIC_FUNCTION: FileKind = FileKind::new(43, 1, "StaticFunction");
 
+    /// `RangeFilter`.
+    pub const RANGE_FILTER: FileKind = FileKind::new(44, 1, "RangeFilter");
+
     /// `StaticMap`, and with values of no size `StaticSet`.
     pub const STATIC_MAP: FileKind = FileKind { has_elements: true, ..FileKind::new(48, 1, "StaticMap") };
 
@@ -68,6 +71,9 @@ impl FileKind {
 
     /// `warpset_kmers::Index`: a header without a payload, then the set or filter.
     pub const KMERS_INDEX: FileKind = FileKind::new(64, 1, "warpset_kmers::Index");
+
+    /// `warpset_kmers::Labels`: a header with names and numbers, then the function.
+    pub const KMERS_LABELS: FileKind = FileKind::new(65, 1, "warpset_kmers::Labels");
 
     /// All structures, in the order of their numbers.
     pub const ALL: &[FileKind] = &[
@@ -88,9 +94,11 @@ impl FileKind {
         FileKind::BINARY_FUSE_16,
         FileKind::BINARY_FUSE_32,
         FileKind::STATIC_FUNCTION,
+        FileKind::RANGE_FILTER,
         FileKind::STATIC_MAP,
         FileKind::SEQUENCE_FILTER,
         FileKind::KMERS_INDEX,
+        FileKind::KMERS_LABELS,
     ];
 
     /// Describes a structure without elements.

@@ -5,7 +5,6 @@ use std::marker::PhantomData;
 
 use bytemuck::Pod;
 use warpset_base::filter::same_length;
-use warpset_base::words::AlignedWords;
 use warpset_gpu::batch::{Answers, Staging, expect_room};
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::batch::keys::KeySlice;
@@ -14,6 +13,7 @@ use warpset_simt::{Global, GlobalMut};
 
 use super::build::{DeviceSource, HostSource, Source, Values, build};
 use super::{DeviceKeys, HASHING};
+use crate::image::{in_device_memory, measures};
 use crate::{Bitmap, Error, FunctionBuilder, FunctionValue, Key, Layout};
 
 /// A value on devices: `u8`, `u16`, `u32` or `u64`; `u8` with [`value_bits(1)`](FunctionBuilder::value_bits) for
@@ -43,7 +43,7 @@ pub struct StaticFunction<V> {
     device: Device,
     /// The words of a function of this layout.
     words: DeviceVec<u64>,
-    value: PhantomData<V>,
+    of: PhantomData<V>,
 }
 
 /// A [`FunctionBuilder`] of functions on a device: made by [`FunctionBuilder::on`].
@@ -114,64 +114,6 @@ fn words_of<V>(n: usize) -> usize {
 }
 
 impl<V: DeviceFunctionValue> StaticFunction<V> {
-    fn from_parts(device: &Device, layout: Layout, words: DeviceVec<u64>) -> StaticFunction<V> {
-        StaticFunction { layout, device: device.clone(), words, value: PhantomData }
-    }
-
-    /// Returns a copy of a function in host memory.
-    ///
-    /// # Errors
-    /// [`Error::Gpu`] if the device fails or has too little memory.
-    pub fn from_host(device: &Device, function: &crate::StaticFunction<V>) -> Result<StaticFunction<V>, Error> {
-        Ok(StaticFunction::from_parts(device, *function.layout(), device.from_slice(function.words())?))
-    }
-
-    /// Returns a copy in host memory. Waits for all work on the device.
-    ///
-    /// # Errors
-    /// [`Error::Gpu`] if the device fails or has too little memory, [`Error::OutOfMemory`] if the host has.
-    pub fn to_host(&self) -> Result<crate::StaticFunction<V>, Error> {
-        let mut words = AlignedWords::zeroed(self.layout.words())?;
-        self.device.synchronize()?;
-        self.device.new_stream()?.download(&self.words, words.as_mut_slice())?;
-        Ok(crate::StaticFunction::from_parts(self.layout, words))
-    }
-
-    /// Returns the parameters.
-    pub fn layout(&self) -> &Layout {
-        &self.layout
-    }
-
-    /// Returns the device that it is on.
-    pub fn device(&self) -> &Device {
-        &self.device
-    }
-
-    /// Returns the words on the device: the memory image that every backend shares.
-    pub fn words(&self) -> DeviceSlice<'_, u64> {
-        self.words.as_slice()
-    }
-
-    /// Returns the number of different keys that the function was built from.
-    pub fn len(&self) -> u64 {
-        self.layout.keys
-    }
-
-    /// Whether the function was built from no keys.
-    pub fn is_empty(&self) -> bool {
-        self.layout.keys == 0
-    }
-
-    /// Returns the size of the words in bytes of device memory.
-    pub fn memory_bytes(&self) -> u64 {
-        8 * self.layout.words()
-    }
-
-    /// Returns the bits of device memory per key.
-    pub fn bits_per_key(&self) -> f64 {
-        8.0 * self.memory_bytes() as f64 / self.len().max(1) as f64
-    }
-
     /// Queues the lookup of `n > 0` keys.
     ///
     /// # Safety
@@ -298,26 +240,13 @@ impl<V: DeviceFunctionValue> StaticFunction<V> {
     }
 }
 
-impl<V: DeviceFunctionValue> crate::StaticFunction<V> {
-    /// Returns a copy in device memory.
-    ///
-    /// # Errors
-    /// [`Error::Gpu`] if the device fails or has too little memory.
-    pub fn to_device(&self, device: &Device) -> Result<StaticFunction<V>, Error> {
-        StaticFunction::from_host(device, self)
-    }
-}
+in_device_memory! { [V: DeviceFunctionValue] StaticFunction<V> of crate::StaticFunction<V> }
+measures! { [V: DeviceFunctionValue] StaticFunction<V>; }
 
 impl<V: FunctionValue> fmt::Debug for DeviceFunctionBuilder<V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut f = f.debug_struct("DeviceFunctionBuilder");
         f.field("settings", &self.settings).field("device", &self.device).finish()
-    }
-}
-
-impl<V> fmt::Debug for StaticFunction<V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("gpu::StaticFunction").field("layout", &self.layout).finish_non_exhaustive()
     }
 }
 

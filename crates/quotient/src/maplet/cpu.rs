@@ -9,6 +9,7 @@ use warpset_core::scan::Operator;
 
 use super::{MapletLayout, MapletView};
 use crate::cpu::fingerprints::{HASH_NS, sorted_fingerprints_of_some};
+use crate::resize::resizes;
 use crate::slot_kind::SlotKind;
 use crate::{Error, Insert, Key, Layout, QuotientFilter, RankSelect};
 
@@ -304,34 +305,6 @@ impl Maplet {
         self.pair_counts().map(move |((fingerprint, value), copies)| ((fingerprint >> dropped, value), copies))
     }
 
-    /// Builds a maplet of these pairs with quotients of another width, like [`QuotientFilter::resized`].
-    ///
-    /// # Errors
-    /// The errors of [`QuotientFilter::resized`]; [`Error::InvalidValueBits`] if values do not fit beside the
-    /// remainders.
-    pub fn resized(&self, quotient_bits: u32) -> Result<Maplet, Error> {
-        self.rewritten(self.layout.keys.with_quotient_bits(quotient_bits, RankSelect::MAX_LOAD)?)
-    }
-
-    /// Doubles the number of slots: moves one bit from the remainders to the quotients.
-    ///
-    /// # Errors
-    /// The errors of [`QuotientFilter::double`]; the maplet is unchanged then.
-    pub fn double(&mut self) -> Result<(), Error> {
-        *self = self.rewritten(self.layout.keys.doubled(RankSelect::MAX_LOAD)?)?;
-        Ok(())
-    }
-
-    /// Halves the number of slots: moves one bit from the quotients to the remainders.
-    ///
-    /// # Errors
-    /// The errors of [`QuotientFilter::halve`]; [`Error::InvalidValueBits`] if values do not fit beside longer
-    /// remainders. The maplet is unchanged then.
-    pub fn halve(&mut self) -> Result<(), Error> {
-        *self = self.rewritten(self.layout.keys.halved(RankSelect::MAX_LOAD)?)?;
-        Ok(())
-    }
-
     fn rewritten(&self, keys: Layout) -> Result<Maplet, Error> {
         let layout = MapletLayout::new(keys, self.layout.value_bits)?;
         Ok(Maplet::from_parts(layout, self.pairs.rewritten(layout.pairs())?))
@@ -343,6 +316,8 @@ impl Maplet {
         let _ = Insert::clear(&mut self.pairs);
     }
 }
+
+resizes! { [] Maplet, RankSelect, |maplet| maplet.layout.keys; }
 
 /// Returns `item` of each key's fingerprint and value, in the order of the keys.
 fn brought<K: Key, V: Copy + Into<u64> + Sync, T: Copy + Default + Send>(

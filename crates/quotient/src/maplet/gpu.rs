@@ -24,6 +24,7 @@ use crate::gpu::exact;
 use crate::gpu::fingerprints::{Fingerprints, TooWide, with_width};
 use crate::gpu::launch::{grid, hashing, parameters};
 use crate::gpu::{DeviceKeys, QuotientFilter};
+use crate::resize::resizes;
 use crate::slot_kind::SlotKind as _;
 use crate::{Error, Key, Layout, RankSelect};
 
@@ -297,32 +298,6 @@ impl Maplet {
         Ok(Stored { absent_count, absent, places, pairs, copies })
     }
 
-    /// Builds a maplet like [`crate::Maplet::resized`].
-    ///
-    /// # Errors
-    /// The errors of [`crate::Maplet::resized`]; [`Error::Gpu`] if the device fails or has too little memory.
-    pub fn resized(&self, quotient_bits: u32) -> Result<Maplet, Error> {
-        self.rewritten(self.layout.keys.with_quotient_bits(quotient_bits, RankSelect::MAX_LOAD)?)
-    }
-
-    /// Doubles the number of slots: moves one bit from the remainders to the quotients.
-    ///
-    /// # Errors
-    /// The errors of [`crate::Maplet::double`]; [`Error::Gpu`] if the device fails or has too little memory.
-    pub fn double(&mut self) -> Result<(), Error> {
-        *self = self.rewritten(self.layout.keys.doubled(RankSelect::MAX_LOAD)?)?;
-        Ok(())
-    }
-
-    /// Halves the number of slots: moves one bit from the quotients to the remainders.
-    ///
-    /// # Errors
-    /// The errors of [`crate::Maplet::halve`]; [`Error::Gpu`] if the device fails or has too little memory.
-    pub fn halve(&mut self) -> Result<(), Error> {
-        *self = self.rewritten(self.layout.keys.halved(RankSelect::MAX_LOAD)?)?;
-        Ok(())
-    }
-
     fn rewritten(&self, keys: Layout) -> Result<Maplet, Error> {
         let layout = MapletLayout::new(keys, self.layout.value_bits)?;
         Ok(Maplet { layout, pairs: self.pairs.rewritten(layout.pairs())? })
@@ -454,13 +429,30 @@ impl Maplet {
             // SAFETY: the keys are borrowed until the stream has been waited for.
             let fingerprints =
                 unsafe { Fingerprints::wide_of_device_keys(&self.layout.keys, &stream, keys, TooWide::Refused)? };
-            let kept = warpset_core::bits::lowest(self.layout.value_bits);
-            let Stored { places, pairs, .. } = self.stored(&stream, fingerprints.as_slice(), true, kept)?;
+            let Stored { places, pairs, .. } =
+                self.stored(&stream, fingerprints.as_slice(), true, self.layout.value_of(!0))?;
             stream.synchronize()?;
             Ok((places, pairs))
         })
     }
+
+    /// Returns the different values of a key's fingerprint in ascending order, like [`crate::Maplet::values`].
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if the device fails or has too little memory.
+    pub fn values(&self, key: impl Key) -> Result<Vec<u64>, Error> {
+        let Some(fingerprint) = self.layout.keys.fingerprint(key) else { return Ok(Vec::new()) };
+        let stream = self.pairs.ready_stream()?;
+        waiting_on_errors(&stream, || {
+            let fingerprints = stream.from_slice(&[fingerprint])?;
+            let Stored { pairs, .. } = self.stored(&stream, fingerprints.as_slice(), true, self.layout.value_of(!0))?;
+            stream.synchronize()?;
+            Ok(pairs.to_vec()?)
+        })
+    }
 }
+
+resizes! { [] Maplet, RankSelect, |maplet| maplet.layout.keys; }
 
 /// Returns the value of an answer, if there is one.
 fn present(value: u64) -> Option<u64> {

@@ -37,23 +37,14 @@ impl By {
 /// Runs a method with the operator.
 macro_rules! by {
     ($by:expr, |$operator:ident| $body:expr) => {
+        by!(@ $by, $operator, $body, Sum Min Max BitOr)
+    };
+    (@ $by:expr, $operator:ident, $body:expr, $($name:ident)*) => {
         match $by {
-            By::Sum => {
-                type $operator = Sum<u64>;
+            $(By::$name => {
+                type $operator = $name<u64>;
                 $body
-            }
-            By::Min => {
-                type $operator = Min<u64>;
-                $body
-            }
-            By::Max => {
-                type $operator = Max<u64>;
-                $body
-            }
-            By::BitOr => {
-                type $operator = BitOr<u64>;
-                $body
-            }
+            })*
         }
     };
 }
@@ -72,7 +63,28 @@ trait Backend: Sized {
     fn get(&self, keys: &[u64]) -> Vec<Option<u64>>;
 }
 
-impl Backend for Maplet {
+/// Implements the operations by methods that maplets have on every backend, and the other ones.
+macro_rules! backend {
+    ($maplet:ty { $($own:item)* }) => {
+        impl Backend for $maplet {
+            fn insert(&mut self, keys: &[u64], values: &[u64]) -> Result<u64, Error> {
+                self.insert_bulk(keys, values)
+            }
+            fn merge(&mut self, other: &Self) -> Result<(), Error> {
+                self.merge(other)
+            }
+            fn merge_by(&mut self, by: By, other: &Self) -> Result<(), Error> {
+                by!(by, |O| self.merge_by::<O>(other))
+            }
+            fn resize(&mut self, doubles: bool) -> Result<(), Error> {
+                if doubles { self.double() } else { self.halve() }
+            }
+            $($own)*
+        }
+    };
+}
+
+backend!(Maplet {
     fn of_host(&self, host: Maplet) -> Maplet {
         host
     }
@@ -82,31 +94,19 @@ impl Backend for Maplet {
     fn rebuilt(&self, keys: &[u64], values: &[u64]) -> Result<Maplet, Error> {
         MapletBuilder::with_layout(*self.layout()).build_from(keys, values)
     }
-    fn insert(&mut self, keys: &[u64], values: &[u64]) -> Result<u64, Error> {
-        self.insert_bulk(keys, values)
-    }
     fn upsert(&mut self, by: By, keys: &[u64], values: &[u64]) -> Result<u64, Error> {
         by!(by, |O| self.upsert_bulk::<O, _, _>(keys, values))
     }
     fn remove(&mut self, keys: &[u64]) -> Result<u64, Error> {
         self.remove_bulk(keys)
     }
-    fn merge(&mut self, other: &Maplet) -> Result<(), Error> {
-        self.merge(other)
-    }
-    fn merge_by(&mut self, by: By, other: &Maplet) -> Result<(), Error> {
-        by!(by, |O| self.merge_by::<O>(other))
-    }
-    fn resize(&mut self, doubles: bool) -> Result<(), Error> {
-        if doubles { self.double() } else { self.halve() }
-    }
     fn get(&self, keys: &[u64]) -> Vec<Option<u64>> {
         self.get_bulk(keys)
     }
-}
+});
 
 #[cfg(feature = "gpu")]
-impl Backend for gpu::Maplet {
+backend!(gpu::Maplet {
     fn of_host(&self, host: Maplet) -> gpu::Maplet {
         host.to_device(self.device()).unwrap()
     }
@@ -116,29 +116,17 @@ impl Backend for gpu::Maplet {
     fn rebuilt(&self, keys: &[u64], values: &[u64]) -> Result<gpu::Maplet, Error> {
         let builder = MapletBuilder::with_layout(*self.layout()).on(self.device());
         let built = builder.build_from(keys, values)?;
-        let (keys, values) = (self.device().from_slice(keys).unwrap(), self.device().from_slice(values).unwrap());
+        let [keys, values] = [keys, values].map(|items| self.device().from_slice(items).unwrap());
         assert!(builder.build_from_device(keys.as_slice(), values.as_slice())?.host() == built.host());
         Ok(built)
     }
-    fn insert(&mut self, keys: &[u64], values: &[u64]) -> Result<u64, Error> {
-        self.insert_bulk(keys, values)
-    }
     fn upsert(&mut self, by: By, keys: &[u64], values: &[u64]) -> Result<u64, Error> {
-        let (keys, values) = (self.device().from_slice(keys).unwrap(), self.device().from_slice(values).unwrap());
+        let [keys, values] = [keys, values].map(|items| self.device().from_slice(items).unwrap());
         by!(by, |O| self.upsert_device::<O, _>(keys.as_slice(), values.as_slice()))
     }
     fn remove(&mut self, keys: &[u64]) -> Result<u64, Error> {
         let keys = self.device().from_slice(keys).unwrap();
         self.remove_device(keys.as_slice())
-    }
-    fn merge(&mut self, other: &gpu::Maplet) -> Result<(), Error> {
-        self.merge(other)
-    }
-    fn merge_by(&mut self, by: By, other: &gpu::Maplet) -> Result<(), Error> {
-        by!(by, |O| self.merge_by::<O>(other))
-    }
-    fn resize(&mut self, doubles: bool) -> Result<(), Error> {
-        if doubles { self.double() } else { self.halve() }
     }
     fn get(&self, keys: &[u64]) -> Vec<Option<u64>> {
         let values = self.get_bulk(keys).unwrap();
@@ -157,9 +145,10 @@ impl Backend for gpu::Maplet {
             at += values.len();
         }
         assert_eq!(at, all.len());
+        assert!(keys.iter().take(3).all(|&key| self.values(key).unwrap() == host.values(key)));
         values
     }
-}
+});
 
 /// Values of each fingerprint, ascending.
 #[derive(Clone, Default)]

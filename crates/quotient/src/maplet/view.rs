@@ -165,10 +165,7 @@ impl<'a> MapletView<'a> {
     /// Returns the expected rate with `keys` different keys: the probability that a key that was not inserted has a
     /// value, and that an inserted one has a value of another key besides its own.
     pub fn expected_fpr(&self, keys: u64) -> f64 {
-        if self.layout.keys.exact {
-            return 0.0;
-        }
-        crate::rates::expected(keys, self.layout.keys.fingerprint_bits())
+        self.layout.expected_fpr(keys)
     }
 }
 

@@ -1,0 +1,375 @@
+//! Range filters: codes of keys, and the words that hold them.
+//!
+//! Source: Costa, Ferragina, Vinciguerra, "Grafite: Taming Adversarial Queries with Optimal Range Filters", SIGMOD
+//! 2024: a hash that keeps the order of keys within blocks, its codes sorted in an Elias-Fano list. Departures:
+//! - A block has a power of two of keys, at most as many as there are codes, so the code of a key takes neither a
+//!   division nor a remainder. Ranges that touch more than three blocks are longer than the number of codes.
+//! - Keys are numbered from the least one. If there are as many codes as numbers, the filter is exact.
+//! - The list has the number of ones before each 512 upper bits, and finds a bucket by zeros. Dense keys therefore cost
+//!   a lookup no more than others.
+//!
+//! ```text
+//! offset of a key    key - least key  =  | block | place in the block |
+//! code               (start(block) + place) mod universe              start: a hash of the block, below the universe
+//! upper bits         0 then a one per code of bucket 0, 0 then a one per code of bucket 1, …      bucket: code >> low
+//! ```
+//!
+//! Another key than those of the filter has the code of a given one with probability `1 / universe`, whatever the keys:
+//! a range of `l` keys is taken for occupied with probability at most `l * keys / universe`.
+
+use crate::bits::{ReadWords, Select, lowest, walk};
+use crate::hash::{finalise, mix_spread};
+use crate::recsplit::elias_fano::elias_fano_low_bits;
+
+/// Upper bits with one number of ones before them.
+pub const BLOCK: u64 = 512;
+/// Buckets with one hint to the block of upper bits where the first one begins.
+pub const HINTED: u64 = 512;
+/// Most codes of a universe.
+pub const MOST_CODES: u64 = 1 << 62;
+/// Most keys of a filter.
+pub const MOST_KEYS: u64 = 1 << 40;
+/// Buckets between two codes up to which the upper bits between them are read.
+const NEAR: u64 = 512;
+
+/// Distance of a key from the least one: `u64` or `u128`.
+pub trait Offset: Copy + Ord {
+    /// Returns the bits from `shift` on; 0 if there are none.
+    fn above(self, shift: u32) -> Self;
+    /// Returns the lowest 64 bits.
+    fn low(self) -> u64;
+    /// Returns the hash of a block's number.
+    fn hash(self, spread: u64) -> u64;
+    /// Returns the next number.
+    fn next(self) -> Self;
+    /// Returns the difference to a number that is not larger, at most `u64::MAX`.
+    fn since(self, earlier: Self) -> u64;
+}
+
+impl Offset for u64 {
+    #[inline(always)]
+    fn above(self, shift: u32) -> u64 {
+        self >> shift
+    }
+    #[inline(always)]
+    fn low(self) -> u64 {
+        self
+    }
+    #[inline(always)]
+    fn hash(self, spread: u64) -> u64 {
+        mix_spread(self, spread)
+    }
+    #[inline(always)]
+    fn next(self) -> u64 {
+        self.wrapping_add(1)
+    }
+    #[inline(always)]
+    fn since(self, earlier: u64) -> u64 {
+        self - earlier
+    }
+}
+
+impl Offset for u128 {
+    #[inline(always)]
+    fn above(self, shift: u32) -> u128 {
+        self >> shift
+    }
+    #[inline(always)]
+    fn low(self) -> u64 {
+        self as u64
+    }
+    #[inline(always)]
+    fn hash(self, spread: u64) -> u64 {
+        mix_spread(self as u64 ^ finalise((self >> 64) as u64 ^ !spread), spread)
+    }
+    #[inline(always)]
+    fn next(self) -> u128 {
+        self.wrapping_add(1)
+    }
+    #[inline(always)]
+    fn since(self, earlier: u128) -> u64 {
+        Ord::min(self - earlier, u64::MAX as u128) as u64
+    }
+}
+
+/// Parameters of a filter, and the places of its parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Shape {
+    /// Different keys, and codes in the list.
+    pub keys: u64,
+    /// Number of possible codes.
+    pub universe: u64,
+    /// The seed, prepared by [`spread_seed`](crate::hash::spread_seed).
+    pub spread: u64,
+    /// Starts of blocks are below this: the universe, or 0 if all keys are of one block.
+    pub starts: u64,
+    /// Bit position of the number of ones before each block of upper bits.
+    pub ranks: u64,
+    /// Bit position of the hints.
+    pub hints: u64,
+    /// Bit position of the lower bits.
+    pub lower: u64,
+    /// Words of all parts.
+    pub words: u64,
+    /// Base-2 logarithm of the keys of a block.
+    pub block_bits: u32,
+    /// Lower bits of a code.
+    pub low_bits: u32,
+    /// Bits of a number of ones.
+    pub rank_bits: u32,
+    /// Bits of a hint.
+    pub hint_bits: u32,
+}
+
+const _: () = assert!(size_of::<Shape>() == 80);
+
+/// Codes of the list that have equal upper bits: their indices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bucket {
+    /// Index of the first code.
+    pub first: u64,
+    /// Index after the last code.
+    pub end: u64,
+}
+
+impl Shape {
+    /// Returns the shape for `keys <= universe <= MOST_CODES`, `keys <= MOST_KEYS`; `exact` if all offsets are below
+    /// `universe`.
+    pub const fn new(keys: u64, universe: u64, exact: bool, spread: u64) -> Shape {
+        let mut shape = Shape {
+            keys,
+            universe,
+            spread,
+            starts: if exact { 0 } else { universe },
+            ranks: 0,
+            hints: 0,
+            lower: 0,
+            words: 0,
+            block_bits: 0,
+            low_bits: 0,
+            rank_bits: 0,
+            hint_bits: 0,
+        };
+        if keys == 0 {
+            return shape;
+        }
+        let log = 63 - universe.leading_zeros();
+        shape.block_bits = if exact { 63 } else { log };
+        shape.low_bits = elias_fano_low_bits(universe - 1, keys);
+        shape.rank_bits = 64 - keys.leading_zeros();
+        shape.hint_bits = 64 - shape.blocks().leading_zeros();
+        shape.ranks = shape.blocks() * BLOCK;
+        shape.hints = (shape.ranks + shape.blocks() * shape.rank_bits as u64).next_multiple_of(64);
+        shape.lower = (shape.hints + shape.hint_count() * shape.hint_bits as u64).next_multiple_of(64);
+        shape.words = (shape.lower + keys * shape.low_bits as u64).div_ceil(64);
+        shape
+    }
+
+    /// Returns the number of buckets.
+    #[inline(always)]
+    pub const fn buckets(&self) -> u64 {
+        ((self.universe - 1) >> self.low_bits) + 1
+    }
+
+    /// Returns the number of upper bits: one per code, one per bucket, and one zero more.
+    #[inline(always)]
+    pub const fn upper_bits(&self) -> u64 {
+        self.keys + self.buckets() + 1
+    }
+
+    /// Returns the number of blocks of upper bits.
+    pub const fn blocks(&self) -> u64 {
+        self.upper_bits().div_ceil(BLOCK)
+    }
+
+    /// Returns the number of hints: one per [`HINTED`] buckets, and that of the end.
+    pub const fn hint_count(&self) -> u64 {
+        self.buckets() / HINTED + 2
+    }
+
+    /// Returns the code of the first key of a block, before the keys of the block wrap around.
+    #[inline(always)]
+    fn start<O: Offset>(&self, block: O) -> u64 {
+        ((block.hash(self.spread) as u128 * self.starts as u128) >> 64) as u64
+    }
+
+    /// Returns the code of a key, below the universe.
+    #[inline(always)]
+    pub fn code<O: Offset>(&self, offset: O) -> u64 {
+        let code = self.start(offset.above(self.block_bits)) + (offset.low() & lowest(self.block_bits));
+        // Both terms are below the universe.
+        if code >= self.universe { code - self.universe } else { code }
+    }
+
+    /// Returns the first and the last code of keys from `first` to `last >= first`, if these are all codes from the one
+    /// to the other.
+    #[inline(always)]
+    pub fn interval<O: Offset>(&self, first: O, last: O) -> Option<(u64, u64)> {
+        let block = first.above(self.block_bits);
+        let length = last.low().wrapping_sub(first.low());
+        let from = self.code(first);
+        let is_one = last.above(self.block_bits) == block && length < self.universe - from;
+        if is_one { Some((from, from + length)) } else { None }
+    }
+
+    /// Calls `found` with the first and the last code of each interval that keys from `first` to `last >= first` have,
+    /// until it returns `true`. Returns whether it did, or `true` for ranges in more than three blocks, which have more
+    /// keys than there are codes.
+    #[inline]
+    pub fn any_interval<O: Offset>(&self, first: O, last: O, mut found: impl FnMut(u64, u64) -> bool) -> bool {
+        let (begin, end) = (first.above(self.block_bits), last.above(self.block_bits));
+        if end.since(begin) > 2 {
+            return true;
+        }
+        let mask = lowest(self.block_bits);
+        let mut block = begin;
+        loop {
+            let start = self.start(block);
+            let from = start + if block == begin { first.low() & mask } else { 0 };
+            let to = start + if block == end { last.low() & mask } else { mask };
+            let wrapped = |code: u64| code - self.universe;
+            let any = if from >= self.universe {
+                found(wrapped(from), wrapped(to))
+            } else if to >= self.universe {
+                found(from, self.universe - 1) || found(0, wrapped(to))
+            } else {
+                found(from, to)
+            };
+            if any || block == end {
+                return any;
+            }
+            block = block.next();
+        }
+    }
+
+    /// Returns the number of ones before a block of upper bits.
+    #[inline(always)]
+    fn ones_before<W: ReadWords + ?Sized>(&self, words: &W, block: u64) -> u64 {
+        words.field(self.rank_place(block), self.rank_bits)
+    }
+
+    /// Returns the position of the bits from which [`block_of`](Self::block_of) reads its hints.
+    #[inline(always)]
+    pub fn hint_place(&self, bucket: u64) -> u64 {
+        self.hints + bucket / HINTED * self.hint_bits as u64
+    }
+
+    /// Returns the position of the number of ones before a block of upper bits.
+    #[inline(always)]
+    pub fn rank_place(&self, block: u64) -> u64 {
+        self.ranks + block * self.rank_bits as u64
+    }
+
+    /// Returns the block of upper bits that has the zero at which a bucket begins.
+    #[inline(always)]
+    pub fn block_of<W: ReadWords + ?Sized>(&self, words: &W, bucket: u64) -> u64 {
+        let at = self.hint_place(bucket);
+        let mut first = words.field(at, self.hint_bits);
+        let mut last = words.field(at + self.hint_bits as u64, self.hint_bits);
+        while first < last {
+            let middle = last - (last - first) / 2;
+            if (middle * BLOCK).wrapping_sub(self.ones_before(words, middle)) <= bucket {
+                first = middle;
+            } else {
+                last = middle - 1;
+            }
+        }
+        first
+    }
+
+    /// Returns the position of the zero at which a bucket begins, in its block.
+    #[inline(always)]
+    fn zero<W: ReadWords + ?Sized>(&self, words: &W, bucket: u64, block: u64, select: impl Select) -> u64 {
+        let begin = block * BLOCK;
+        let rank = bucket.wrapping_sub(begin.wrapping_sub(self.ones_before(words, block)));
+        walk::select_from(begin, begin + BLOCK, rank, select, |i| !words.word(i))
+    }
+
+    /// Returns a bucket that begins in this block of upper bits.
+    #[inline(always)]
+    pub fn bucket<W: ReadWords + ?Sized>(&self, words: &W, bucket: u64, block: u64, select: impl Select) -> Bucket {
+        let begin = self.zero(words, bucket, block, select) + 1;
+        let block_end = (block + 1) * BLOCK;
+        let mut end = walk::next_one(begin, block_end, |i| !words.word(i));
+        if end >= block_end {
+            end = self.zero(words, bucket + 1, self.block_of(words, bucket + 1), select);
+        }
+        Bucket { first: begin.wrapping_sub(bucket + 1), end: end.wrapping_sub(bucket + 1) }
+    }
+
+    /// Returns the bucket of a code.
+    #[inline(always)]
+    pub fn bucket_of<W: ReadWords + ?Sized>(&self, words: &W, code: u64, select: impl Select) -> Bucket {
+        let bucket = code >> self.low_bits;
+        self.bucket(words, bucket, self.block_of(words, bucket), select)
+    }
+
+    /// Returns the lower bits of the code of this index.
+    #[inline(always)]
+    pub fn low<W: ReadWords + ?Sized>(&self, words: &W, index: u64) -> u64 {
+        if self.low_bits == 0 { 0 } else { words.field(self.low_place(index), self.low_bits) }
+    }
+
+    /// Returns the position of the lower bits of the code of this index.
+    #[inline(always)]
+    pub fn low_place(&self, index: u64) -> u64 {
+        self.lower.wrapping_add(index.wrapping_mul(self.low_bits as u64))
+    }
+
+    /// Returns the number of codes below `code`, with `OR_EQUAL` not above it, given the code's bucket.
+    #[inline(always)]
+    pub fn rank_in<const OR_EQUAL: bool, W: ReadWords + ?Sized>(&self, words: &W, code: u64, bucket: Bucket) -> u64 {
+        let wanted = code & lowest(self.low_bits);
+        let Bucket { mut first, mut end } = bucket;
+        while first < end {
+            let middle = first + (end - first) / 2;
+            let low = self.low(words, middle);
+            if low < wanted || OR_EQUAL && low == wanted {
+                first = middle + 1;
+            } else {
+                end = middle;
+            }
+        }
+        first
+    }
+
+    /// Whether a code from `from` to `to >= from` is in the list, given the bucket of `from`.
+    #[inline(always)]
+    pub fn any_in<W: ReadWords + ?Sized>(
+        &self,
+        words: &W,
+        (from, to): (u64, u64),
+        bucket: Bucket,
+        select: impl Select,
+    ) -> bool {
+        let index = self.rank_in::<false, W>(words, from, bucket);
+        let (first, last) = (from >> self.low_bits, to >> self.low_bits);
+        let low_is_within = || self.low(words, index) <= to & lowest(self.low_bits);
+        if index < bucket.end {
+            return first < last || low_is_within();
+        }
+        if first == last || index >= self.keys {
+            return false;
+        }
+        if last - first > NEAR {
+            return self.rank_in::<true, W>(words, to, self.bucket_of(words, to, select)) > index;
+        }
+        // The code of an index and a bucket is the one at `index + bucket + 1`.
+        let one = walk::next_one(index + first + 2, index + last + 2, |i| words.word(i)) - index - 1;
+        one < last || one == last && low_is_within()
+    }
+
+    /// Whether a code from `from` to `to >= from` is in the list.
+    #[inline(always)]
+    pub fn any<W: ReadWords + ?Sized>(&self, words: &W, from: u64, to: u64, select: impl Select) -> bool {
+        self.any_in(words, (from, to), self.bucket_of(words, from, select), select)
+    }
+
+    /// Returns the number of codes from `from` to `to >= from`.
+    #[inline(always)]
+    pub fn count<W: ReadWords + ?Sized>(&self, words: &W, from: u64, to: u64, select: impl Select) -> u64 {
+        let before = self.rank_in::<false, W>(words, from, self.bucket_of(words, from, select));
+        self.rank_in::<true, W>(words, to, self.bucket_of(words, to, select)).wrapping_sub(before)
+    }
+}

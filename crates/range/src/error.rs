@@ -1,0 +1,71 @@
+//! Errors of builds, lookups and files.
+
+use warpset_base::file::FileError;
+use warpset_base::filter::LengthMismatch;
+use warpset_base::number::count;
+use warpset_base::words::OutOfMemory;
+use warpset_core::range::{MOST_CODES, MOST_KEYS};
+
+/// Reason why an operation on a range filter failed; nothing was changed.
+#[derive(thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The bits per key are outside of the possible ones.
+    #[error(
+        "{bits} bits per key, where a range filter takes from 3 to 60: a rate of `r` at ranges of `l` keys takes `log2(l / r) + 2`"
+    )]
+    InvalidBitsPerKey {
+        /// Requested bits.
+        bits: f64,
+    },
+    /// The rate is not a probability strictly between 0 and 1.
+    #[error("false-positive rate {fpr} is not between 0 and 1")]
+    InvalidFpr {
+        /// Requested rate.
+        fpr: f64,
+    },
+    /// The length of ranges is zero.
+    #[error("ranges of 0 keys: a rate is that of ranges of at least 1 key")]
+    InvalidRangeLength,
+    /// There are more keys than a filter can have.
+    #[error("{}, and a range filter takes at most {MOST_KEYS}: split them by ranges into several filters", count(*keys, "key"))]
+    TooManyKeys {
+        /// Keys.
+        keys: u64,
+    },
+    /// The number of keys and the bits per key need codes of more than 62 bits.
+    #[error(
+        "{} at {bits:.1} bits per key need more than {MOST_CODES} codes: take fewer bits per key, or split the keys by \
+         ranges into several filters",
+        count(*keys, "key")
+    )]
+    TooManyCodes {
+        /// Different keys.
+        keys: u64,
+        /// Requested bits.
+        bits: f64,
+    },
+    /// A saved filter has keys of another type.
+    #[error(
+        "a range filter of keys of type {found}, where {expected} was expected: load it as a `RangeFilter<{found}>`"
+    )]
+    OtherKeys {
+        /// Type of the keys that was asked for.
+        expected: &'static str,
+        /// Type of the keys in the bytes.
+        found: &'static str,
+    },
+    /// Slices differ in length.
+    #[error(transparent)]
+    LengthMismatch(#[from] LengthMismatch),
+    /// Memory could not be allocated.
+    #[error(transparent)]
+    OutOfMemory(#[from] OutOfMemory),
+    /// The bytes are not such a filter, or could not be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+warpset_base::debug_as_display!(Error);
+
+warpset_base::saved_error!(Error);
