@@ -188,7 +188,7 @@ typedef enum {
     // Strings one after the other: data points to all bytes, and offsets to len + 1 offsets of type int32_t
     // (Arrow's utf8 and binary). String i has the bytes from offsets[i] to offsets[i + 1].
     WARPSET_KEY_TYPE_STRINGS32 = 10,
-    // The same with offsets of type int64_t (Arrow's large_utf8 and large_binary).
+    // Strings like those, with offsets of type int64_t (Arrow's large_utf8 and large_binary).
     WARPSET_KEY_TYPE_STRINGS64 = 11,
     // Strings anywhere: data points to items of type warpset_string.
     WARPSET_KEY_TYPE_STRING_POINTERS = 12,
@@ -277,8 +277,9 @@ typedef struct {
 // 0 stops the build, which then returns WARPSET_STATUS_INVALID_VALUE.
 typedef int32_t (*warpset_progress)(void *user_data, uint64_t done, uint64_t keys);
 
-// Settings of a structure. Declare them as warpset_options options = warpset_options_default(); and set fields by name: zero
-// selects the default. NULL in place of settings selects all defaults. A structure ignores the settings of others.
+// Settings of a structure. Declare them as warpset_options options = warpset_options_default(); and set fields by
+// name: zero selects the default. NULL in place of settings selects all defaults. A structure ignores the settings of
+// others.
 typedef struct {
     // sizeof(warpset_options). Later versions of this library append fields, and accept smaller structures.
     size_t struct_size;
@@ -289,8 +290,8 @@ typedef struct {
     uint64_t seed;
     // False-positive rate. Bloom, quotient and static filters; maplets. Default: 0.01.
     double fpr;
-    // Bits per key, in place of fpr: split-block and blocked Bloom filters, sequence filters (default: 16). Of perfect
-    // hash functions, in place of their settings below.
+    // Bits per key, in place of fpr: split-block and blocked Bloom filters, sequence filters (default: 16). Of
+    // perfect hash functions, in place of their settings below.
     double bits_per_key;
     // Bits per fingerprint. Fuse filters: 8 (default), 16 or 32. Static filters, in place of fpr: 1 to 32.
     uint32_t fingerprint_bits;
@@ -502,8 +503,8 @@ warpset_status warpset_device_open(uint32_t ordinal, warpset_device **out);
 // Opens an emulated device, which is slow and meant for tests. Needs a library with the feature emulator.
 warpset_status warpset_device_emulator(warpset_device **out);
 
-// Makes a group of devices. A split-block Bloom filter in a group has a part on each device; perfect hash functions and
-// static filters are built by all devices. Other structures, and the results, are on the first device.
+// Makes a group of devices. A split-block Bloom filter in a group has a part on each device; perfect hash functions
+// and static filters are built by all devices. Other structures, and the results, are on the first device.
 warpset_status warpset_device_group(const warpset_device *const *devices, size_t len, warpset_device **out);
 
 // Frees the handle of a device; NULL is no error. Structures and streams on the device stay valid.
@@ -581,8 +582,8 @@ warpset_status warpset_filter_test_and_insert(const warpset_structure *structure
                                               const warpset_keys *keys,
                                               uint8_t *is_new);
 
-// Removes one copy of each key from a quotient filter, or all values of each key from a maplet or dictionary. removed
-// gets the number of removed copies, if it is not NULL; a dictionary returns the number of keys.
+// Removes one copy of each key from a quotient filter, or all values of each key from a maplet or dictionary.
+// removed gets the number of removed copies, if it is not NULL; a dictionary returns the number of keys.
 warpset_status warpset_filter_remove(const warpset_structure *structure, const warpset_keys *keys, uint64_t *removed);
 
 // Writes the number of copies of each key in a quotient filter: counts[i], never fewer than were inserted.
@@ -657,8 +658,8 @@ warpset_status warpset_map_get_string(const warpset_structure *structure,
                                       uint64_t *value,
                                       bool *found);
 
-// Inserts keys with keys->len values; the values of nulls are ignored. by is a warpset_operator for keys that have
-// a value, and for repeated keys. On an error no pair is inserted.
+// Inserts keys with keys->len values; the values of nulls are ignored. by is a warpset_operator for keys that
+// have a value, and for repeated keys. On an error no pair is inserted.
 warpset_status warpset_map_insert(const warpset_structure *structure,
                                   const warpset_keys *keys,
                                   const uint64_t *values,
@@ -680,8 +681,8 @@ warpset_status warpset_map_ranges(const warpset_structure *structure,
                                   const warpset_keys *highs,
                                   warpset_rows **out);
 
-// Lists the pair with the smallest key at or above each key, or the largest at or below it if is_above is 0: a list of
-// one pair or none per key. Dictionaries.
+// Lists the pair with the smallest key at or above each key, or the largest at or below it if is_above is 0: a list
+// of one pair or none per key. Dictionaries.
 warpset_status warpset_map_neighbours(const warpset_structure *structure,
                                       const warpset_keys *keys,
                                       int32_t is_above,

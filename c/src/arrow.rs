@@ -61,6 +61,8 @@ pub unsafe extern "C" fn warpset_keys_from_arrow(
     })
 }
 
+/// Returns the description of an array.
+///
 /// # Safety
 /// The array is one of the Arrow C data interface with this format.
 unsafe fn described(format: &[u8], schema: &ArrowSchema, array: &ArrowArray) -> Result<warpset_keys> {

@@ -24,7 +24,8 @@ macro_rules! bloom {
     ($($kind:ident, $mapped:ident, [$($intersects:ident)?] $($several:ty)?;)*) => {$(
         object! {
             bloom::$kind, $kind:
-            sized, numbered(estimated_len, fpr), saved(bloom::gpu::$kind $(, $several)?), filter, grows $(, $intersects)?
+            sized, numbered(estimated_len, fpr), saved(bloom::gpu::$kind $(, $several)?), filter, grows
+            $(, $intersects)?
         }
         object! { bloom::$mapped, $kind: sized, numbered(estimated_len, fpr), filter }
         #[cfg(feature = "gpu")]

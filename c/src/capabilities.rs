@@ -67,7 +67,10 @@ macro_rules! saved {
         }
         $(
             #[cfg(feature = "gpu")]
-            fn to_device(&self, devices: &warpset::gpu::Devices) -> $crate::error::Result<Box<dyn $crate::object::Object>> {
+            fn to_device(
+                &self,
+                devices: &warpset::gpu::Devices,
+            ) -> $crate::error::Result<Box<dyn $crate::object::Object>> {
                 $(if devices.all().len() > 1 {
                     return Ok(Box::new(<$several>::from_host(devices, self)?));
                 })?
@@ -225,7 +228,7 @@ macro_rules! device_filter {
             let mut memory = unsafe { answers.adopt(self.device()) }?;
             let answers = memory.as_mut_slice();
             $crate::device::with_device_keys!(keys, |keys| match stream {
-                // SAFETY: the header demands that structure, keys and answers stay until the stream has passed the work.
+                // SAFETY: the header demands that all memory stays until the stream has passed the work.
                 Some(stream) => unsafe { DeviceFilter::contains_async(self, stream, keys, answers) },
                 None => DeviceFilter::contains_device(self, keys, answers),
             })?;

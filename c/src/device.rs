@@ -130,8 +130,8 @@ pub unsafe extern "C" fn warpset_device_emulator(out: *mut *mut warpset_device) 
     guard(|| unsafe { hand_out(out, open) })
 }
 
-/// Makes a group of devices. A split-block Bloom filter in a group has a part on each device; perfect hash functions and
-/// static filters are built by all devices. Other structures, and the results, are on the first device.
+/// Makes a group of devices. A split-block Bloom filter in a group has a part on each device; perfect hash functions
+/// and static filters are built by all devices. Other structures, and the results, are on the first device.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpset_device_group(
     devices: *const *const warpset_device,

@@ -134,8 +134,8 @@ pub unsafe extern "C" fn warpset_filter_test_and_insert(
     })
 }
 
-/// Removes one copy of each key from a quotient filter, or all values of each key from a maplet or dictionary. `removed`
-/// gets the number of removed copies, if it is not NULL; a dictionary returns the number of keys.
+/// Removes one copy of each key from a quotient filter, or all values of each key from a maplet or dictionary.
+/// `removed` gets the number of removed copies, if it is not NULL; a dictionary returns the number of keys.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpset_filter_remove(
     structure: *const warpset_structure,

@@ -33,7 +33,7 @@ pub enum warpset_key_type {
     /// Strings one after the other: `data` points to all bytes, and `offsets` to `len + 1` offsets of type `int32_t`
     /// (Arrow's `utf8` and `binary`). String `i` has the bytes from `offsets[i]` to `offsets[i + 1]`.
     Strings32 = 10,
-    /// The same with offsets of type `int64_t` (Arrow's `large_utf8` and `large_binary`).
+    /// Strings like those, with offsets of type `int64_t` (Arrow's `large_utf8` and `large_binary`).
     Strings64 = 11,
     /// Strings anywhere: `data` points to items of type `warpset_string`.
     StringPointers = 12,

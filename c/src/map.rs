@@ -99,6 +99,8 @@ pub unsafe extern "C" fn warpset_map_get_string(
     guard(|| unsafe { get_one(structure, OneKey::String(string(data, len)?), value, found) })
 }
 
+/// Writes the value of one key.
+///
 /// # Safety
 /// The contract of the header.
 unsafe fn get_one(
@@ -118,8 +120,8 @@ unsafe fn get_one(
     }
 }
 
-/// Inserts keys with `keys->len` values; the values of nulls are ignored. `by` is a `warpset_operator` for keys that have
-/// a value, and for repeated keys. On an error no pair is inserted.
+/// Inserts keys with `keys->len` values; the values of nulls are ignored. `by` is a `warpset_operator` for keys that
+/// have a value, and for repeated keys. On an error no pair is inserted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpset_map_insert(
     structure: *const warpset_structure,
@@ -193,8 +195,8 @@ pub unsafe extern "C" fn warpset_map_ranges(
     })
 }
 
-/// Lists the pair with the smallest key at or above each key, or the largest at or below it if `is_above` is 0: a list of
-/// one pair or none per key. Dictionaries.
+/// Lists the pair with the smallest key at or above each key, or the largest at or below it if `is_above` is 0: a list
+/// of one pair or none per key. Dictionaries.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpset_map_neighbours(
     structure: *const warpset_structure,

@@ -46,7 +46,7 @@ macro_rules! device_function {
             let mut memory = unsafe { numbers.adopt(self.device()) }?;
             let numbers = memory.as_mut_slice();
             with_device_keys!(keys, |keys| match stream {
-                // SAFETY: the header demands that function, keys and numbers stay until the stream has passed the work.
+                // SAFETY: the header demands that all memory stays until the stream has passed the work.
                 Some(stream) => unsafe { self.get_async(stream, keys, numbers) },
                 None => self.get_device(keys, numbers),
             })?;

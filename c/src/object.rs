@@ -4,6 +4,8 @@ use std::any::Any;
 use std::path::Path;
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+#[cfg(feature = "gpu")]
+use warpset::gpu::{Devices, Stream};
 use warpset_base::file::MappedWords;
 
 #[cfg(feature = "gpu")]
@@ -107,7 +109,10 @@ pub type Hits = Vec<(u64, u64)>;
 
 /// Defines operations with a default that refuses them, for structures without them.
 macro_rules! operations {
-    ($($(#[$attribute:meta])* fn $name:ident(&$($this:ident)+ $(, $argument:ident: $type:ty)* $(,)?) -> $result:ty;)*) => {$(
+    ($(
+        $(#[$attribute:meta])*
+        fn $name:ident(&$($this:ident)+ $(, $argument:ident: $type:ty)* $(,)?) -> $result:ty;
+    )*) => {$(
         $(#[$attribute])*
         fn $name(&$($this)+ $(, $argument: $type)*) -> $result {
             $(let _ = $argument;)*
@@ -238,13 +243,13 @@ pub trait Object: Any + Send + Sync {
     #[cfg(feature = "gpu")]
     operations! {
         /// Copies the structure to a device, the first one of several but for structures in parts.
-        fn to_device(&self, devices: &warpset::gpu::Devices) -> Result<Box<dyn Object>>;
+        fn to_device(&self, devices: &Devices) -> Result<Box<dyn Object>>;
         /// Copies the structure to host memory.
         fn to_host(&self) -> Result<Box<dyn Object>>;
         /// Returns the devices of the structure.
-        fn devices(&self) -> Result<warpset::gpu::Devices>;
+        fn devices(&self) -> Result<Devices>;
         /// Writes whether each key on the device may be in the structure, as bytes 0 and 1.
-        fn contains_on_device(&self, keys: &Adopted<'_>, answers: Address<u8>, stream: Option<&warpset::gpu::Stream>) -> Result<()>;
+        fn contains_on_device(&self, keys: &Adopted<'_>, answers: Address<u8>, stream: Option<&Stream>) -> Result<()>;
         /// Counts the keys on the device that may be in the structure.
         fn count_contained_on_device(&self, keys: &Adopted<'_>) -> Result<usize>;
         /// Inserts keys on the device.
@@ -254,7 +259,7 @@ pub trait Object: Any + Send + Sync {
         /// Counts the copies of each key on the device.
         fn counts_on_device(&self, keys: &Adopted<'_>, counts: Address<u64>) -> Result<()>;
         /// Writes the number of each key on the device.
-        fn numbers_on_device(&self, keys: &Adopted<'_>, numbers: Address<u64>, stream: Option<&warpset::gpu::Stream>) -> Result<()>;
+        fn numbers_on_device(&self, keys: &Adopted<'_>, numbers: Address<u64>, stream: Option<&Stream>) -> Result<()>;
         /// Writes the value of each key on the device, and whether there is one, as bits.
         fn get_on_device(&self, keys: &Adopted<'_>, values: Address<u64>, found: Address<u64>) -> Result<()>;
         /// Inserts keys on the device with values there.

@@ -90,7 +90,7 @@ fn openers(found: SavedType) -> Result<Vec<Opener>> {
 }
 
 /// Reads by the first of some functions that knows the structure.
-fn opened<'a, T>(openers: &'a [Opener], read: impl Fn(&Opener) -> Result<T>) -> Result<(T, &'a Opener)> {
+fn opened<T>(openers: &[Opener], read: impl Fn(&Opener) -> Result<T>) -> Result<(T, &Opener)> {
     let mut failure = None;
     for opener in openers {
         match read(opener) {

@@ -42,8 +42,9 @@ pub enum warpset_function_kind {
 #[allow(non_camel_case_types, reason = "name in C")]
 pub type warpset_progress = Option<unsafe extern "C" fn(user_data: *mut std::ffi::c_void, done: u64, keys: u64) -> i32>;
 
-/// Settings of a structure. Declare them as `warpset_options options = warpset_options_default();` and set fields by name: zero
-/// selects the default. NULL in place of settings selects all defaults. A structure ignores the settings of others.
+/// Settings of a structure. Declare them as `warpset_options options = warpset_options_default();` and set fields by
+/// name: zero selects the default. NULL in place of settings selects all defaults. A structure ignores the settings of
+/// others.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[allow(non_camel_case_types, reason = "name in C")]
@@ -57,8 +58,8 @@ pub struct warpset_options {
     pub seed: u64,
     /// False-positive rate. Bloom, quotient and static filters; maplets. Default: 0.01.
     pub fpr: f64,
-    /// Bits per key, in place of `fpr`: split-block and blocked Bloom filters, sequence filters (default: 16). Of perfect
-    /// hash functions, in place of their settings below.
+    /// Bits per key, in place of `fpr`: split-block and blocked Bloom filters, sequence filters (default: 16). Of
+    /// perfect hash functions, in place of their settings below.
     pub bits_per_key: f64,
     /// Bits per fingerprint. Fuse filters: 8 (default), 16 or 32. Static filters, in place of `fpr`: 1 to 32.
     pub fingerprint_bits: u32,
@@ -154,7 +155,7 @@ pub unsafe fn read(options: *const warpset_options) -> Result<Options> {
         check(options, "options")?;
         // SAFETY: checked for NULL and alignment; the first field is readable.
         let size = unsafe { options.cast::<usize>().read() };
-        if size < FIRST_SIZE || size > 1 << 16 {
+        if !(FIRST_SIZE..=1 << 16).contains(&size) {
             let why = format!("options.struct_size = {size}: begin with warpset_options_default()");
             return Err(Failure::value(why));
         }

@@ -1,7 +1,6 @@
 //! Operations of all structures: files, copies, sizes.
 
-use std::ffi::{CStr, OsStr, c_char};
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::{CStr, c_char};
 use std::path::Path;
 
 use warpset_base::file::MappedWords;
@@ -28,8 +27,14 @@ handles! { warpset_bytes: b"wsbytes\x01", Vec<u8>; }
 unsafe fn c_path<'a>(path: *const c_char) -> Result<&'a Path> {
     check(path, "path")?;
     // SAFETY: not NULL; the caller guarantees a C string.
-    let bytes = unsafe { CStr::from_ptr(path) }.to_bytes();
-    Ok(Path::new(OsStr::from_bytes(bytes)))
+    let path = unsafe { CStr::from_ptr(path) };
+    #[cfg(unix)]
+    return Ok(Path::new(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(path.to_bytes())));
+    #[cfg(not(unix))]
+    match path.to_str() {
+        Ok(path) => Ok(Path::new(path)),
+        Err(_) => Err(crate::error::Failure::value("the path is not UTF-8")),
+    }
 }
 
 /// Reads a file that any structure saved, in any language. `device` is the place of the structure; NULL is host memory.

@@ -2,7 +2,6 @@
 
 mod arrows;
 mod calls;
-mod cost;
 #[cfg(feature = "emulator")]
 mod devices;
 mod fuzzed;

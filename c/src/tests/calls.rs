@@ -21,7 +21,7 @@ fn zero<T>() -> T {
 fn first<T>(number: usize) -> T {
     let mut argument: T = zero();
     if size_of::<T>() == size_of::<usize>() {
-        // SAFETY: the argument has the size of a pointer and is an integer or a raw pointer, for which all bits are valid.
+        // SAFETY: an integer or a raw pointer with the size of a pointer, for which all bits are valid.
         unsafe { (&raw mut argument).cast::<usize>().write_unaligned(number) };
     }
     argument

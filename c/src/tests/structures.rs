@@ -498,7 +498,8 @@ fn keys_of_all_types_are_the_same() {
         macro_rules! of {
             ($($key_type:ident: $type:ty),*) => {$(
                 let keys: Vec<$type> = (0..9).collect();
-                assert_eq!(contains(structure, &described(warpset_key_type::$key_type, keys.as_ptr().cast(), 9)), [1; 9]);
+                let adjacent = described(warpset_key_type::$key_type, keys.as_ptr().cast(), 9);
+                assert_eq!(contains(structure, &adjacent), [1; 9]);
                 // Misaligned, backwards, and fields of a larger structure.
                 let mut bytes = vec![0u8; 1 + 9 * 24];
                 for (i, key) in keys.iter().enumerate() {
