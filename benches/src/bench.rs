@@ -32,6 +32,7 @@ fn suites(log2_slots: Option<u32>, shapes: Vec<bench_recsplit::Settings>) -> Vec
         Box::new(bench_sequence::MINIMIZERS),
         Box::new(bench_primitives::Primitives),
         Box::new(bench_quotient::Quotient { log2_slots }),
+        Box::new(bench_range::RANGE),
         Box::new(bench_recsplit::RecSplit { shapes }),
         Box::new(bench_sequence::SCREEN),
         Box::new(bench_sequence::SEQUENCE_FILTERS),
@@ -41,7 +42,7 @@ fn suites(log2_slots: Option<u32>, shapes: Vec<bench_recsplit::Settings>) -> Vec
 
 /// Other libraries that are measured in the same process, and those that only feature `peers` compiles.
 const PEERS: [&str; 4] = ["fastbloom", "qfilter", "boomphf", "xorf"];
-const HEAVY_PEERS: [&str; 5] = ["parquet", "redb", "ph", "ptr_hash", "sux"];
+const HEAVY_PEERS: [&str; 7] = ["grafite", "parquet", "range-filters", "redb", "ph", "ptr_hash", "sux"];
 
 /// Returns the peers of this executable.
 fn peers() -> impl Iterator<Item = &'static str> {

@@ -222,7 +222,7 @@ impl warpset_keys {
     ///
     /// # Safety
     /// As [`read`].
-    unsafe fn strings_by_offsets<'a, T: Copy + TryInto<usize> + 'a>(&self) -> Result<Vec<&'a [u8]>> {
+    unsafe fn strings_by_offsets<'a, T: Copy + PartialOrd + TryInto<usize> + 'a>(&self) -> Result<Vec<&'a [u8]>> {
         if self.len == usize::MAX {
             return Err(too_long("keys", self.len));
         }
@@ -232,23 +232,22 @@ impl warpset_keys {
             let found: Option<usize> = offsets[i].try_into().ok().filter(|&offset| offset <= MOST_BYTES);
             found.ok_or_else(|| Failure::value(format!("offsets[{i}] is negative or longer than memory")))
         };
-        let mut begin = offset(0)?;
-        if self.data.is_null() && offset(self.len)? > begin {
+        let (first, last) = (offset(0)?, offset(self.len)?);
+        if let Some(i) = offsets.windows(2).position(|ends| ends[0] > ends[1]) {
+            return Err(Failure::value(format!("offsets[{}] is below the one before it", i + 1)));
+        }
+        if self.data.is_null() && last > first {
             return Err(null("data"));
         }
         let base = if self.data.is_null() { ptr::dangling() } else { self.data };
-        let mut strings = reserved(self.len)?;
-        for i in 1..=self.len {
-            let end = offset(i)?;
-            let Some(len) = end.checked_sub(begin).filter(|&len| len == 0 || !self.data.is_null()) else {
-                return Err(Failure::value(format!("offsets[{i}] is below the one before it")));
-            };
-            // SAFETY: the bytes up to the last offset are readable, as the caller guarantees; an empty string needs no
-            // memory.
-            strings.push(unsafe { slice::from_raw_parts(if len == 0 { base } else { base.add(begin) }, len) });
-            begin = end;
-        }
-        Ok(strings)
+        let bytes = |offset: T| offset.try_into().unwrap_or(first);
+        let strings = offsets.windows(2).map(|ends| {
+            let (begin, end) = (bytes(ends[0]), bytes(ends[1]));
+            // SAFETY: offsets ascend from `first` to `last`, which are in range, so all of them are. The bytes up to the
+            // last offset are readable, as the caller guarantees; without `data` every string is empty.
+            unsafe { slice::from_raw_parts(if begin == end { base } else { base.add(begin) }, end - begin) }
+        });
+        collected(self.len, strings)
     }
 
     /// Reads the description of a caller; copies keys that cannot be used in place.

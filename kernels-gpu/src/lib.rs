@@ -376,6 +376,13 @@ pub mod sequence {
     pub mod tile;
 }
 
+/// Range filters.
+#[cfg(any(feature = "range", warpset_folder = "range"))]
+pub mod range {
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "range_filter"))]
+    pub mod filter;
+}
+
 /// Exact static sets and maps.
 #[cfg(any(feature = "static", warpset_folder = "static"))]
 pub mod static_set {
@@ -449,6 +456,9 @@ modules! {
         "bloom_sectors_wide",
         "bloom_split_block",
         "bloom_words",
+    ]
+    #[cfg(feature = "range")] [
+        "range_filter",
     ]
     #[cfg(feature = "recsplit")] [
         "consensus_lookup",

@@ -148,6 +148,7 @@ pub fn class_of(found: SavedType) -> Option<&'static str> {
         () if number(FileKind::LSM) => "SortedMap",
         () if number(FileKind::BINARY_FUSE_8) => "BinaryFuse",
         () if number(FileKind::BINARY_FUSE_16) || number(FileKind::BINARY_FUSE_32) => "BinaryFuse",
+        () if number(FileKind::MAPLET) => "Maplet",
         () if number(FileKind::STATIC_FUNCTION) => "StaticFunction",
         () if number(FileKind::STATIC_MAP) => {
             if has_values {

@@ -340,7 +340,7 @@ fn insert<S: Grown>(object: &Object<S>, py: Python<'_>, batch: &Batch, threads: 
 
 /// Calls `work` with groups of pieces if the filter surely has space for all of them, else with all pieces at once, so
 /// that keys that do not fit leave the filter unchanged.
-fn each_change<'a, S: Grown>(
+pub fn each_change<'a, S: Structure>(
     object: &Object<S>,
     py: Python<'_>,
     parts: &'a [ArrayKeys],

@@ -14,6 +14,7 @@ mod fuse;
 mod keys;
 mod kinds;
 mod kmers;
+mod maplet;
 mod output;
 mod quotient;
 mod recsplit;
@@ -42,6 +43,8 @@ mod _warpset {
     use super::fuse::BinaryFuse;
     #[pymodule_export]
     use super::kmers::{KmerCounter, KmerIterator};
+    #[pymodule_export]
+    use super::maplet::Maplet;
     #[pymodule_export]
     use super::quotient::QuotientFilter;
     #[pymodule_export]

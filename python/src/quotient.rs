@@ -1,6 +1,5 @@
 //! Quotient filters: both kinds in one class.
 
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use warpset::prelude::{Count, Remove};
 use warpset::quotient::gpu::DeviceSlotKind;
@@ -47,9 +46,13 @@ impl Structure for Quotient {
 const DUPLICATES: [(&str, Duplicates); 3] =
     [("dropped", Duplicates::Dropped), ("kept", Duplicates::Kept), ("counted", Duplicates::Counted)];
 
-fn duplicates_of(value: &Where<Quotient>) -> &'static str {
-    let duplicates = anywhere!(value, |filter| either!(filter, |filter| filter.layout().duplicates()));
+/// Returns the name of a treatment of duplicates.
+pub fn name_of(duplicates: Duplicates) -> &'static str {
     DUPLICATES.iter().find(|named| named.1 == duplicates).map_or("?", |named| named.0)
+}
+
+fn duplicates_of(value: &Where<Quotient>) -> &'static str {
+    name_of(anywhere!(value, |filter| either!(filter, |filter| filter.layout().duplicates())))
 }
 
 fn fpr(value: &Where<Quotient>) -> Result<f64> {
@@ -61,7 +64,7 @@ fn fpr(value: &Where<Quotient>) -> Result<f64> {
 }
 
 /// Settings of any kind of slots.
-struct Settings {
+pub struct Settings {
     n: u64,
     fpr: Option<f64>,
     duplicates: Duplicates,
@@ -71,13 +74,23 @@ struct Settings {
 }
 
 impl Settings {
-    /// Builds an empty filter with slots of one kind.
-    fn build<K: DeviceSlotKind>(
-        &self,
-        place: &Location,
-        host: fn(quotient::QuotientFilter<K>) -> Host,
-        on_device: fn(quotient::gpu::QuotientFilter<K>) -> OnDevice,
-    ) -> Result<Where<Quotient>> {
+    /// Checks the name of the treatment of duplicates.
+    pub fn new(
+        n: u64,
+        fpr: Option<f64>,
+        duplicates: &str,
+        key_bits: Option<u32>,
+        max_load: Option<f64>,
+        seed: Option<u64>,
+    ) -> Result<Settings> {
+        let named = DUPLICATES.iter().find(|named| named.0 == duplicates).ok_or_else(|| {
+            Failure::value(format!("duplicates={duplicates:?}: there are \"dropped\", \"kept\" and \"counted\""))
+        })?;
+        Ok(Settings { n, fpr, duplicates: named.1, key_bits, max_load, seed })
+    }
+
+    /// Returns the builder of filters with slots of one kind.
+    pub fn builder<K: DeviceSlotKind>(&self) -> Builder<K> {
         let mut builder = Builder::<K>::with_capacity(self.n).duplicates(self.duplicates);
         if let Some(fpr) = self.fpr {
             builder = builder.fpr(fpr);
@@ -91,6 +104,17 @@ impl Settings {
         if let Some(seed) = self.seed {
             builder = builder.seed(seed);
         }
+        builder
+    }
+
+    /// Builds an empty filter with slots of one kind.
+    fn build<K: DeviceSlotKind>(
+        &self,
+        place: &Location,
+        host: fn(quotient::QuotientFilter<K>) -> Host,
+        on_device: fn(quotient::gpu::QuotientFilter<K>) -> OnDevice,
+    ) -> Result<Where<Quotient>> {
+        let builder = self.builder::<K>();
         Ok(match place {
             Location::Cpu => Where::Host(host(builder.build()?)),
             Location::On(device) => Where::Device(on_device(builder.on(device).build()?)),
@@ -170,11 +194,7 @@ class! {
             device: Option<&Bound<'_, PyAny>>,
         ) -> PyResult<Self> {
             let place = Location::of(device)?;
-            let named = DUPLICATES.iter().find(|named| named.0 == duplicates).ok_or_else(|| {
-                let why = format!("duplicates={duplicates:?}: there are \"dropped\", \"kept\" and \"counted\"");
-                PyValueError::new_err(why)
-            })?;
-            let settings = Settings { n, fpr, duplicates: named.1, key_bits, max_load, seed };
+            let settings = Settings::new(n, fpr, duplicates, key_bits, max_load, seed)?;
             let built = run(py, None, ALL_OF_IT, || match kind {
                 "rank-select" => settings.build(&place, Either::First, Either::First),
                 "standard" => settings.build(&place, Either::Second, Either::Second),

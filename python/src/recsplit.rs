@@ -260,7 +260,7 @@ over_a_function! {
     /// - `bits_per_key`: the size, at least 1.53 with RecSplit, 1.46 with Consensus and 1.95 with placement; smaller
     ///   functions take longer to build. Alternatively RecSplit has `leaf_size`, 2 to 24 (default 12), Consensus
     ///   `overhead`, the bits per key beyond the minimum of 1.4427 (default 0.05), placement `keys_per_seed`, 1 to 6
-    ///   (default 4.5), and all have `bucket_size` (default 1000, 2400 and 32,768).
+    ///   (default 4.5), and all have `bucket_size` (default 1000, 2400 and 57,344).
     /// - `load_factor`, with RecSplit: from 0.75 to 1. Below 1 the function is smaller, but some numbers below `values`
     ///   have no key. `keys_per_value`, with RecSplit: 2 to 24 keys share a number.
     /// - `seed` changes the numbers.

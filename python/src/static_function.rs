@@ -3,17 +3,17 @@
 use std::borrow::Cow;
 
 use pyo3::prelude::*;
-use warpset::fuse::{self, Arity, Form, Layout};
+use warpset::fuse::{self, Arity, Form};
 use warpset_base::bitmap::bits_to;
 
 use crate::device::{DeviceArray, Location};
 use crate::error::Result;
 use crate::fuse::graphs;
-use crate::keys::{Batch, one_key};
+use crate::keys::Batch;
 use crate::recsplit::as_one;
 use crate::sorted_map::call::{host_parts, host_pieces, values_of};
 use crate::sorted_map::cell::DeviceItem;
-use crate::static_sets::lookups::Values;
+use crate::static_sets::lookups::{Values, value_of_one};
 use crate::structure::{Where, keys_elsewhere};
 use crate::threads::{Shared, Threads, run_watched};
 use crate::{anywhere, ask, class, structure, with_device_keys, with_key, with_keys};
@@ -26,14 +26,9 @@ structure!(
         function.len(),
         function.layout().value_bits(),
         function.memory_bytes(),
-        fpr(function.layout())
+        function.fpr()
     )))
 );
-
-/// Returns the probability that another key than the function's gets a value.
-fn fpr(layout: &Layout) -> f64 {
-    if layout.slots() == 0 { 0.0 } else { (f64::from(layout.value_bits()) - f64::from(layout.bits())).exp2() }
-}
 
 /// Settings of a function.
 struct Settings {
@@ -155,7 +150,7 @@ class! {
         /// Returns the rate at which other keys have a value: `2**-filtered`, which is 1 by default.
         #[getter]
         fn fpr(&self, py: Python<'_>) -> PyResult<f64> {
-            ask!(self.0, py, |function| fpr(function.layout()))
+            ask!(self.0, py, |function| function.fpr())
         }
 
         /// Returns the values of keys as an array of `uint64`, `default` for keys without one, and whether each key has
@@ -195,14 +190,13 @@ class! {
             key: &Bound<'_, PyAny>,
             default: Option<Py<PyAny>>,
         ) -> PyResult<Option<Py<PyAny>>> {
-            let (key, mut value) = (one_key(key)?, [0]);
-            let found = self.0.read(py, None, 1, |function| anywhere!(function, |function| {
-                Ok(with_key!(&key, |key| function.get_bulk_into(&[key], &mut value))?)
-            }))?;
-            match found.iter().next() {
-                Some(true) => Ok(Some(value[0].into_pyobject(py)?.into_any().unbind())),
-                _ => Ok(default),
-            }
+            value_of_one(&self.0, py, key, default, |function, key| {
+                with_key!(key, |key| anywhere!(function, |function| {
+                    let mut value = [0];
+                    let found = function.get_bulk_into(&[key], &mut value)?;
+                    Ok(found.iter().eq([true]).then_some(value[0]))
+                }))
+            })
         }
     }
 }

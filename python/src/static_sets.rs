@@ -6,7 +6,7 @@ pub mod lookups;
 use std::borrow::Cow;
 
 use lists::{Column, elements};
-use lookups::{DeviceValued, NO_NUMBER, Numbered, SetKey, Valued, Values};
+use lookups::{DeviceValued, NO_NUMBER, Numbered, SetKey, Valued, Values, value_of_one};
 use pyo3::exceptions::PyKeyError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -336,10 +336,10 @@ over_integers! {
             key: &Bound<'_, PyAny>,
             default: Option<Py<PyAny>>,
         ) -> PyResult<Option<Py<PyAny>>> {
-            let OneKey::Word(word) = one_key(key)? else { return Ok(default) };
-            let value = self.0.read(py, None, 1, |map| anywhere!(map, |map| {
-                let (keys, mut found) = (HostKeys::U64(std::slice::from_ref(&word)), [0]);
-                let value = match map {
+            value_of_one(&self.0, py, key, default, |map, key| {
+                let (OneKey::Word(word), mut found) = (key, [0]) else { return Ok(None) };
+                let keys = HostKeys::U64(std::slice::from_ref(word));
+                let value = anywhere!(map, |map| match map {
                     Either::First(map) => {
                         let mut value = [0u64];
                         map.values_into(keys, &mut value, &mut found)?;
@@ -350,13 +350,9 @@ over_integers! {
                         map.values_into(keys, &mut value, &mut found)?;
                         value[0].into()
                     }
-                };
+                });
                 Ok((found[0] != 0).then_some(value))
-            }))?;
-            match value {
-                Some(value) => Ok(Some(value.into_pyobject(py)?.into_any().unbind())),
-                None => Ok(default),
-            }
+            })
         }
 
         /// Returns all values, in the order of their keys' numbers, as an array of the type of values.

@@ -23,6 +23,11 @@ def filled(make, *arguments, **settings):
     return ours
 
 
+def inserted(ours):
+    ours.insert(KEYS, KEYS)
+    return ours
+
+
 MAKERS = {
     "split-block": lambda: filled(warpset.SplitBlockBloom, 1000),
     "blocked": lambda: filled(warpset.BlockedBloom, 1000, block_bits=512),
@@ -30,6 +35,7 @@ MAKERS = {
     "standard": lambda: filled(warpset.QuotientFilter, 1000, kind="standard"),
     "fuse": lambda: warpset.BinaryFuse(KEYS, bits=16),
     "static function": lambda: warpset.StaticFunction(KEYS, KEYS, filtered=4),
+    "maplet": lambda: inserted(warpset.Maplet(1000, value_bits=10)),
     "recsplit": lambda: warpset.PerfectHash(KEYS),
     "consensus filter": lambda: warpset.StaticFilter(KEYS, kind="consensus"),
     "set": lambda: warpset.StaticSet(KEYS, key="uint32"),

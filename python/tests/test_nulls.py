@@ -95,6 +95,8 @@ def test_filters(array, ends):
 def test_what_never_changes(array, ends):
     values, found = warpset.StaticFunction(given(array), [10, 20, 30]).get_many(given(array), default=7)
     assert values.tolist() == [10, 7, 30] and found.tolist() == [True, False, True]
+    maplet = warpset.Maplet(10, value_bits=8, fpr=1e-9)
+    assert maplet.insert(given(array), [10, 20, 30]) == 2 == maplet.remove(given(array))
     for kind in (warpset.BinaryFuse, PerfectHash, warpset.StaticFilter):
         ours = kind(given(array))
         assert len(ours) == 2

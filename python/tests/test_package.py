@@ -91,6 +91,9 @@ assert_type(sum(exact), int)
 function = warpset.StaticFunction(["ash"], [1], value_bits=np.uint8(4))
 assert_type(function.get("ash"), int | None)
 assert_type(function.get_many(["ash"]), tuple[NDArray[np.uint64], NDArray[np.bool_]])
+maplet = warpset.Maplet(10, value_bits=4)
+assert_type(maplet.get("ash", default="none"), int | str)
+assert_type(maplet.values("ash"), NDArray[np.uint64])
 positions, kmers = warpset.minimizers("ACGT")
 assert_type(kmers, NDArray[np.uint64])
 counted: warpset.KmerCounter = warpset.KmerCounter(["a.fa", pathlib.Path("b.fa")], progress=lambda done, all: None)
@@ -106,6 +109,7 @@ WRONG = [
     "warpset.SortedMap().upsert([1], [1], by='product')", "warpset.SplitBlockBloom(10).add(1.5)",
     "warpset.KmerCounter(7)", "warpset.SplitBlockBloom.load(7)", "warpset.BinaryFuse([1], width=8)",
     "warpset.SplitBlockBloom(10).contains([1], out=True)", "warpset.minimizers(7)", "warpset.StaticFunction([1])",
+    "warpset.Maplet(10)", "warpset.Maplet(10, value_bits=4).merge(warpset.Maplet(10, value_bits=4), by='product')",
 ]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from warpset import (BinaryFuse, KmerCounter, PerfectHash, QuotientFilter, SequenceFilter, SortedMap, SplitBlockBloom,
+from warpset import (BinaryFuse, KmerCounter, Maplet, PerfectHash, QuotientFilter, SequenceFilter, SortedMap, SplitBlockBloom,
                      StaticFunction, StaticMap, StaticSet, minimizers)
 
 PART = np.arange(1 << 20, dtype=np.uint32)
@@ -40,6 +40,8 @@ CALLS = {
     "QuotientFilter.remove": lambda: filled(QuotientFilter, 1000).remove(MANY),
     "PerfectHash.index": lambda: PerfectHash(PART[:1000]).index(MANY),
     "StaticFunction.get_many": lambda: StaticFunction(PART[:1000], PART[:1000]).get_many(MANY),
+    "Maplet.insert": lambda: Maplet(100_000_000, value_bits=8).insert(DIFFERENT, DIFFERENT % 256),
+    "Maplet.get_many": lambda: Maplet(1000, value_bits=8).get_many(MANY),
     "StaticMap.get_many": lambda: StaticMap(PART[:1000], PART[:1000]).get_many(MANY),
     "StaticSet.index": lambda: StaticSet(PART[:1000]).index(MANY),
     "SortedMap.get_many": lambda: SortedMap({1: 2}).get_many(MANY),

@@ -519,6 +519,166 @@ class KmerIterator:
     def __next__(self, /) -> str | tuple[str, int]: ...
 
 @final
+class Maplet:
+    """
+    Maplet: a map that stores fingerprints in place of keys. It has updates, removal, merging and growth, like a
+    quotient filter.
+
+    `n` is the expected number of values, and `value_bits` the bits of each. A key's fingerprint and value have at
+    most 64 bits. `fpr`, 0.01 by default, is the rate at which another key has a value, and at which a key has a
+    value of another one besides its own. Inserting into a full maplet raises `FullError` and leaves it unchanged;
+    `double()` makes room.
+
+    - `duplicates` of a value of a key: `"dropped"` ignores them, `"kept"` stores each, `"counted"` stores counts in
+      little memory, and has no `upsert`.
+    - `key_bits` makes the maplet exact for integers from 0 to `2**key_bits - 1`; `fpr` is ignored.
+    - `max_load` is the largest share of used slots. `seed` changes which keys share fingerprints.
+
+    Keys are `int`, `str` and `bytes`, values integers from 0 to `2**value_bits - 1`. `len` is the number of values.
+    Arrays on a device change and query a maplet on that device; values there are `uint64`.
+
+    >>> import warpset
+    >>> sold = warpset.Maplet(1000, value_bits=20, fpr=1e-6)
+    >>> sold.upsert(["tea", "salt", "tea"], [3, 1, 4])
+    2
+    >>> sold.get("tea"), sold.get("oil"), "salt" in sold
+    (7, None, True)
+    >>> values, found = sold.get_many(["salt", "oil"], default=9)
+    >>> values.tolist(), found.tolist()
+    ([1, 9], [True, False])
+    """
+    def __bytes__(self, /) -> bytes: ...
+    def __contains__(self, key: _Key, /) -> bool: ...
+    def __copy__(self, /) -> Maplet: ...
+    def __deepcopy__(self, /, _memo: object) -> Maplet: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __len__(self, /) -> int:
+        """
+        Returns the number of stored values.
+        """
+    def __new__(cls, /, n: SupportsIndex, *, value_bits: SupportsIndex, fpr: SupportsFloat | SupportsIndex | None = None, duplicates: Literal["dropped", "kept", "counted"] = "dropped", key_bits: SupportsIndex | None = None, max_load: SupportsFloat | SupportsIndex | None = None, seed: SupportsIndex | None = None, device: _Place | None = None) -> Maplet: ...
+    def __reduce__(self, /) -> tuple[Any, ...]: ...
+    def __repr__(self, /) -> str: ...
+    @property
+    def capacity(self, /) -> int:
+        """
+        Returns the most slots for values.
+        """
+    def clear(self, /) -> None:
+        """
+        Removes all values and keeps the memory.
+        """
+    def copy(self, /) -> Maplet:
+        """
+        Copies the structure, into host memory if it is in a mapped file.
+        """
+    @property
+    def device(self, /) -> str:
+        """
+        Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on.
+        """
+    def double(self, /) -> None:
+        """
+        Doubles the memory, for twice as many values at the same rate per key.
+        """
+    @property
+    def duplicates(self, /) -> str:
+        """
+        Returns `"dropped"`, `"kept"` or `"counted"`.
+        """
+    @property
+    def fpr(self, /) -> float:
+        """
+        Returns the expected rate at which another key has a value.
+        """
+    @staticmethod
+    def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> Maplet:
+        """
+        Reads `bytes(…)` of such a structure.
+        """
+    @overload
+    def get(self, key: _Key, /, default: None = None) -> int | None: ...
+    @overload
+    def get(self, key: _Key, /, default: _T) -> int | _T:
+        """
+        Returns the value of a key, the least one if it has several, or `default`.
+        """
+    @overload
+    def get_many(self, keys: _DeviceArray, /, default: SupportsIndex = 0, *, out: Buffer | _DeviceArray | None = None, found: Buffer | None = None, threads: SupportsIndex | None = None) -> tuple[DeviceArray, DeviceArray]: ...
+    @overload
+    def get_many(self, keys: _HostKeys, /, default: SupportsIndex = 0, *, out: Buffer | _DeviceArray | None = None, found: Buffer | None = None, threads: SupportsIndex | None = None) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+        """
+        Returns the values of keys as an array of `uint64`, the least of several values and `default` for keys
+        without one, and whether each key has one: new arrays, or `out` and `found`, filled. For keys on a device
+        the answers are on the device.
+        """
+    def halve(self, /) -> None:
+        """
+        Halves the memory, if the values fit into it.
+        """
+    def insert(self, keys: _Keys, values: _Keys, /, *, threads: SupportsIndex | None = None) -> int:
+        """
+        Stores one of `values` beside the values of each key; returns the number of values added. Keys that are null
+        are ignored with their values.
+        """
+    @staticmethod
+    def load(path: _Path, /, *, device: _Place | None = None) -> Any:
+        """
+        Reads a file that `save` wrote.
+        """
+    @property
+    def load_factor(self, /) -> float:
+        """
+        Returns the share of slots in use.
+        """
+    def merge(self, other: Maplet, /, *, by: Literal["sum", "min", "max", "or"] | None = None) -> None:
+        """
+        Adds the values of another maplet with values of the same bits and fingerprints that are at least as long;
+        with `by`, combines them as `upsert` does.
+        """
+    @staticmethod
+    def mmap(path: _Path) -> Maplet:
+        """
+        Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
+        `copy()` and `load` return ones that can change. No process may write into the file meanwhile; `save`
+        may replace it. `pickle` stores the file's name.
+        """
+    @property
+    def nbytes(self, /) -> int:
+        """
+        Returns the bytes of memory of the slots.
+        """
+    def remove(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> int:
+        """
+        Removes all values of keys; returns their number.
+
+        Remove only keys that were inserted: a key that was not may have the fingerprint of another key.
+        """
+    def save(self, /, path: _Path) -> None:
+        """
+        Writes a file that Warpset reads in every language and on every backend.
+        """
+    def to(self, /, device: _Place) -> Maplet:
+        """
+        Copies the structure to another device, or to the host with `"cpu"`.
+        """
+    def upsert(self, keys: _Keys, values: _Keys, /, *, by: Literal["sum", "min", "max", "or"] = "sum", threads: SupportsIndex | None = None) -> int:
+        """
+        Combines numbers with the values of keys, which then have one value each; keys without a value get the
+        combination of their numbers. `by` is `"sum"`, modulo 2 to the bits of a value; `"min"`; `"max"`; or `"or"`
+        of the bits. Returns how many keys had no value.
+        """
+    @property
+    def value_bits(self, /) -> int:
+        """
+        Returns the bits of a value.
+        """
+    def values(self, /, key: _Key) -> NDArray[np.uint64]:
+        """
+        Returns the different values of a key, ascending, as an array of `uint64`.
+        """
+
+@final
 class PerfectHash:
     """
     Minimal perfect hash function: maps each of `n` known keys to its own number from 0 to `n - 1`, in 1.46 to 3
@@ -531,7 +691,7 @@ class PerfectHash:
     - `bits_per_key`: the size, at least 1.53 with RecSplit, 1.46 with Consensus and 1.95 with placement; smaller
       functions take longer to build. Alternatively RecSplit has `leaf_size`, 2 to 24 (default 12), Consensus
       `overhead`, the bits per key beyond the minimum of 1.4427 (default 0.05), placement `keys_per_seed`, 1 to 6
-      (default 4.5), and all have `bucket_size` (default 1000, 2400 and 32,768).
+      (default 4.5), and all have `bucket_size` (default 1000, 2400 and 57,344).
     - `load_factor`, with RecSplit: from 0.75 to 1. Below 1 the function is smaller, but some numbers below `values`
       have no key. `keys_per_value`, with RecSplit: 2 to 24 keys share a number.
     - `seed` changes the numbers.

@@ -7,22 +7,29 @@
 //!
 //! **Idea.** The keys of a *segment*, some ten thousand, have as many slots. A segment has *buckets* of four to five
 //! keys, and each stores a *seed* of one byte. Seed and hash give a key's slot within a *slice*: consecutive slots that
-//! begin where the key's hash points, so that the slices of a bucket's keys nearly coincide.
+//! begin half a slice before the place where the key's hash points, so that the slices of a bucket's keys nearly
+//! coincide. Slots of other segments are never chosen. A *position* is a slot plus half a slice.
 //!
 //! ```text
 //! low half of a hash   | bucket, and start of the slice …              | field 3 | field 2 | field 1 | field 0 |
-//! slot                 start + (field of layout seed % 4 + 2 * seed) mod length of the slice
+//! position             start + (field of layout seed % 4 + 2 * seed) mod length of the slice
 //! ```
 //!
 //! The builder takes buckets in an order by position and size, and chooses the seed whose slots are free and lowest. If
 //! there is none, it moves a placed bucket that is in the way of one slot. Buckets without a seed even so get seed 0:
 //! their keys are *bumped*. At the end a segment has as many free slots as bumped keys. A second table of seeds, one
-//! byte per group of about three keys, numbers the bumped keys, and an Elias-Fano list has the free slot of each
-//! number. All keys of a segment that is shorter than a slice are bumped:
+//! byte per group of about three keys, gives the bumped keys distinct numbers, and an Elias-Fano list has the free slot
+//! of each number. There are slightly more numbers than bumped keys, so that seeds are found fast; an unused number has
+//! the slot of the one before. *Samples* are the starts of every 128th number in the high bits. All keys of a segment
+//! that is shorter than a slice are bumped:
 //!
 //! ```text
-//! code of a segment   u8 × buckets | u16 bumped | u16 groups | u8 × groups | low bits of free slots | high bits, unary
+//! code of a segment     u8 × buckets | table of bumped keys
+//! table of bumped keys  u16 numbers | u16 groups | u8 low bits of a slot | u16 × samples | u8 × groups
+//!                       | low bits of free slots | high bits, unary
 //! ```
+//!
+//! Without bumped keys the table is a `u16` of 0.
 //!
 //! Departures from the papers:
 //! - Segments are minimal by themselves and independent, so threads, warps and external builds take them as they come.
@@ -45,8 +52,12 @@ pub const LAYOUTS: u32 = 4;
 pub const ROTATIONS: u32 = 64;
 /// Bits of buckets per key after the point.
 pub const POINT: u32 = 16;
-/// Bits of the number of bumped keys, and of that of their groups.
+/// Bits of the count of numbers of bumped keys, of that of their groups, and of a sample.
 pub const COUNT_BITS: u32 = 16;
+/// Bits of the number of low bits of a free slot.
+pub const LOW_BITS_BITS: u32 = 8;
+/// Numbers of bumped keys per sample.
+pub const SAMPLE: u32 = 128;
 
 /// Returns the share of `of` in which the high 32 bits of `hash` fall.
 #[inline(always)]
@@ -62,10 +73,6 @@ pub struct Shape {
     pub keys: u32,
     /// Buckets.
     pub buckets: u32,
-    /// Last start of a slice.
-    pub last_start: u32,
-    /// Length of a slice minus one, or 0 if there are fewer keys.
-    pub mask: u32,
 }
 
 impl Shape {
@@ -74,10 +81,10 @@ impl Shape {
     #[inline]
     pub const fn new(keys: u32, buckets_per_key: u32) -> Self {
         if keys < SLICE {
-            return Self { keys, buckets: (keys > 0) as u32, last_start: 0, mask: 0 };
+            return Self { keys, buckets: (keys > 0) as u32 };
         }
         let buckets = (keys as u64 * buckets_per_key as u64 + (1 << POINT) - 1) >> POINT;
-        Self { keys, buckets: buckets as u32, last_start: keys - SLICE, mask: SLICE - 1 }
+        Self { keys, buckets: buckets as u32 }
     }
 
     /// Returns the bucket of the key with this low half of a hash, below `buckets`; 0 if there are none.
@@ -86,20 +93,18 @@ impl Shape {
         share_of(low, self.buckets)
     }
 
-    /// Returns the first slot of the key's slice. The keys of half a slice more begin at the first slot, and as many at
-    /// the last start: slots of later keys are always ahead of the first free one, by half a slice on average.
+    /// Returns the first position of the key's slice, below `keys`.
     #[inline(always)]
     pub const fn start_of(&self, low: u64) -> u32 {
-        let start = share_of(low, self.keys).saturating_sub(SLICE / 2);
-        if start < self.last_start { start } else { self.last_start }
+        share_of(low, self.keys)
     }
 
-    /// Returns the slot of the key under a seed other than 0, below `keys` if there are keys.
+    /// Returns the position of the key under a seed other than 0, less than `keys + SLICE`.
     #[inline(always)]
-    pub const fn slot_of(&self, low: u64, seed: u8) -> u32 {
+    pub const fn position_of(&self, low: u64, seed: u8) -> u32 {
         // A rotation by `seed / LAYOUTS * STEP`, with the addend of the layout.
         let field = (low >> (FIELD_BITS * (seed as u32 % LAYOUTS))) as u32;
-        self.start_of(low) + (field.wrapping_add(STEP / LAYOUTS * seed as u32) & self.mask)
+        self.start_of(low) + field.wrapping_add(STEP / LAYOUTS * seed as u32) % SLICE
     }
 }
 
@@ -124,34 +129,25 @@ pub const fn cost_of(distance: u32) -> u32 {
 /// Sizes of the table of bumped keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bumped {
-    /// Bumped keys, and free slots.
-    pub keys: u32,
+    /// Numbers, at least one per bumped key.
+    pub numbers: u32,
     /// Groups of keys with one seed.
     pub groups: u32,
-    /// Low bits of a free slot.
-    pub low_bits: u32,
 }
 
 impl Bumped {
-    /// Returns the sizes for `bumped > 0` of a segment's `keys` keys, in `groups` groups.
-    #[inline]
-    pub const fn new(bumped: u32, groups: u32, keys: u32) -> Self {
-        let low_bits = crate::recsplit::elias_fano::elias_fano_low_bits(keys as u64 - 1, bumped as u64);
-        Self { keys: bumped, groups, low_bits }
-    }
-
     /// Returns the group of a key with this hash.
     #[inline(always)]
     pub const fn group_of(&self, hash: u64) -> u32 {
         share_of(hash, self.groups)
     }
 
-    /// Returns the number of a bumped key with this hash under a seed, below `keys`.
+    /// Returns the number of a bumped key with this hash under a seed, below `numbers`.
     #[inline(always)]
     pub const fn number_of(&self, hash: u64, seed: u8) -> u32 {
         let mixed = hash ^ (seed as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mixed = (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        share_of(mixed, self.keys)
+        share_of(mixed, self.numbers)
     }
 }
 

@@ -23,6 +23,8 @@ use crate::recsplit::elias_fano::elias_fano_low_bits;
 
 /// Upper bits with one number of ones before them.
 pub const BLOCK: u64 = 512;
+/// Words of a block of upper bits.
+pub const LINE: usize = BLOCK as usize / 64;
 /// Buckets with one hint to the block of upper bits where the first one begins.
 pub const HINTED: u64 = 512;
 /// Most codes of a universe.
@@ -31,6 +33,53 @@ pub const MOST_CODES: u64 = 1 << 62;
 pub const MOST_KEYS: u64 = 1 << 40;
 /// Buckets between two codes up to which the upper bits between them are read.
 const NEAR: u64 = 512;
+
+/// Form of keys in memory: integers of 32 or 64 bits, or floating-point numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct KeyForm {
+    /// Bits of a key, 32 or 64 on devices.
+    pub bits: u32,
+    /// [`UNSIGNED`], [`SIGNED`] or [`FLOAT`].
+    pub order: u32,
+}
+
+const _: () = assert!(size_of::<KeyForm>() == 8);
+
+/// Order of unsigned integers.
+pub const UNSIGNED: u32 = 0;
+/// Order of signed integers.
+pub const SIGNED: u32 = 1;
+/// Total order of floating-point numbers.
+pub const FLOAT: u32 = 2;
+
+impl KeyForm {
+    /// Returns the number of the key with these bits: numbers have the order of keys.
+    #[inline(always)]
+    pub const fn number(self, key: u64) -> u64 {
+        let sign = 1 << (self.bits - 1);
+        match self.order {
+            UNSIGNED => key,
+            FLOAT if key & sign != 0 => !key & lowest(self.bits),
+            _ => key ^ sign,
+        }
+    }
+}
+
+/// Blocks of upper bits after that of a hint, and codes of a bucket, that a lookup compares without branches.
+const FEW_BLOCKS: u64 = 3;
+const FEW_CODES: u64 = 2;
+
+/// Words of a filter: those past the end are zero.
+pub trait Lines: ReadWords {
+    /// Returns the words of a block of upper bits.
+    #[inline(always)]
+    fn line(&self, block: u64) -> [u64; LINE] {
+        let mut line = [0; LINE];
+        (block * LINE as u64..).zip(&mut line).for_each(|(index, word)| *word = self.word(index));
+        line
+    }
+}
 
 /// Distance of a key from the least one: `u64` or `u128`.
 pub trait Offset: Copy + Ord {
@@ -188,6 +237,36 @@ impl Shape {
         self.buckets() / HINTED + 2
     }
 
+    /// Returns the bucket of a code.
+    #[inline(always)]
+    pub const fn bucket_number(&self, code: u64) -> u64 {
+        code >> self.low_bits
+    }
+
+    /// Returns the position of the one of a code among the upper bits.
+    #[inline(always)]
+    pub const fn one(&self, index: u64, code: u64) -> u64 {
+        self.bucket_number(code) + index + 1
+    }
+
+    /// Returns the lower bits of a code.
+    #[inline(always)]
+    pub const fn low_of(&self, code: u64) -> u64 {
+        code & lowest(self.low_bits)
+    }
+
+    /// Returns the first bit of a block of upper bits.
+    #[inline(always)]
+    pub const fn upper_place(&self, block: u64) -> u64 {
+        block * BLOCK
+    }
+
+    /// Returns the block of an upper bit.
+    #[inline(always)]
+    pub const fn block_at(&self, bit: u64) -> u64 {
+        bit / BLOCK
+    }
+
     /// Returns the code of the first key of a block, before the keys of the block wrap around.
     #[inline(always)]
     fn start<O: Offset>(&self, block: O) -> u64 {
@@ -245,7 +324,7 @@ impl Shape {
 
     /// Returns the number of ones before a block of upper bits.
     #[inline(always)]
-    fn ones_before<W: ReadWords + ?Sized>(&self, words: &W, block: u64) -> u64 {
+    fn ones_before<W: Lines + ?Sized>(&self, words: &W, block: u64) -> u64 {
         words.field(self.rank_place(block), self.rank_bits)
     }
 
@@ -263,13 +342,22 @@ impl Shape {
 
     /// Returns the block of upper bits that has the zero at which a bucket begins.
     #[inline(always)]
-    pub fn block_of<W: ReadWords + ?Sized>(&self, words: &W, bucket: u64) -> u64 {
+    pub fn block_of<W: Lines + ?Sized>(&self, words: &W, bucket: u64) -> u64 {
         let at = self.hint_place(bucket);
         let mut first = words.field(at, self.hint_bits);
         let mut last = words.field(at + self.hint_bits as u64, self.hint_bits);
+        let begins = |block: u64| self.upper_place(block).wrapping_sub(self.ones_before(words, block)) <= bucket;
+        if last.wrapping_sub(first) <= FEW_BLOCKS {
+            // Without branches, which no processor predicts.
+            let mut block = first;
+            for after in first + 1..first + 1 + FEW_BLOCKS {
+                block += u64::from((after <= last) & begins(after));
+            }
+            return block;
+        }
         while first < last {
             let middle = last - (last - first) / 2;
-            if (middle * BLOCK).wrapping_sub(self.ones_before(words, middle)) <= bucket {
+            if begins(middle) {
                 first = middle;
             } else {
                 last = middle - 1;
@@ -280,15 +368,24 @@ impl Shape {
 
     /// Returns the position of the zero at which a bucket begins, in its block.
     #[inline(always)]
-    fn zero<W: ReadWords + ?Sized>(&self, words: &W, bucket: u64, block: u64, select: impl Select) -> u64 {
-        let begin = block * BLOCK;
+    fn zero<W: Lines + ?Sized>(&self, words: &W, bucket: u64, block: u64, select: impl Select) -> u64 {
+        let begin = self.upper_place(block);
         let rank = bucket.wrapping_sub(begin.wrapping_sub(self.ones_before(words, block)));
-        walk::select_from(begin, begin + BLOCK, rank, select, |i| !words.word(i))
+        let line = words.line(block);
+        let (mut at, mut rest, mut zeros) = (0, rank, 0);
+        for (i, word) in (1..).zip(&line[..LINE - 1]) {
+            zeros += word.count_zeros() as u64;
+            let is_before = zeros <= rank;
+            at = if is_before { i } else { at };
+            rest = if is_before { rank - zeros } else { rest };
+        }
+        let within = select.select(!line[at], Ord::min(rest, 63) as u32);
+        begin + at as u64 * 64 + Ord::min(within, 63) as u64
     }
 
     /// Returns a bucket that begins in this block of upper bits.
     #[inline(always)]
-    pub fn bucket<W: ReadWords + ?Sized>(&self, words: &W, bucket: u64, block: u64, select: impl Select) -> Bucket {
+    pub fn bucket<W: Lines + ?Sized>(&self, words: &W, bucket: u64, block: u64, select: impl Select) -> Bucket {
         let begin = self.zero(words, bucket, block, select) + 1;
         let block_end = (block + 1) * BLOCK;
         let mut end = walk::next_one(begin, block_end, |i| !words.word(i));
@@ -300,15 +397,15 @@ impl Shape {
 
     /// Returns the bucket of a code.
     #[inline(always)]
-    pub fn bucket_of<W: ReadWords + ?Sized>(&self, words: &W, code: u64, select: impl Select) -> Bucket {
-        let bucket = code >> self.low_bits;
+    pub fn bucket_of<W: Lines + ?Sized>(&self, words: &W, code: u64, select: impl Select) -> Bucket {
+        let bucket = self.bucket_number(code);
         self.bucket(words, bucket, self.block_of(words, bucket), select)
     }
 
     /// Returns the lower bits of the code of this index.
     #[inline(always)]
-    pub fn low<W: ReadWords + ?Sized>(&self, words: &W, index: u64) -> u64 {
-        if self.low_bits == 0 { 0 } else { words.field(self.low_place(index), self.low_bits) }
+    pub fn low<W: Lines + ?Sized>(&self, words: &W, index: u64) -> u64 {
+        words.field(self.low_place(index), self.low_bits)
     }
 
     /// Returns the position of the lower bits of the code of this index.
@@ -319,13 +416,24 @@ impl Shape {
 
     /// Returns the number of codes below `code`, with `OR_EQUAL` not above it, given the code's bucket.
     #[inline(always)]
-    pub fn rank_in<const OR_EQUAL: bool, W: ReadWords + ?Sized>(&self, words: &W, code: u64, bucket: Bucket) -> u64 {
-        let wanted = code & lowest(self.low_bits);
+    pub fn rank_in<const OR_EQUAL: bool, W: Lines + ?Sized>(&self, words: &W, code: u64, bucket: Bucket) -> u64 {
+        let wanted = self.low_of(code);
         let Bucket { mut first, mut end } = bucket;
+        let is_before = |index: u64| {
+            let low = self.low(words, index);
+            if OR_EQUAL { low <= wanted } else { low < wanted }
+        };
+        if end.wrapping_sub(first) <= FEW_CODES {
+            let mut index = first;
+            for i in 0..FEW_CODES {
+                let is_counted = (i < end.wrapping_sub(first)) & is_before(first.wrapping_add(i));
+                index = index.wrapping_add(u64::from(is_counted));
+            }
+            return index;
+        }
         while first < end {
             let middle = first + (end - first) / 2;
-            let low = self.low(words, middle);
-            if low < wanted || OR_EQUAL && low == wanted {
+            if is_before(middle) {
                 first = middle + 1;
             } else {
                 end = middle;
@@ -336,7 +444,7 @@ impl Shape {
 
     /// Whether a code from `from` to `to >= from` is in the list, given the bucket of `from`.
     #[inline(always)]
-    pub fn any_in<W: ReadWords + ?Sized>(
+    pub fn any_in<W: Lines + ?Sized>(
         &self,
         words: &W,
         (from, to): (u64, u64),
@@ -344,32 +452,59 @@ impl Shape {
         select: impl Select,
     ) -> bool {
         let index = self.rank_in::<false, W>(words, from, bucket);
-        let (first, last) = (from >> self.low_bits, to >> self.low_bits);
-        let low_is_within = || self.low(words, index) <= to & lowest(self.low_bits);
-        if index < bucket.end {
-            return first < last || low_is_within();
+        let (first, last) = (self.bucket_number(from), self.bucket_number(to));
+        let is_here = index < bucket.end;
+        let low_is_within = self.low(words, index) <= self.low_of(to);
+        if first == last {
+            return is_here & low_is_within;
         }
-        if first == last || index >= self.keys {
-            return false;
+        if is_here || index >= self.keys {
+            return is_here;
         }
         if last - first > NEAR {
             return self.rank_in::<true, W>(words, to, self.bucket_of(words, to, select)) > index;
         }
         // The code of an index and a bucket is the one at `index + bucket + 1`.
         let one = walk::next_one(index + first + 2, index + last + 2, |i| words.word(i)) - index - 1;
-        one < last || one == last && low_is_within()
+        one < last || one == last && low_is_within
     }
 
     /// Whether a code from `from` to `to >= from` is in the list.
     #[inline(always)]
-    pub fn any<W: ReadWords + ?Sized>(&self, words: &W, from: u64, to: u64, select: impl Select) -> bool {
+    pub fn any<W: Lines + ?Sized>(&self, words: &W, from: u64, to: u64, select: impl Select) -> bool {
         self.any_in(words, (from, to), self.bucket_of(words, from, select), select)
     }
 
     /// Returns the number of codes from `from` to `to >= from`.
     #[inline(always)]
-    pub fn count<W: ReadWords + ?Sized>(&self, words: &W, from: u64, to: u64, select: impl Select) -> u64 {
+    pub fn count<W: Lines + ?Sized>(&self, words: &W, from: u64, to: u64, select: impl Select) -> u64 {
         let before = self.rank_in::<false, W>(words, from, self.bucket_of(words, from, select));
         self.rank_in::<true, W>(words, to, self.bucket_of(words, to, select)).wrapping_sub(before)
+    }
+
+    /// Whether a key from `first` to `last >= first` may be in the filter, which has keys.
+    #[inline(always)]
+    pub fn any_between<O: Offset, W: Lines + ?Sized>(&self, words: &W, first: O, last: O, select: impl Select) -> bool {
+        match self.interval(first, last) {
+            Some((from, to)) => self.any(words, from, to, select),
+            None => self.any_interval(first, last, |from, to| self.any(words, from, to, select)),
+        }
+    }
+
+    /// Returns an upper bound of the number of keys from `first` to `last >= first` in the filter, which has keys.
+    #[inline(always)]
+    pub fn count_between<O: Offset, W: Lines + ?Sized>(
+        &self,
+        words: &W,
+        first: O,
+        last: O,
+        select: impl Select,
+    ) -> u64 {
+        let mut count = 0u64;
+        let is_long = self.any_interval(first, last, |from, to| {
+            count = count.saturating_add(self.count(words, from, to, select));
+            false
+        });
+        if is_long || count > self.keys { self.keys } else { count }
     }
 }

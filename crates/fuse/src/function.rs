@@ -105,6 +105,13 @@ impl<V: FunctionValue> StaticFunction<V> {
     pub fn builder() -> FunctionBuilder<V> {
         FunctionBuilder::new()
     }
+
+    /// Returns the value of a key. For keys that the function was not built from: `None` with probability
+    /// `1 - `[`fpr`](Self::fpr), else any value.
+    #[inline]
+    pub fn get(&self, key: impl Key) -> Option<V> {
+        Lookup { layout: &self.layout, words: self.words() }.value(crate::word_of(&key)).map(V::of)
+    }
 }
 
 /// A function's parameters and a borrow of its words: answers queries, owns nothing.
@@ -163,14 +170,21 @@ measures! {
     [V: FunctionValue] MappedStaticFunction<V>;
 }
 
+#[cfg(feature = "mmap")]
 warpset_base::queries_of_view! {
-    [V: FunctionValue] StaticFunction<V>;
-    #[cfg(feature = "mmap")]
     [V: FunctionValue] MappedStaticFunction<V>;
     => {
         /// Returns the value of a key. For keys that the function was not built from: `None` with probability
         /// `1 - `[`fpr`](Self::fpr), else any value.
         fn get(&self, key: impl Key) -> Option<V>;
+    }
+}
+
+warpset_base::queries_of_view! {
+    [V: FunctionValue] StaticFunction<V>;
+    #[cfg(feature = "mmap")]
+    [V: FunctionValue] MappedStaticFunction<V>;
+    => {
         /// Returns the value of each key, on all threads of the current rayon pool; see [`get`](Self::get).
         fn get_bulk<K>(&self, keys: &[K]) -> Vec<Option<V>>;
         /// Writes the values of [`get_bulk`](Self::get_bulk) to a slice of equal length, and returns which keys have

@@ -162,6 +162,7 @@ impl Layout {
     }
 
     /// Returns the number of 64-bit words that all slots take.
+    #[inline]
     pub(crate) fn slot_words(&self) -> u64 {
         self.slots().saturating_mul(u64::from(self.bits)).div_ceil(64)
     }

@@ -70,7 +70,7 @@ impl<M: HashKind, S> Builder<M, S> {
     }
 
     /// Sets the expected number of keys in a bucket, at least 1. Larger buckets take less space and make lookups
-    /// slower, except for Placement, whose buckets are segments. Default: 1000 for RecSplit, 2400 for Consensus, 32,768
+    /// slower, except for Placement, whose buckets are segments. Default: 1000 for RecSplit, 2400 for Consensus, 57,344
     /// for Placement.
     pub fn bucket_size(mut self, bucket_size: u32) -> Self {
         self.bucket_size = bucket_size;

@@ -52,7 +52,7 @@ pub struct PlacementKind;
 /// ```
 ///
 /// Lookups: one cache miss for large functions, and no loop. Beside its words a function has a table of 32 bytes per
-/// segment of 32,768 keys, which is made when it is opened.
+/// segment of 57,344 keys, which is made when it is opened.
 pub type Placement = PerfectHash<PlacementKind>;
 
 /// A function that borrows its words: lent by [`Placement::view`], or opened in bytes without a copy.
@@ -104,7 +104,7 @@ impl HashKind for PlacementKind {}
 impl sealed::HashKind for PlacementKind {
     const KIND: Kind = Kind::Placement;
     const NAME: &'static str = "placement function";
-    const BUCKET_SIZE: u32 = 1 << 15;
+    const BUCKET_SIZE: u32 = 7 << 13;
     const READS_LISTS: bool = true;
     type KindOptions = KindOptions;
     type CodeParameters = CodeParameters;

@@ -3,7 +3,8 @@
 use warpset_base::parallel;
 use warpset_base::sort::sort_by_rank;
 use warpset_base::words::{AlignedWords, zeroed_vec};
-use warpset_core::bits::{lowest, write_field};
+use warpset_core::bits::{read_field, write_field};
+use warpset_core::hash::mix;
 use warpset_core::range::{BLOCK, HINTED, Offset, Shape};
 
 use crate::key::sealed::Word;
@@ -43,19 +44,24 @@ where
     if whole.ascends && layout.is_exact() {
         return RangeFilter::from_parts(layout, words_of(&layout.shape, |i| offset(i).low())?);
     }
-    let mut offsets = zeroed_vec::<K::Word>(keys.len() as u64)?;
-    let filled = offsets.chunks_mut(TASK).zip(keys.chunks(TASK));
-    parallel::for_each(filled, |(offsets, keys)| {
-        offsets.iter_mut().zip(keys).for_each(|(offset, key)| *offset = key.word().minus(least));
-    });
-    loop {
-        let shape = layout.shape;
-        sort_by_rank(&mut offsets, 64 - (shape.universe - 1).leading_zeros(), |offset| shape.code(offset));
-        if whole.ascends || !remove_copies(&shape, &mut offsets) {
-            return RangeFilter::from_parts(layout, words_of(&shape, |i| shape.code(offsets[i]))?);
-        }
-        layout = layout_of(offsets.len())?;
+    let mut codes = codes_of(&layout.shape, keys.len(), offset)?;
+    if !whole.ascends
+        && let Some(distinct) = without_copies(&layout.shape, &codes, offset)
+    {
+        layout = layout_of(distinct.len())?;
+        codes = codes_of(&layout.shape, distinct.len(), |i| distinct[i])?;
     }
+    RangeFilter::from_parts(layout, words_of(&layout.shape, |i| codes[i])?)
+}
+
+/// Returns the codes of keys in ascending order.
+fn codes_of<W: Word>(shape: &Shape, keys: usize, offset: impl Fn(usize) -> W + Sync) -> Result<Vec<u64>, Error> {
+    let mut codes = zeroed_vec(keys as u64)?;
+    parallel::for_each(codes.chunks_mut(TASK).enumerate(), |(task, codes)| {
+        (task * TASK..).zip(codes).for_each(|(i, code)| *code = shape.code(offset(i)));
+    });
+    sort_by_rank(&mut codes, 64 - (shape.universe - 1).leading_zeros(), |code| code);
+    Ok(codes)
 }
 
 /// Finds the ends of all keys, and whether they ascend.
@@ -80,31 +86,60 @@ fn summary<K: RangeKey + ?Sized, Q: KeyOf<K>>(keys: &[Q]) -> Option<Summary<K::W
     })
 }
 
-/// Keeps one of equal keys, which are in the order of their codes; returns whether there were any.
-fn remove_copies<W: Word>(shape: &Shape, offsets: &mut Vec<W>) -> bool {
-    let starts = (0..offsets.len().saturating_sub(1)).step_by(TASK);
-    let alike = parallel::map(starts, |start| {
-        let part = &offsets[start..offsets.len().min(start + TASK + 1)];
-        let mut before = shape.code(part[0]);
-        let mut alike = Vec::new();
-        for (i, &offset) in (start..).zip(&part[1..]) {
-            let code = shape.code(offset);
-            if code == before {
-                alike.push(i);
-            }
-            before = code;
+/// Returns all keys once each, in any order, if some are equal, given their codes in ascending order.
+fn without_copies<W: Word>(shape: &Shape, codes: &[u64], offset: impl Fn(usize) -> W + Sync) -> Option<Vec<W>> {
+    // Equal keys have equal codes, and few others have.
+    let mut shared: Vec<u64> = codes.windows(2).filter(|two| two[0] == two[1]).map(|two| two[0]).collect();
+    shared.dedup();
+    if shared.is_empty() {
+        return None;
+    }
+    let is_shared = Members::new(&shared);
+    let parts = parallel::map((0..codes.len()).step_by(TASK), |first| {
+        let (mut alone, mut together) = (Vec::new(), Vec::new());
+        for offset in (first..codes.len().min(first + TASK)).map(&offset) {
+            if is_shared.contains(shape.code(offset)) { together.push(offset) } else { alone.push(offset) }
         }
-        alike
+        (alone, together)
     });
-    // Different keys may have one code: equal ones are neighbours only once these are in order.
-    for run in alike.concat().chunk_by(|a, b| a + 1 == *b) {
-        offsets[run[0]..run[run.len() - 1] + 2].sort_unstable();
+    let (alone, together): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+    let (mut distinct, mut together) = (alone.concat(), together.concat());
+    let before = together.len();
+    sort_by_rank(&mut together, W::BITS, |offset| offset);
+    together.dedup();
+    if together.len() == before {
+        return None;
     }
-    let before = offsets.len();
-    if alike.iter().any(|alike| !alike.is_empty()) {
-        offsets.dedup();
+    distinct.append(&mut together);
+    Some(distinct)
+}
+
+/// Set of codes that may hold others too.
+struct Members {
+    bits: Vec<u64>,
+    shift: u32,
+}
+
+impl Members {
+    fn new(codes: &[u64]) -> Members {
+        // A twentieth of the bits are set.
+        let log = (20 * codes.len()).next_power_of_two().ilog2().max(6);
+        let mut members = Members { bits: vec![0; 1 << (log - 6)], shift: 64 - log };
+        for &code in codes {
+            let bit = members.bit_of(code);
+            members.bits[bit / 64] |= 1 << (bit % 64);
+        }
+        members
     }
-    offsets.len() < before
+
+    fn bit_of(&self, code: u64) -> usize {
+        (mix(code, 0) >> self.shift) as usize
+    }
+
+    fn contains(&self, code: u64) -> bool {
+        let bit = self.bit_of(code);
+        self.bits[bit / 64] >> (bit % 64) & 1 == 1
+    }
 }
 
 /// Writes the words of a filter, given its codes in order.
@@ -129,7 +164,7 @@ fn words_of(shape: &Shape, code: impl Fn(usize) -> u64 + Sync) -> Result<Aligned
         let tasks = lower.chunks_mut(TASK / 64 * shape.low_bits as usize);
         parallel::for_each(tasks.enumerate(), |(task, lower)| {
             let first = task * TASK;
-            write_lower(shape.low_bits, first..(first + TASK).min(shape.keys as usize), &code, lower);
+            write_lower(shape, first..(first + TASK).min(shape.keys as usize), &code, lower);
         });
     }
     Ok(words)
@@ -137,23 +172,31 @@ fn words_of(shape: &Shape, code: impl Fn(usize) -> u64 + Sync) -> Result<Aligned
 
 /// Writes a stretch of upper bits, and the number of ones before each of its blocks.
 fn write_upper(shape: &Shape, begin: u64, code: &impl Fn(usize) -> u64, upper: &mut [u64], ranks: &mut [u64]) {
-    let one = |index: usize| (code(index) >> shape.low_bits) + index as u64 + 1;
+    let one = |index: usize| shape.one(index as u64, code(index));
     let (mut first, mut end) = (0, shape.keys as usize);
     while first < end {
         let middle = first.midpoint(end);
         if one(middle) < begin { first = middle + 1 } else { end = middle }
     }
-    let mut index = first;
-    let mut next = if index < shape.keys as usize { one(index) - begin } else { u64::MAX };
-    for (block, words) in (0..).zip(upper.chunks_mut(BLOCK_WORDS)) {
-        write_field(ranks, block * u64::from(shape.rank_bits), shape.rank_bits, index as u64);
-        for (number, word) in (block * BLOCK_WORDS as u64..).zip(words) {
-            while next / 64 == number {
-                *word |= 1 << (next % 64);
-                index += 1;
-                next = if index < shape.keys as usize { one(index) - begin } else { u64::MAX };
+    let (mut number, mut word) = (0, 0);
+    for index in first..shape.keys as usize {
+        let at = (one(index) - begin) as usize;
+        if at / 64 != number {
+            upper[number] = word;
+            (number, word) = (at / 64, 0);
+            if number >= upper.len() {
+                break;
             }
         }
+        word |= 1 << (at % 64);
+    }
+    if number < upper.len() {
+        upper[number] = word;
+    }
+    let mut ones = first as u64;
+    for (block, words) in (0..).zip(upper.chunks(BLOCK_WORDS)) {
+        write_field(ranks, block * u64::from(shape.rank_bits), shape.rank_bits, ones);
+        ones += words.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
     }
 }
 
@@ -164,10 +207,7 @@ fn write_hints(shape: &Shape, ranks: &[u64], hints: &mut [u64]) {
     for block in 0..blocks {
         let after = block + 1;
         let zeros_after = match after < blocks {
-            true => {
-                after * BLOCK
-                    - warpset_core::bits::read_field(ranks, after * u64::from(shape.rank_bits), shape.rank_bits)
-            }
+            true => after * BLOCK - read_field(ranks, after * u64::from(shape.rank_bits), shape.rank_bits),
             false => u64::MAX,
         };
         while hint < count && hint * HINTED < zeros_after {
@@ -178,19 +218,19 @@ fn write_hints(shape: &Shape, ranks: &[u64], hints: &mut [u64]) {
 }
 
 /// Writes the lower bits of keys to their words.
-fn write_lower(bits: u32, keys: std::ops::Range<usize>, code: &impl Fn(usize) -> u64, lower: &mut [u64]) {
+fn write_lower(shape: &Shape, keys: std::ops::Range<usize>, code: &impl Fn(usize) -> u64, lower: &mut [u64]) {
     let (mut word, mut used) = (0, 0);
     let mut to = lower.iter_mut();
     for index in keys {
-        let low = code(index) & lowest(bits);
+        let low = shape.low_of(code(index));
         word |= low << used;
-        used += bits;
+        used += shape.low_bits;
         if used >= 64 {
             if let Some(to) = to.next() {
                 *to = word;
             }
             used -= 64;
-            word = if used == 0 { 0 } else { low >> (bits - used) };
+            word = if used == 0 { 0 } else { low >> (shape.low_bits - used) };
         }
     }
     if let Some(to) = to.next() {

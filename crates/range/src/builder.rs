@@ -55,8 +55,8 @@ impl<K: RangeKey + ?Sized> Builder<K> {
     }
 
     /// Builds the filter of these keys, in any order, on all threads of the current rayon pool; equal keys count once.
-    /// Takes 8 bytes per key besides the filter for keys of up to 64 bits, 16 for others, and as much again to sort.
-    /// Keys in ascending order without repetitions that are dense enough for an exact filter take neither.
+    /// Takes 16 bytes per key besides the filter, and as much as the keys if some are equal. Keys in ascending order
+    /// without repetitions that are dense enough for an exact filter take nothing.
     ///
     /// # Errors
     /// [`Error::InvalidBitsPerKey`], [`Error::InvalidFpr`], [`Error::InvalidRangeLength`] for impossible settings;
@@ -66,7 +66,7 @@ impl<K: RangeKey + ?Sized> Builder<K> {
     }
 
     /// Checks the settings and returns the number of codes per key.
-    fn codes_per_key(&self) -> Result<f64, Error> {
+    pub(crate) fn codes_per_key(&self) -> Result<f64, Error> {
         match self.space {
             Space::Bits(bits) if (3.0..=60.0).contains(&bits) => Ok((bits - 2.0).exp2()),
             Space::Bits(bits) => Err(Error::InvalidBitsPerKey { bits }),

@@ -11,21 +11,19 @@ use warpset_core::range::{MOST_CODES, MOST_KEYS};
 #[non_exhaustive]
 pub enum Error {
     /// The bits per key are outside of the possible ones.
-    #[error(
-        "{bits} bits per key, where a range filter takes from 3 to 60: a rate of `r` at ranges of `l` keys takes `log2(l / r) + 2`"
-    )]
+    #[error("{bits} bits per key: choose 3 to 60; a rate of `r` at ranges of `l` keys takes `log2(l / r) + 2`")]
     InvalidBitsPerKey {
         /// Requested bits.
         bits: f64,
     },
     /// The rate is not a probability strictly between 0 and 1.
-    #[error("false-positive rate {fpr} is not between 0 and 1")]
+    #[error("a false-positive rate of {fpr}: choose one between 0 and 1 (0.01 is one percent)")]
     InvalidFpr {
         /// Requested rate.
         fpr: f64,
     },
     /// The length of ranges is zero.
-    #[error("ranges of 0 keys: a rate is that of ranges of at least 1 key")]
+    #[error("a rate at ranges of 0 keys: choose a length of at least 1")]
     InvalidRangeLength,
     /// There are more keys than a filter can have.
     #[error("{}, and a range filter takes at most {MOST_KEYS}: split them by ranges into several filters", count(*keys, "key"))]
@@ -64,8 +62,18 @@ pub enum Error {
     /// The bytes are not such a filter, or could not be read or written.
     #[error(transparent)]
     File(#[from] FileError),
+    /// The driver or the device failed.
+    #[cfg(feature = "gpu")]
+    #[error(transparent)]
+    Gpu(#[from] warpset_gpu::GpuError),
+    /// A primitive rejected its arguments.
+    #[cfg(feature = "gpu")]
+    #[error(transparent)]
+    Primitive(Box<warpset_primitives::Error>),
 }
 
 warpset_base::debug_as_display!(Error);
 
 warpset_base::saved_error!(Error);
+#[cfg(feature = "gpu")]
+warpset_primitives::from_primitives!(Error);

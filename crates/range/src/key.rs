@@ -4,6 +4,7 @@ use std::ops::Bound;
 
 use sealed::Word;
 use warpset_base::file::{BYTE_STRING, SIGNED};
+use warpset_core::range::{self, KeyForm};
 
 /// Bytes of a byte string that count.
 pub const PREFIX_BYTES: usize = 16;
@@ -34,7 +35,7 @@ pub trait KeyOf<K: RangeKey + ?Sized>: Sync + sealed::Bounds<K> {}
 
 pub(crate) mod sealed {
     /// An unsigned integer that holds keys in their order.
-    pub trait Word: warpset_core::range::Offset + bytemuck::Pod + Send + Sync + std::fmt::Debug {
+    pub trait Word: warpset_core::range::Offset + warpset_base::sort::Rank + bytemuck::Pod + std::fmt::Debug {
         const MAX: Self;
         fn of(word: u128) -> Self;
         fn wide(self) -> u128;
@@ -100,6 +101,12 @@ macro_rules! words {
 }
 words! { u64 u128 }
 
+/// Returns the number of the key with these bits.
+#[inline(always)]
+fn number(bits: u32, order: u32, key: u64) -> u64 {
+    KeyForm { bits, order }.number(key)
+}
+
 macro_rules! keys {
     ($($key:ty, $word:ty, $kind:expr, |$value:ident| $number:expr;)*) => {$(
         impl RangeKey for $key {}
@@ -132,19 +139,13 @@ keys! {
     u32, u64, 0, |key| key.into();
     u64, u64, 0, |key| key;
     u128, u128, 0, |key| key;
-    i8, u64, SIGNED, |key| (key as u8 ^ 1 << 7).into();
-    i16, u64, SIGNED, |key| (key as u16 ^ 1 << 15).into();
-    i32, u64, SIGNED, |key| (key as u32 ^ 1 << 31).into();
-    i64, u64, SIGNED, |key| key as u64 ^ 1 << 63;
+    i8, u64, SIGNED, |key| number(8, range::SIGNED, (key as u8).into());
+    i16, u64, SIGNED, |key| number(16, range::SIGNED, (key as u16).into());
+    i32, u64, SIGNED, |key| number(32, range::SIGNED, (key as u32).into());
+    i64, u64, SIGNED, |key| number(64, range::SIGNED, key as u64);
     i128, u128, SIGNED, |key| key as u128 ^ 1 << 127;
-    f32, u64, FLOAT, |key| {
-        let bits = key.to_bits();
-        (if bits >> 31 == 0 { bits | 1 << 31 } else { !bits }).into()
-    };
-    f64, u64, FLOAT, |key| {
-        let bits = key.to_bits();
-        if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }
-    };
+    f32, u64, FLOAT, |key| number(32, range::FLOAT, key.to_bits().into());
+    f64, u64, FLOAT, |key| number(64, range::FLOAT, key.to_bits());
 }
 
 impl RangeKey for [u8] {}

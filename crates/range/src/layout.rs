@@ -56,6 +56,14 @@ impl Layout {
         self.shape.starts == 0
     }
 
+    /// Returns a bound of the probability that a range of `length` keys gets a wrong answer.
+    pub(crate) fn fpr_of(&self, length: u64) -> f64 {
+        if self.is_exact() {
+            return 0.0;
+        }
+        (length as f64 * self.keys() as f64 / self.codes() as f64).min(1.0)
+    }
+
     /// Returns the number of words.
     pub fn words(&self) -> u64 {
         self.shape.words

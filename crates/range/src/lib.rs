@@ -41,6 +41,8 @@ mod builder;
 mod error;
 mod filter;
 mod format;
+#[cfg(feature = "gpu")]
+pub mod gpu;
 mod key;
 mod layout;
 mod lookup;

@@ -137,10 +137,7 @@ queries! {
     /// Returns a bound of the probability that a range of `length` keys gets a wrong "yes": the number of its keys
     /// times [`fpr`](Self::fpr), at most 1.
     fn fpr_of(self, length: u64) -> f64 {
-        if self.is_exact() {
-            return 0.0;
-        }
-        (length as f64 * self.len() as f64 / self.layout.codes() as f64).min(1.0)
+        self.layout.fpr_of(length)
     }
 
     /// Whether the key may be in the filter; see [`may_contain`](Self::may_contain).

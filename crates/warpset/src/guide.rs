@@ -8,6 +8,7 @@
 //! [`BinaryFuse16`]: crate::fuse::BinaryFuse16
 //! [`BinaryFuse32`]: crate::fuse::BinaryFuse32
 //! [`StaticFunction`]: crate::fuse::StaticFunction
+//! [`RangeFilter`]: crate::range::RangeFilter
 //! [`SequenceFilter`]: crate::sequence::SequenceFilter
 //! [binary fuse filter]: crate::fuse
 //! [sequence filter]: crate::sequence

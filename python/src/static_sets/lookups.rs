@@ -13,7 +13,7 @@ use warpset_base::bitmap::bits_to;
 use crate::device::{Adopted, DeviceArray, SharedItem};
 use crate::error::{Failure, Result};
 use crate::filter::answer_on_device;
-use crate::keys::{Batch, HostKeys, Piece, each_group, overlap};
+use crate::keys::{Batch, HostKeys, OneKey, Piece, each_group, one_key, overlap};
 use crate::kinds::Either;
 use crate::output::{Flag, Output};
 use crate::sorted_map::cell::{Cell, DeviceItem};
@@ -188,6 +188,21 @@ impl<S: Structure> Values<'_, '_, S> {
                  `found` away",
             )),
         }
+    }
+}
+
+/// Returns the value of one key, or `default` if it has none.
+pub fn value_of_one<S: Structure>(
+    map: &Object<S>,
+    py: Python<'_>,
+    key: &Bound<'_, PyAny>,
+    default: Option<Py<PyAny>>,
+    value: impl FnOnce(&Where<S>, &OneKey<'_>) -> Result<Option<u64>> + Send,
+) -> PyResult<Option<Py<PyAny>>> {
+    let key = one_key(key)?;
+    match map.read(py, None, 1, |map| value(map, &key))? {
+        Some(value) => Ok(Some(value.into_pyobject(py)?.into_any().unbind())),
+        None => Ok(default),
     }
 }
 

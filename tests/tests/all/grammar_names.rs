@@ -26,7 +26,7 @@ impl Signature {
 }
 
 /// The folders whose public functions are the API of structures.
-const STRUCTURES: &[&str] = &["bloom", "fuse", "lsm", "mphf", "quotient", "sequence", "static"];
+const STRUCTURES: &[&str] = &["bloom", "fuse", "lsm", "mphf", "quotient", "range", "sequence", "static"];
 /// File of the traits of filters, whose methods have no `pub`.
 const TRAITS: &str = "../crates/primitives/src/device_filter.rs";
 

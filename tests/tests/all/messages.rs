@@ -18,8 +18,8 @@ mod list;
 use list::{Messages, names_in_sources};
 
 /// Crates whose errors users meet.
-const CRATES: [&str; 10] =
-    ["base", "bloom", "fuse", "gpu", "lsm", "mphf", "primitives", "quotient", "sequence", "static"];
+const CRATES: [&str; 11] =
+    ["base", "bloom", "fuse", "gpu", "lsm", "mphf", "primitives", "quotient", "range", "sequence", "static"];
 
 macro_rules! add {
     ($messages:ident: $($error:expr),* $(,)?) => {
@@ -267,6 +267,23 @@ fn mphf(messages: &mut Messages) {
     ];
 }
 
+fn range(messages: &mut Messages) {
+    use warpset_range::Error as E;
+    add![messages:
+        E::InvalidBitsPerKey { bits: 2.5 },
+        E::InvalidFpr { fpr: 1.5 },
+        E::InvalidRangeLength,
+        E::TooManyKeys { keys: 1 << 41 },
+        E::TooManyCodes { keys: 1000, bits: 60.0 },
+        E::OtherKeys { expected: "u64", found: "i64" },
+        E::LengthMismatch(LengthMismatch { what: "places or values for keys", needed: 1000, found: 999 }),
+        E::OutOfMemory(OutOfMemory { bytes: 1 << 40 }),
+        E::File(FileError::BadMagic),
+        E::Gpu(GpuError::NoDevice),
+        E::Primitive(Box::new(warpset_primitives::Error::InvalidBits { bits: 25 })),
+    ];
+}
+
 fn static_sets(messages: &mut Messages) {
     use warpset_static::Error as E;
     add![messages:
@@ -306,7 +323,7 @@ fn sequence(messages: &mut Messages) {
 #[test]
 fn messages_are_those_of_the_file() {
     let mut messages = Messages::default();
-    for of in [base, bloom, fuse, gpu, lsm, mphf, primitives, quotient, sequence, static_sets] {
+    for of in [base, bloom, fuse, gpu, lsm, mphf, primitives, quotient, range, sequence, static_sets] {
         of(&mut messages);
     }
     let folder = |of: &str| package().join("../crates").join(of).join("src");

@@ -206,7 +206,7 @@ mod tests {
         let methods = [Method::BruteForce, Method::Rotation, Method::Grouped];
         let ours = methods.map(|method| Subject::Ours(Settings::new(5, 50, method)));
         let ours = ours.into_iter().chain(super::super::variants::settings().map(Subject::Ours));
-        let ours = ours.chain([Subject::Consensus(0.1), Subject::Placement(4.75)]);
+        let ours = ours.chain([Subject::Consensus(0.1), Subject::Placement(4.5)]);
         let step = |subject| {
             Step::new("both kinds of keys", move |session| {
                 let integers: Vec<u64> = (0..3000).map(|i| i * i).collect();

@@ -23,7 +23,7 @@ pub const LEAF_SIZES: &str = "leaf sizes";
 pub const BUCKETS: [u32; 4] = [5, 50, 500, 2000];
 
 /// Keys per seed of placement: its default.
-const KEYS_PER_SEED: f64 = 4.75;
+const KEYS_PER_SEED: f64 = 4.5;
 
 /// Returns the most seconds that one thread may take for one construction.
 fn limit(effort: Effort) -> f64 {

@@ -17,7 +17,7 @@ const SHAPES: [(u32, u32); 6] = [(8, 100), (8, 2000), (12, 2000), (16, 2000), (1
 const OVERHEADS: [f64; 10] = [0.4, 0.25, 0.126, 0.085, 0.06, 0.04, 0.025, 0.016, 0.01, 0.005];
 
 /// Keys per seed of placement.
-const KEYS_PER_SEED: [f64; 2] = [4.0, 4.75];
+const KEYS_PER_SEED: [f64; 2] = [4.0, 4.5];
 
 /// Makes one step.
 pub fn steps() -> Vec<Step> {

@@ -2,7 +2,7 @@
 
 use core::borrow::Borrow;
 
-use super::{Bumped, COUNT_BITS, Shape, bumped_hash};
+use super::{Bumped, COUNT_BITS, LOW_BITS_BITS, SAMPLE, SLICE, Shape, bumped_hash};
 use crate::bits::Select;
 use crate::recsplit::hash::{Hash128, bucket_of};
 use crate::recsplit::lookup::Words;
@@ -16,6 +16,8 @@ pub struct SegmentPlan {
     pub keys: u64,
     /// First bit of the codes within the words, a multiple of 8.
     pub codes: u64,
+    /// Bits of the codes.
+    pub code_bits: u64,
     /// Buckets per key, in parts of `1 << POINT`.
     pub buckets_per_key: u32,
     /// Keys of the largest segment.
@@ -36,44 +38,48 @@ pub struct Plan {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Segment {
-    /// Keys in the segments before.
-    pub first: u64,
+    /// Keys in the segments before, minus half a slice, modulo 2^64: the number at position 0.
+    pub base: u64,
     /// First byte of the code within the words.
     pub code: u64,
     /// Sizes.
     pub shape: Shape,
+    /// Last number of the function, or 0.
+    pub last: u64,
 }
 
 const _: () = assert!(size_of::<Segment>() == 32);
 
 impl SegmentPlan {
-    /// Returns a segment from its entry of the lists. Whatever the entry, all numbers of the segment are below the
-    /// number of keys, or 0.
+    /// Returns a segment from its entry of the lists. Whatever the entry, the segment's seeds are within the words, if
+    /// the codes are and there is a word before them.
     #[inline]
     pub const fn segment(&self, entry: Entry) -> Segment {
+        let last = self.keys.saturating_sub(1);
+        let first = if entry.keys_before < last { entry.keys_before } else { last };
+        let (code, end) = (self.codes.wrapping_add(entry.bits_before) / 8, (self.codes + self.code_bits) / 8);
         // Only damaged words give more.
         let keys = if entry.keys <= self.largest as u64 { entry.keys } else { 0 };
-        let most = self.keys.saturating_sub(if keys > 0 { keys } else { 1 });
-        Segment {
-            first: if entry.keys_before < most { entry.keys_before } else { most },
-            code: self.codes.wrapping_add(entry.bits_before) / 8,
-            shape: Shape::new(keys as u32, self.buckets_per_key),
+        let shape = Shape::new(keys as u32, self.buckets_per_key);
+        let base = first.wrapping_sub((SLICE / 2) as u64);
+        if shape.buckets == 0 || code > end || (shape.buckets as u64) > end - code {
+            // The seed of a segment without keys is the first byte of the header.
+            return Segment { base, code: 0, shape: Shape { keys: 0, buckets: 0 }, last };
         }
+        Segment { base, code, shape, last }
     }
 }
 
 impl Segment {
     /// Packs the segment, for devices.
     pub const fn to_words(self) -> [u64; 4] {
-        let Shape { keys, buckets, last_start, mask } = self.shape;
-        [self.first, self.code, keys as u64 | (buckets as u64) << 32, last_start as u64 | (mask as u64) << 32]
+        [self.base, self.code, self.shape.keys as u64 | (self.shape.buckets as u64) << 32, self.last]
     }
 
     /// Makes the segment of the words that [`Segment::to_words`] returned.
     #[inline(always)]
-    pub const fn from_words([first, code, sizes, slices]: [u64; 4]) -> Self {
-        let [buckets, mask] = [(sizes >> 32) as u32, (slices >> 32) as u32];
-        Self { first, code, shape: Shape { keys: sizes as u32, buckets, last_start: slices as u32, mask } }
+    pub const fn from_words([base, code, sizes, last]: [u64; 4]) -> Self {
+        Self { base, code, shape: Shape { keys: sizes as u32, buckets: (sizes >> 32) as u32 }, last }
     }
 
     /// Returns the byte of the words with the seed of the key with this low half of its hash.
@@ -85,29 +91,36 @@ impl Segment {
     /// Returns the number of a key whose bucket has this seed, other than 0.
     #[inline(always)]
     pub const fn number_of(&self, low: u64, seed: u8) -> u64 {
-        self.first + self.shape.slot_of(low, seed) as u64
+        self.within(self.base.wrapping_add(self.shape.position_of(low, seed) as u64))
+    }
+
+    /// Returns a number of the function; it differs only for keys that the function was not built from.
+    #[inline(always)]
+    const fn within(&self, number: u64) -> u64 {
+        if number < self.last { number } else { self.last }
     }
 
     /// Returns the number of a key whose bucket has the seed 0.
     #[inline(always)]
     pub fn bumped_number(&self, words: impl Words, low: u64, select: impl Select) -> u64 {
-        let shape = &self.shape;
-        let table = self.code.wrapping_add(shape.buckets.into());
-        let counts = words.bits_from(table.wrapping_mul(8)) as u32;
-        let count = (counts & ((1 << COUNT_BITS) - 1)).min(shape.keys);
-        if count == 0 {
-            return self.first;
-        }
-        let bumped = Bumped::new(count, counts >> COUNT_BITS, shape.keys);
-        let (hash, seeds) = (bumped_hash(low), table.wrapping_add(u64::from(2 * COUNT_BITS / 8)));
+        let table = self.code.wrapping_add(self.shape.buckets.into());
+        let sizes = words.bits_from(table.wrapping_mul(8));
+        let count = |at: u32| sizes as u32 >> at & ((1 << COUNT_BITS) - 1);
+        let bumped = Bumped { numbers: count(0), groups: count(COUNT_BITS) };
+        let low_bits = (sizes >> (2 * COUNT_BITS)) as u32 % 32;
+        let hash = bumped_hash(low);
+        let samples = table.wrapping_add(((2 * COUNT_BITS + LOW_BITS_BITS) / 8).into());
+        let seeds = samples.wrapping_add((COUNT_BITS / 8 * bumped.numbers.div_ceil(SAMPLE)).into());
         let index = bumped.number_of(hash, words.byte(seeds.wrapping_add(bumped.group_of(hash).into())));
         let lower = seeds.wrapping_add(bumped.groups.into()).wrapping_mul(8);
-        let upper = lower.wrapping_add((bumped.low_bits * bumped.keys).into());
-        let low_part = words.bits_from(lower.wrapping_add((bumped.low_bits * index).into()));
-        let high_part = words.scan::<6>(upper, index, select).wrapping_sub(upper).wrapping_sub(index.into());
-        let slot = high_part << bumped.low_bits | low_part & ((1 << bumped.low_bits) - 1);
-        // Only damaged words give more.
-        self.first + slot.min(u64::from(shape.keys) - 1)
+        let upper = lower.wrapping_add((low_bits * bumped.numbers).into());
+        let sample = words.bits_from(samples.wrapping_add((COUNT_BITS / 8 * (index / SAMPLE)).into()).wrapping_mul(8));
+        let from = upper.wrapping_add(sample & ((1 << COUNT_BITS) - 1));
+        let low_part = words.bits_from(lower.wrapping_add((low_bits * index).into())) & ((1 << low_bits) - 1);
+        let one = words.scan::<6>(from, index % SAMPLE, select);
+        let high_part = one.wrapping_sub(upper).wrapping_sub(index.into());
+        let first = self.base.wrapping_add((SLICE / 2).into());
+        self.within(first.wrapping_add(high_part << low_bits | low_part))
     }
 }
 

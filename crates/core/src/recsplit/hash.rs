@@ -31,12 +31,12 @@ impl Hash128 {
         Self { high: mix_high(x.wrapping_add(0x9e37_79b9_7f4a_7c15)), low: mix_low(x) }
     }
 
-    /// Hashes an integer of up to 64 bits with half of the work of [`of_integer`](Self::of_integer), for placement. The
-    /// low half is equal, and determines the high half.
+    /// Hashes an integer of up to 64 bits with half of the work of [`of_integer`](Self::of_integer), for placement.
+    /// Both halves are bijections of the integer. The high half, which picks the segment, is known first.
     #[inline(always)]
     pub const fn of_integer_short(x: u64, seed: u64) -> Self {
-        let low = mix_low(x ^ seed);
-        Self { high: low.wrapping_mul(SHORT), low }
+        let high = mix_low(x ^ seed);
+        Self { high, low: high.wrapping_mul(SHORT) }
     }
 
     /// Returns a ready-made hash under a seed. Seed 0 keeps it unchanged; the other seeds, tried after a collision, mix
@@ -55,7 +55,7 @@ impl Hash128 {
 
 /// Multipliers of the low half of an integer's hash.
 pub const MIX_LOW: [u64; 2] = [0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb];
-/// Multiplier that makes the high half of [`Hash128::of_integer_short`] from the low half.
+/// Multiplier that makes the low half of [`Hash128::of_integer_short`] from the high half.
 pub const SHORT: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Applies Stafford's variant 13 of MurmurHash3's finaliser, a bijection.

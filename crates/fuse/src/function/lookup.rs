@@ -2,11 +2,11 @@
 //!
 //! A batch of 64 keys goes through loops over arrays: hashes and the slots first, in vectors where the
 //! processor has them, then the reads. Beyond the cache, the words of a batch are prefetched while those of the
-//! batch before are read.
+//! batch before are read. Slots of whole bytes are read as such; others in eight bytes, or in two words.
 
 use warpset_base::bitmap::Bitmap;
 use warpset_base::{parallel, with_vectors};
-use warpset_core::bits::{window, word};
+use warpset_core::bits::{lowest, window};
 use warpset_core::fuse::hash::{mix, shard_of, within_shard};
 use warpset_core::fuse::value::value_in;
 
@@ -32,6 +32,23 @@ struct Places {
     hashes: [u64; BATCH],
 }
 
+/// Runs `$body` with a function `$read` for slots of whole bytes, and `$other` for slots of other widths.
+macro_rules! with_bytes {
+    ($lookup:expr, |$read:ident| $body:expr, $other:expr) => {
+        with_bytes!(@ $lookup, $read, $body, $other, 8 u8, 16 u16, 32 u32, 64 u64)
+    };
+    (@ $lookup:expr, $read:ident, $body:expr, $other:expr, $($bits:literal $slot:ty),*) => {
+        match $lookup.layout.bits {
+            $($bits => {
+                let slots = bytemuck::cast_slice::<u64, $slot>($lookup.words);
+                let $read = |slot: u64| -> u64 { slots[slot as usize].into() };
+                $body
+            })*
+            _ => $other,
+        }
+    };
+}
+
 impl<'a> Lookup<'a> {
     /// Returns the seeds of the shards, which follow the slots.
     #[inline(always)]
@@ -39,40 +56,30 @@ impl<'a> Lookup<'a> {
         bytemuck::cast_slice(&self.words[self.layout.slot_words() as usize..])
     }
 
-    /// Returns the 64 bits from bit `at` on; with `WHOLE`, slots do not cross words, and only the slot's are right.
+    /// Returns the content of a slot of any width, and any bits above.
     #[inline(always)]
-    fn bits_at<const WHOLE: bool>(self, at: u64) -> u64 {
-        if WHOLE { word(self.words, (at / 64) as usize) >> (at % 64) } else { window(self.words, at) }
-    }
-
-    #[inline(always)]
-    fn value_at<const ARITY: usize>(self, hash: u64) -> Option<u64> {
-        let Layout { graph, shards, bits, value_bits, .. } = *self.layout;
-        let (mut within, mut begin) = (hash, 0);
-        if shards > 0 {
-            let shard = shard_of(hash, shards);
-            within = within_shard(hash, self.seeds()[shard as usize]);
-            begin = shard * graph.slots(ARITY as u32);
+    fn read(self, slot: u64) -> u64 {
+        let bits = u64::from(self.layout.bits);
+        let at = slot * bits;
+        // Slots of 60 bits begin at the first or fifth bit of a byte.
+        if bits > 57 && bits != 60 {
+            return window(self.words, at);
         }
-        let first = graph.first(within);
-        let slot = |j| begin + u64::from(graph.position::<ARITY>(first, within, j));
-        let at = |j| slot(j) * u64::from(bits);
-        let content = if bits.is_power_of_two() {
-            (0..ARITY).fold(0, |sum, j| sum ^ self.bits_at::<true>(at(j)))
-        } else {
-            (0..ARITY).fold(0, |sum, j| sum ^ self.bits_at::<false>(at(j)))
-        };
-        value_in(content, hash, bits, value_bits)
+        let bytes: &[u8] = bytemuck::cast_slice(self.words);
+        let begin = ((at / 8) as usize).min(bytes.len().saturating_sub(8));
+        let eight = bytes[begin..].first_chunk().map_or(0, |eight| u64::from_le_bytes(*eight));
+        eight >> ((at - 8 * begin as u64) % 64)
     }
 
     /// Returns the value of the key of this word.
-    #[inline]
+    #[inline(always)]
     pub(super) fn value(self, word: u64) -> Option<u64> {
-        let hash = mix(word, self.layout.seed);
-        match (self.layout.graph.starts, self.layout.arity) {
-            (0, _) => None,
-            (_, Arity::Three) => self.value_at::<3>(hash),
-            (_, Arity::Four) => self.value_at::<4>(hash),
+        match (self.layout.arity, self.layout.shards) {
+            _ if self.layout.graph.starts == 0 => None,
+            (Arity::Three, 0) => value_in_form::<3, false>(self.layout, self.words, word),
+            (Arity::Three, _) => value_in_form::<3, true>(self.layout, self.words, word),
+            (Arity::Four, 0) => value_in_form::<4, false>(self.layout, self.words, word),
+            (Arity::Four, _) => value_in_form::<4, true>(self.layout, self.words, word),
         }
     }
 
@@ -85,27 +92,17 @@ impl<'a> Lookup<'a> {
         of: F,
     ) -> Bitmap {
         let mut found = vec![0; keys.len().div_ceil(BATCH)];
+        if self.layout.graph.starts == 0 {
+            out.fill(of(None));
+            return Bitmap::from_words(found, keys.len());
+        }
         let task = parallel::task_len(keys.len(), LOOKUP_NS);
         let tasks = keys.chunks(task).zip(out.chunks_mut(task)).zip(found.chunks_mut(task.div_ceil(BATCH)));
-        let batches = match (self.layout.graph.starts, self.layout.bits.is_power_of_two()) {
-            (0, _) => {
-                out.fill(of(None));
-                return Bitmap::from_words(found, keys.len());
-            }
-            (_, true) => Lookup::batches::<true, K, A, F>,
-            (_, false) => Lookup::batches::<false, K, A, F>,
-        };
-        parallel::for_each(tasks, |((keys, out), found)| batches(self, keys, out, found, &of));
+        parallel::for_each(tasks, |((keys, out), found)| self.batches(keys, out, found, &of));
         Bitmap::from_words(found, keys.len())
     }
 
-    fn batches<const WHOLE: bool, K: Key, A, F: Fn(Option<u64>) -> A>(
-        self,
-        keys: &[K],
-        out: &mut [A],
-        found: &mut [u64],
-        of: &F,
-    ) {
+    fn batches<K: Key, A, F: Fn(Option<u64>) -> A>(self, keys: &[K], out: &mut [A], found: &mut [u64], of: &F) {
         let (is_far, bits) = (size_of_val(self.words) > FAR, u64::from(self.layout.bits));
         let mut words = [0; BATCH];
         let mut two = [Places { slots: [[0; BATCH]; 4], hashes: [0; BATCH] }; 2];
@@ -121,19 +118,13 @@ impl<'a> Lookup<'a> {
             }
             let before = i.wrapping_sub(1);
             if let (Some(out), Some(found)) = (out.chunks_mut(BATCH).nth(before), found.get_mut(before)) {
-                let places = &two[before % 2];
-                let mut sums = [0; BATCH];
-                for slots in &places.slots[..self.layout.arity as usize] {
-                    sums.iter_mut().zip(slots).for_each(|(sum, &slot)| *sum ^= self.bits_at::<WHOLE>(slot * bits));
+                let mut values = [0; BATCH];
+                read(self, &two[before % 2], &mut values);
+                let all = decode(self.layout, &two[before % 2].hashes, &mut values);
+                *found = all & u64::MAX >> (BATCH - out.len());
+                for (j, (out, &value)) in out.iter_mut().zip(&values).enumerate() {
+                    *out = of((all >> j & 1 != 0).then_some(value));
                 }
-                let Layout { bits, value_bits, .. } = *self.layout;
-                let mut any = 0;
-                for (j, (out, (&sum, &hash))) in out.iter_mut().zip(sums.iter().zip(&places.hashes)).enumerate() {
-                    let value = value_in(sum, hash, bits, value_bits);
-                    any |= u64::from(value.is_some()) << j;
-                    *out = of(value);
-                }
-                *found = any;
             }
         }
     }
@@ -168,6 +159,35 @@ impl<'a> Lookup<'a> {
     }
 }
 
+/// Returns the value of the key of this word in a function of one form.
+#[inline(never)]
+fn value_in_form<const ARITY: usize, const SHARDED: bool>(layout: &Layout, words: &[u64], word: u64) -> Option<u64> {
+    let (&Layout { graph, seed, shards, bits, value_bits, .. }, lookup) = (layout, Lookup { layout, words });
+    let hash = mix(word, seed);
+    let (mut within, mut begin) = (hash, 0);
+    if SHARDED {
+        let shard = shard_of(hash, shards);
+        within = within_shard(hash, lookup.seeds()[shard as usize]);
+        begin = shard * graph.slots(ARITY as u32);
+    }
+    let first = graph.first(within);
+    let slot = |j| begin + u64::from(graph.position::<ARITY>(first, within, j));
+    let content = with_bytes!(
+        lookup,
+        |read| (0..ARITY).fold(0, |sum, j| sum ^ read(slot(j))),
+        in_parts(layout, words, &std::array::from_fn::<u64, ARITY, _>(slot))
+    );
+    if bits == value_bits { Some(content) } else { value_in(content, hash, bits, value_bits) }
+}
+
+/// Returns the exclusive or of slots of other widths than whole bytes. (Not a part of its callers, which it would slow
+/// down.)
+#[inline(never)]
+fn in_parts(layout: &Layout, words: &[u64], slots: &[u64]) -> u64 {
+    let lookup = Lookup { layout, words };
+    slots.iter().fold(0, |sum, &slot| sum ^ lookup.read(slot)) & lowest(layout.bits)
+}
+
 /// Computes the places of the keys of these words.
 fn locate(lookup: Lookup<'_>, words: &[u64; BATCH], places: &mut Places) {
     with_vectors!(locate_each(lookup: Lookup<'_>, words: &[u64; BATCH], places: &mut Places))
@@ -179,4 +199,43 @@ fn locate_each(lookup: Lookup<'_>, words: &[u64; BATCH], places: &mut Places) {
         Arity::Three => lookup.locate_in::<3>(words, places),
         Arity::Four => lookup.locate_in::<4>(words, places),
     }
+}
+
+/// Writes the exclusive or of the slots of each key. (Compiled without vectors: to gather bytes in them takes longer.)
+fn read(lookup: Lookup<'_>, places: &Places, contents: &mut [u64; BATCH]) {
+    match lookup.layout.arity {
+        Arity::Three => read_each::<3>(lookup, places, contents),
+        Arity::Four => read_each::<4>(lookup, places, contents),
+    }
+}
+
+fn read_each<const ARITY: usize>(lookup: Lookup<'_>, places: &Places, contents: &mut [u64; BATCH]) {
+    let slots = |i: usize| places.slots[..ARITY].iter().map(move |slots| slots[i]);
+    let fill = contents.iter_mut().enumerate();
+    with_bytes!(
+        lookup,
+        |read| fill.for_each(|(i, content)| *content = slots(i).fold(0, |sum, slot| sum ^ read(slot))),
+        fill.for_each(|(i, content)| *content = slots(i).fold(0, |sum, slot| sum ^ lookup.read(slot)))
+    );
+}
+
+/// Replaces contents by values, and returns which keys have one, a bit per key.
+fn decode(layout: &Layout, hashes: &[u64; BATCH], contents: &mut [u64; BATCH]) -> u64 {
+    with_vectors!(decode_each(layout: &Layout, hashes: &[u64; BATCH], contents: &mut [u64; BATCH]) -> u64)
+}
+
+#[inline(always)]
+fn decode_each(layout: &Layout, hashes: &[u64; BATCH], contents: &mut [u64; BATCH]) -> u64 {
+    let Layout { bits, value_bits, .. } = *layout;
+    if bits == value_bits {
+        contents.iter_mut().for_each(|content| *content &= lowest(bits));
+        return u64::MAX;
+    }
+    let mut all = 0;
+    for (i, (content, &hash)) in contents.iter_mut().zip(hashes).enumerate() {
+        let value = value_in(*content, hash, bits, value_bits);
+        all |= u64::from(value.is_some()) << i;
+        *content = value.unwrap_or(0);
+    }
+    all
 }

@@ -14,9 +14,8 @@ impl Placement {
 }
 
 impl<S> Builder<PlacementKind, S> {
-    /// Sets the expected number of keys that share a seed of one byte, 1 to 6. Functions are smallest at 4.75; with
-    /// more keys, the table of those without a place outweighs the gain. Fewer make lookups slightly faster. Default:
-    /// 4.75.
+    /// Sets the expected number of keys that share a seed of one byte, 1 to 6. Functions are smallest from 4.5 to 4.75;
+    /// with more keys, the table of those without a place outweighs the gain. Fewer make lookups faster. Default: 4.5.
     pub fn keys_per_seed(mut self, keys: f64) -> Self {
         self.options.keys_per_seed = keys;
         self
@@ -25,7 +24,7 @@ impl<S> Builder<PlacementKind, S> {
 
 impl Default for KindOptions {
     fn default() -> Self {
-        Self { keys_per_seed: 4.75 }
+        Self { keys_per_seed: 4.5 }
     }
 }
 

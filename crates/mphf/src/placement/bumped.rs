@@ -1,12 +1,17 @@
 //! Table of a segment's bumped keys: a seed per group numbers them, and a list has the free slot of each number.
 
 use crate::bit_vec::BitVec;
-use warpset_core::placement::{Bumped, COUNT_BITS, SLICE, bumped_hash};
+use warpset_core::placement::{Bumped, COUNT_BITS, LOW_BITS_BITS, SAMPLE, SLICE, bumped_hash};
+use warpset_core::recsplit::elias_fano::elias_fano_low_bits;
 
 /// Keys of the largest group for which a seed is searched. Random hashes do not give larger ones.
 const LARGEST: usize = 32;
 /// Mark of a free number.
 const FREE: u32 = u32::MAX;
+/// Bumped keys per number to spare.
+const SPARE: u32 = 20;
+/// Most bumped keys: the high bits of their slots are fewer than `1 << COUNT_BITS`.
+const MOST: u32 = 20_000;
 
 /// Memory reused from segment to segment.
 #[derive(Default)]
@@ -20,6 +25,8 @@ pub(super) struct Scratch {
     seeds: Vec<u8>,
     /// Group of the key with each number.
     owners: Vec<u32>,
+    /// Slot of each number.
+    slots: Vec<u32>,
 }
 
 impl Scratch {
@@ -29,20 +36,36 @@ impl Scratch {
         debug_assert_eq!(bumped.len(), free.len());
         let count = bumped.len() as u32;
         // Random hashes bump a few per cent, but all keys of a small segment.
-        if count > (keys / 2).clamp(SLICE, (1 << COUNT_BITS) - 1) {
+        if count > (keys / 2).clamp(SLICE, MOST) {
             return None;
         }
-        bits.push(count.into(), COUNT_BITS);
         if count == 0 {
+            bits.push(0, COUNT_BITS);
             return Some(());
         }
-        let solved = group_counts(count).find(|&groups| self.solve(bumped, Bumped::new(count, groups, keys)).is_some());
-        let sizes = Bumped::new(count, solved?, keys);
-        bits.push(sizes.groups.into(), COUNT_BITS);
-        self.seeds.iter().for_each(|&seed| bits.push(seed.into(), 8));
-        free.iter().for_each(|&slot| bits.push(slot.into(), sizes.low_bits));
+        let numbers = count + count / SPARE;
+        let solved = group_counts(count).find(|&groups| self.solve(bumped, Bumped { numbers, groups }).is_some());
+        let low_bits = elias_fano_low_bits(u64::from(keys) - 1, numbers.into());
+        bits.push(numbers.into(), COUNT_BITS);
+        bits.push(solved?.into(), COUNT_BITS);
+        bits.push(low_bits.into(), LOW_BITS_BITS);
+        let Self { seeds, owners, slots, .. } = self;
+        slots.clear();
+        let (mut free, mut slot) = (free.iter(), 0);
+        slots.extend(owners.iter().map(|&owner| {
+            if owner != FREE {
+                slot = free.next().map_or(slot, |&slot| slot);
+            }
+            slot
+        }));
+        for first in (0..slots.len()).step_by(SAMPLE as usize) {
+            let high = if first == 0 { 0 } else { slots[first - 1] >> low_bits };
+            bits.push(first as u64 + u64::from(high), COUNT_BITS);
+        }
+        seeds.iter().for_each(|&seed| bits.push(seed.into(), 8));
+        slots.iter().for_each(|&slot| bits.push(slot.into(), low_bits));
         let mut before = 0;
-        for high in free.iter().map(|&slot| slot >> sizes.low_bits) {
+        for high in slots.iter().map(|&slot| slot >> low_bits) {
             bits.push_unary((high - before).into());
             before = high;
         }
@@ -54,7 +77,7 @@ impl Scratch {
     /// Finds the seeds of all groups, the largest first. If no seed is free, the group takes the numbers of others,
     /// which have the fewest keys together, and these search again.
     fn solve(&mut self, bumped: &[u64], sizes: Bumped) -> Option<()> {
-        let Self { hashes, ends, open, seeds, owners } = self;
+        let Self { hashes, ends, open, seeds, owners, .. } = self;
         let groups = sizes.groups as usize;
         ends.clear();
         ends.resize(groups, 0);
@@ -74,7 +97,7 @@ impl Scratch {
         seeds.clear();
         seeds.resize(groups, 0);
         owners.clear();
-        owners.resize(sizes.keys as usize, FREE);
+        owners.resize(sizes.numbers as usize, FREE);
         let hashes_of = |group: u32| {
             let begin = if group == 0 { 0 } else { ends[group as usize - 1] };
             &hashes[begin as usize..ends[group as usize] as usize]
@@ -112,9 +135,9 @@ impl Scratch {
     }
 }
 
-/// Returns numbers of groups to try, for `count > 0` keys: 3.2 keys per group, then fewer.
+/// Returns numbers of groups to try, for `count > 0` keys: 3.5 keys per group, then fewer.
 fn group_counts(count: u32) -> impl Iterator<Item = u32> {
-    let least = (5 * count).div_ceil(16);
+    let least = (2 * count).div_ceil(7);
     (0..40).map(move |step| (least + least * step / 16 + step.min(5)).min((1 << COUNT_BITS) - 1))
 }
 

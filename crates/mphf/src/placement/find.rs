@@ -68,7 +68,7 @@ pub(super) struct Scratch {
     order: Vec<u32>,
     places: Vec<u32>,
     planes: Planes,
-    /// Bucket of the key in each taken slot.
+    /// Bucket of the key at each position, or [`OUTSIDE`].
     owners: Vec<u32>,
     victims: Vec<Victim>,
     seeds: Vec<u8>,
@@ -83,6 +83,9 @@ struct Victim {
     seed: u8,
     bucket: u32,
 }
+
+/// Mark of positions outside of the segment, and of free ones.
+const OUTSIDE: u32 = u32::MAX;
 
 /// Victims to try.
 const VICTIMS: usize = 8;
@@ -109,7 +112,7 @@ impl Scratch {
             self.sort_keys(shape, keys);
             self.sort_buckets(order);
             self.owners.clear();
-            self.owners.resize(shape.keys as usize, 0);
+            self.owners.resize((shape.keys + SLICE) as usize, OUTSIDE);
             for at in 0..self.order.len() {
                 self.place_bucket(shape, self.order[at]);
             }
@@ -135,9 +138,9 @@ impl Scratch {
     fn take(&mut self, shape: Shape, bucket: u32, seed: u8) {
         self.seeds[bucket as usize] = seed;
         for &low in &self.keys[range(&self.ends, bucket)] {
-            let slot = shape.slot_of(low, seed);
-            self.planes.take(slot);
-            self.owners[slot as usize] = bucket;
+            let position = shape.position_of(low, seed);
+            self.planes.take(position);
+            self.owners[position as usize] = bucket;
         }
     }
 
@@ -147,24 +150,26 @@ impl Scratch {
     fn make_place(&mut self, shape: Shape, bucket: u32) {
         let keys = &self.keys[range(&self.ends, bucket)];
         self.victims.clear();
-        self.planes.each_seed_with_one_taken_slot(shape, keys, |seed, slot| {
-            let owner = self.owners[slot as usize];
-            self.victims.push(Victim { size: range(&self.ends, owner).len() as u32, seed, bucket: owner });
+        self.planes.each_seed_with_one_taken_slot(shape, keys, |seed, position| {
+            let owner = self.owners[position as usize];
+            if owner != OUTSIDE {
+                self.victims.push(Victim { size: range(&self.ends, owner).len() as u32, seed, bucket: owner });
+            }
         });
         self.victims.sort_unstable();
         for &Victim { seed, bucket: victim, .. } in self.victims.iter().take(VICTIMS) {
             let (keys, others) = (&self.keys[range(&self.ends, bucket)], &self.keys[range(&self.ends, victim)]);
             let before = self.seeds[victim as usize];
-            others.iter().for_each(|&low| self.planes.free_slot(shape.slot_of(low, before)));
-            keys.iter().for_each(|&low| self.planes.take(shape.slot_of(low, seed)));
+            others.iter().for_each(|&low| self.planes.release(shape.position_of(low, before)));
+            keys.iter().for_each(|&low| self.planes.take(shape.position_of(low, seed)));
             let after = self.planes.seed(shape, others);
             if after != 0 {
                 self.take(shape, bucket, seed);
                 self.take(shape, victim, after);
                 return;
             }
-            keys.iter().for_each(|&low| self.planes.free_slot(shape.slot_of(low, seed)));
-            others.iter().for_each(|&low| self.planes.take(shape.slot_of(low, before)));
+            keys.iter().for_each(|&low| self.planes.release(shape.position_of(low, seed)));
+            others.iter().for_each(|&low| self.planes.take(shape.position_of(low, before)));
         }
         self.bumped.extend_from_slice(&self.keys[range(&self.ends, bucket)]);
     }
@@ -221,7 +226,8 @@ fn range(ends: &[u32], bucket: u32) -> std::ops::Range<usize> {
     begin as usize..ends[bucket as usize] as usize
 }
 
-/// Bitmaps of taken slots: one per residue of a slot modulo [`STEP`].
+/// Bitmaps of taken positions: one per residue of a position modulo [`STEP`]. Positions outside of the segment, half a
+/// slice at both ends, are taken.
 #[derive(Default)]
 pub(super) struct Planes {
     words: Vec<u64>,
@@ -233,35 +239,36 @@ impl Planes {
     /// Frees all slots of a segment of `keys` keys.
     pub(super) fn clear(&mut self, keys: u32) {
         // A window may begin in the last word.
-        self.len = (keys.div_ceil(STEP * 64) + 1) as usize;
+        self.len = ((keys + SLICE).div_ceil(STEP * 64) + 1) as usize;
         self.words.clear();
         self.words.resize(self.len * STEP as usize, 0);
+        (0..SLICE / 2).for_each(|at| [at, keys + SLICE / 2 + at].into_iter().for_each(|at| self.take(at)));
     }
 
-    /// Returns word and bit of a slot.
+    /// Returns word and bit of a position.
     #[inline(always)]
-    fn place_of(&self, slot: u32) -> (usize, u32) {
-        let bit = slot / STEP;
-        ((slot % STEP) as usize * self.len + (bit / 64) as usize, bit % 64)
+    fn place_of(&self, position: u32) -> (usize, u32) {
+        let bit = position / STEP;
+        ((position % STEP) as usize * self.len + (bit / 64) as usize, bit % 64)
     }
 
     #[inline(always)]
-    pub(super) fn take(&mut self, slot: u32) {
-        let (word, bit) = self.place_of(slot);
+    pub(super) fn take(&mut self, position: u32) {
+        let (word, bit) = self.place_of(position);
         self.words[word] |= 1 << bit;
     }
 
-    fn free_slot(&mut self, slot: u32) {
-        let (word, bit) = self.place_of(slot);
+    fn release(&mut self, position: u32) {
+        let (word, bit) = self.place_of(position);
         self.words[word] &= !(1 << bit);
     }
 
-    pub(super) fn is_taken(&self, slot: u32) -> bool {
-        let (word, bit) = self.place_of(slot);
+    pub(super) fn is_taken(&self, position: u32) -> bool {
+        let (word, bit) = self.place_of(position);
         self.words[word] >> bit & 1 == 1
     }
 
-    /// Whether each of the 64 slots from `first` on, a step apart, is taken.
+    /// Whether each of the 64 positions from `first` on, a step apart, is taken.
     #[inline(always)]
     fn window(&self, first: u32) -> u64 {
         let (word, bit) = self.place_of(first);
@@ -276,7 +283,8 @@ impl Planes {
             for (first, &word) in (0..).step_by(64).zip(words) {
                 let mut zeros = !word;
                 while zeros != 0 {
-                    let slot = (first + zeros.trailing_zeros()) * STEP + plane;
+                    // Positions before the segment are taken.
+                    let slot = (first + zeros.trailing_zeros()) * STEP + plane - SLICE / 2;
                     if slot >= keys {
                         break;
                     }
@@ -312,7 +320,7 @@ impl Planes {
         if best == u32::MAX { 0 } else { best as u8 }
     }
 
-    /// Calls `found` with each seed that places these keys in different slots with one taken, and that slot.
+    /// Calls `found` with each seed that places these keys in different slots with one taken, and its position.
     fn each_seed_with_one_taken_slot(&self, shape: Shape, keys: &[u64], mut found: impl FnMut(u8, u32)) {
         let mut starts = [0; LARGEST];
         let Some(starts) = starts_of(shape, keys, &mut starts) else { return };
@@ -327,8 +335,8 @@ impl Planes {
             while one != 0 {
                 let seed = (one.trailing_zeros() * LAYOUTS + layout) as u8;
                 one &= one - 1;
-                let slot = keys.iter().map(|&low| shape.slot_of(low, seed)).find(|&slot| self.is_taken(slot));
-                slot.into_iter().for_each(|slot| found(seed, slot));
+                let taken = keys.iter().map(|&low| shape.position_of(low, seed)).find(|&at| self.is_taken(at));
+                taken.into_iter().for_each(|position| found(seed, position));
             }
         }
     }

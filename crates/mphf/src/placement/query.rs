@@ -7,6 +7,7 @@ use super::PlacementKind;
 use crate::Number;
 use crate::batch::BATCH;
 use crate::format::{self, Header};
+use crate::kind::sealed::HashKind;
 #[cfg(target_arch = "x86_64")]
 use crate::processor::has_avx512;
 use crate::windows::{HostWords, prefetch};
@@ -15,8 +16,10 @@ use warpset_base::key::{Hash128, Key};
 use warpset_core::bits::Portable;
 use warpset_core::placement::lookup::{Function, Segment, SegmentPlan};
 use warpset_core::recsplit::hash::bucket_of;
-use warpset_core::recsplit::lookup::Words;
 use warpset_core::recsplit::lookup::lists::Entry;
+
+/// Words from which a function is larger than a core's caches, so that its seeds are prefetched.
+const LARGE: usize = 1 << 17;
 
 /// A function to look keys up in.
 pub(crate) type Lookup<'a> = crate::function::Lookup<'a, PlacementKind>;
@@ -32,6 +35,7 @@ impl Tables {
         let plan = SegmentPlan {
             keys: header.keys,
             codes: format::HEADER_WORDS * 64,
+            code_bits: header.code_bits,
             buckets_per_key: header.code.buckets_per_key,
             largest: header.largest_bucket,
         };
@@ -83,9 +87,19 @@ impl Lookup<'_> {
     #[inline(always)]
     pub(super) fn get(self, hash: Hash128) -> u64 {
         let segment = self.segment_of(hash);
-        match self.words().byte(segment.seed_at(hash.low)) {
-            0 => bumped(self.words, segment, hash.low),
-            seed => segment.number_of(hash.low, seed),
+        self.number(segment, segment.seed_at(hash.low), hash.low)
+    }
+
+    /// Returns the number of a key in this segment. Byte `at` has its seed.
+    #[inline(always)]
+    fn number(self, segment: &Segment, at: u64, low: u64) -> u64 {
+        debug_assert!(at < size_of_val(self.words) as u64);
+        let at = at as usize ^ if cfg!(target_endian = "little") { 0 } else { 7 };
+        // SAFETY: `SegmentPlan::segment` leaves the seeds of all buckets within the words, or the first byte of the
+        // header for a segment without buckets; both are in the words, which were parsed.
+        match unsafe { *self.words.as_ptr().cast::<u8>().add(at) } {
+            0 => bumped(self.words, segment, low),
+            seed => segment.number_of(low, seed),
         }
     }
 
@@ -96,7 +110,13 @@ impl Lookup<'_> {
             // SAFETY: the processor has the instructions.
             return unsafe { vectors::get_many_avx512(self, keys, numbers) };
         }
-        self.hash_and_get(keys, numbers);
+        if self.words.len() > LARGE {
+            return self.hash_and_get(keys, numbers);
+        }
+        let seed = self.parameters.header.seed;
+        numbers.iter_mut().zip(keys).for_each(|(number, key)| {
+            *number = N::narrow(self.get(PlacementKind::hash(key, seed)));
+        });
     }
 
     /// Looks up at most `BATCH` keys, so that their cache misses overlap.
@@ -109,10 +129,7 @@ impl Lookup<'_> {
             prefetch(self.words, place.1 / 8);
         }
         for ((number, hash), (segment, at)) in numbers.iter_mut().zip(hashes).zip(places) {
-            *number = match self.words().byte(at) {
-                0 => bumped(self.words, segment, hash.low),
-                seed => segment.number_of(hash.low, seed),
-            };
+            *number = self.number(segment, at, hash.low);
         }
     }
 }

@@ -3,11 +3,11 @@
 use crate::bulk::in_chunks;
 use crate::format::COMMON_WORDS;
 use crate::function;
+use crate::windows::bits_from;
 use crate::{HashKind, Number};
 use rayon::prelude::*;
 use warpset_base::bitmap::Bitmap;
 use warpset_base::key::{Hash128, Key};
-use warpset_core::bits::field;
 use warpset_core::recsplit::fingerprint::fingerprint;
 
 /// Keys to look up together.
@@ -70,7 +70,8 @@ impl<'a, M: HashKind> Lookup<'a, M> {
     fn has(self, hash: Hash128, number: u64) -> bool {
         let width = self.parameters.width;
         let fingerprints = &self.words[COMMON_WORDS + self.parameters.function_words..];
-        field(fingerprints, number * u64::from(width), width) == fingerprint(hash, width)
+        // A word follows the fingerprints, so that this reads all of them.
+        bits_from(fingerprints, number * u64::from(width)) & ((1 << width) - 1) == fingerprint(hash, width)
     }
 
     /// Returns the number of a key, or `None` if it is certainly no member.
@@ -125,7 +126,18 @@ impl<'a, M: HashKind> Lookup<'a, M> {
         if header.keys == 0 {
             return (0..keys.len()).for_each(|i| take(i, 0, false));
         }
-        let (mut hashes, mut numbers) = ([Hash128::default(); BLOCK], [0; BLOCK]);
+        let mut numbers = [0; BLOCK];
+        if K::CHEAP {
+            // Vectors hash faster than memory stores hashes.
+            for (keys, first) in keys.chunks(BLOCK).zip((0..).step_by(BLOCK)) {
+                M::get_many(self.function(), keys, &mut numbers[..keys.len()]);
+                for ((i, key), &number) in (first..).zip(keys).zip(&numbers) {
+                    take(i, number, self.has(M::hash(key, header.seed), number));
+                }
+            }
+            return;
+        }
+        let mut hashes = [Hash128::default(); BLOCK];
         for (keys, first) in keys.chunks(BLOCK).zip((0..).step_by(BLOCK)) {
             let (hashes, numbers) = (&mut hashes[..keys.len()], &mut numbers[..keys.len()]);
             hashes.iter_mut().zip(keys).for_each(|(hash, key)| *hash = M::hash(key, header.seed));

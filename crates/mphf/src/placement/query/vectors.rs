@@ -1,6 +1,6 @@
 //! Lookups of batches in vectors of eight lanes: those of `warpset_core::placement::lookup`, in the same order.
 
-use super::{Lookup, PlacementKind};
+use super::{LARGE, Lookup, PlacementKind};
 use crate::Number;
 use crate::batch::BATCH;
 use crate::batch::reads::{Keys, LOW, keys_of, next_key};
@@ -13,8 +13,9 @@ use warpset_core::placement::lookup::Segment;
 use warpset_core::placement::{FIELD_BITS, LAYOUTS, SLICE, STEP};
 use warpset_core::recsplit::hash::{MIX_LOW, SHORT};
 
-/// Words from which a function is larger than a core's caches, so that its seeds are prefetched.
-const LARGE: usize = 1 << 17;
+/// Batches after which the keys without a number are looked up, all of them together: their mispredicted branches are
+/// then resolved at once.
+const GROUP: usize = 32;
 /// Words of a segment.
 const SEGMENT_WORDS: u32 = (size_of::<Segment>() / 8) as u32;
 const _: () = assert!(SEGMENT_WORDS == 4 && STEP == 2 * LAYOUTS && FIELD_BITS == 8 && LAYOUTS == 4);
@@ -30,40 +31,45 @@ pub(super) unsafe fn get_many_avx512<K: Key, N: Number>(lookup: Lookup<'_>, keys
     // SAFETY: this function's contract.
     let vectors = unsafe { Avx512::new() };
     let ((batches, rest), (places, rest_places)) = (keys.as_chunks::<BATCH>(), numbers.as_chunks_mut::<BATCH>());
-    for at in 0..batches.len() {
-        get_batch(vectors, lookup, &batches[at], &mut places[at]);
+    let seed = lookup.parameters.header.seed;
+    for (batches, places) in batches.chunks(GROUP).zip(places.chunks_mut(GROUP)) {
+        let mut unplaced = [0; GROUP];
+        for at in 0..batches.len() {
+            unplaced[at] = get_batch(vectors, lookup, &batches[at], &mut places[at]);
+        }
+        // Keys that are bumped, and those whose seed is within the last bytes of damaged words.
+        for at in 0..batches.len() {
+            while let Some(key) = next_key(&mut unplaced[at]) {
+                places[at][key] = N::narrow(lookup.get(PlacementKind::hash(&batches[at][key], seed)));
+            }
+        }
     }
     lookup.hash_and_get(rest, rest_places);
 }
 
-/// Looks up a batch of keys.
+/// Looks up a batch of keys, and returns those without a number.
 #[inline(always)]
 fn get_batch<T: Vectors, K: Key, N: Number>(
     vectors: T,
     lookup: Lookup<'_>,
     keys: &[K; BATCH],
     numbers: &mut [N; BATCH],
-) {
+) -> Keys {
     let seed = lookup.parameters.header.seed;
     let segments = segment_words(&lookup.parameters.tables.segments);
     let count = vectors.splat((segments.len() / SEGMENT_WORDS as usize) as u64);
-    let (mut lows, mut places, mut starts, mut masks) = (Lanes::ZERO, Lanes::ZERO, Lanes::ZERO, Lanes::ZERO);
+    let (mut lows, mut places, mut starts) = (Lanes::ZERO, Lanes::ZERO, Lanes::ZERO);
     for v in 0..VECTORS {
         let (high, low) = hashes(vectors, &keys[v * LANES..][..LANES], seed);
         // The segment by a product of 96 bits: there are fewer than 2^32.
         let carry = (high & vectors.splat(LOW)).times(count).shr::<32>();
         let row = (high.shr::<32>().times(count) + carry).shr::<32>().shl::<2>();
         let column = |of: u64| vectors.words(segments, row + vectors.splat(of));
-        let (first, code, keys_and_buckets, last_and_mask) = (column(0), column(1), column(2), column(3));
-        let (high_half, half) = (low.shr::<32>(), vectors.splat(u64::from(SLICE / 2)));
-        let start = high_half.times(keys_and_buckets).shr::<32>();
-        let start = (start - half).only(half.below(start));
-        let last = last_and_mask & vectors.splat(LOW);
-        let start = start.or_else(start.below(last), last);
+        let (base, code, keys_and_buckets) = (column(0), column(1), column(2));
+        let high_half = low.shr::<32>();
         lows.set(v, low);
         places.set(v, code + high_half.times(keys_and_buckets.shr::<32>()).shr::<32>());
-        starts.set(v, first + start);
-        masks.set(v, last_and_mask.shr::<32>());
+        starts.set(v, base + high_half.times(keys_and_buckets).shr::<32>());
     }
     if lookup.words.len() > LARGE {
         for &place in &*places {
@@ -71,21 +77,20 @@ fn get_batch<T: Vectors, K: Key, N: Number>(
         }
     }
     let mut unplaced: Keys = 0;
+    let last = vectors.splat(lookup.parameters.header.keys.saturating_sub(1));
     for v in 0..VECTORS {
         let seed = vectors.bytes(lookup.words, places.get(vectors, v)) & vectors.splat(0xff);
         let shift = (seed & vectors.splat(u64::from(LAYOUTS - 1))).shl::<3>();
-        let distance = (lows.get(vectors, v).shr_by(shift) + seed.shl::<1>()) & masks.get(vectors, v);
-        starts.set(v, starts.get(vectors, v) + distance);
+        let distance = (lows.get(vectors, v).shr_by(shift) + seed.shl::<1>()) & vectors.splat(u64::from(SLICE - 1));
+        let number = starts.get(vectors, v) + distance;
+        starts.set(v, number.or_else(number.below(last), last));
         unplaced |= keys_of(seed.equals(vectors.splat(0)), v);
     }
     let found: &[u64] = &starts;
     for at in 0..BATCH {
         numbers[at] = N::narrow(found[at]);
     }
-    // Keys that are bumped, and those whose seed is within the last bytes of damaged words.
-    while let Some(at) = next_key(&mut unplaced) {
-        numbers[at] = N::narrow(lookup.get(PlacementKind::hash(&keys[at], seed)));
-    }
+    unplaced
 }
 
 /// Hashes eight keys: returns the high and the low halves.
@@ -97,11 +102,11 @@ fn hashes<T: Vectors, K: Key>(vectors: T, keys: &[K], seed: u64) -> (T::V, T::V)
         for lane in 0..LANES {
             words[lane] = keys[lane].word().unwrap_or_default();
         }
-        let mut low = vectors.load(&words) ^ vectors.splat(seed);
-        low = (low ^ low.shr::<30>()).times_all(vectors.splat(MIX_LOW[0]));
-        low = (low ^ low.shr::<27>()).times_all(vectors.splat(MIX_LOW[1]));
-        low = low ^ low.shr::<31>();
-        return (low.times_all(vectors.splat(SHORT)), low);
+        let mut high = vectors.load(&words) ^ vectors.splat(seed);
+        high = (high ^ high.shr::<30>()).times_all(vectors.splat(MIX_LOW[0]));
+        high = (high ^ high.shr::<27>()).times_all(vectors.splat(MIX_LOW[1]));
+        high = high ^ high.shr::<31>();
+        return (high, high.times_all(vectors.splat(SHORT)));
     }
     let mut hashes = [Hash128::default(); LANES];
     for lane in 0..LANES {
@@ -110,8 +115,7 @@ fn hashes<T: Vectors, K: Key>(vectors: T, keys: &[K], seed: u64) -> (T::V, T::V)
     vectors.hashes(&hashes)
 }
 
-/// Casts segments to words. Keys and buckets share one, the keys in its low half, and so do the last start and the
-/// mask.
+/// Casts segments to words. Keys and buckets share one, the keys in its low half.
 #[inline(always)]
 fn segment_words(segments: &[Segment]) -> &[u64] {
     // SAFETY: a segment is four words without padding, aligned like them.

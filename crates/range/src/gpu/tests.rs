@@ -1,0 +1,87 @@
+//! Filters in device memory against those of the host.
+
+use warpset_core::hash::mix;
+use warpset_gpu::Device;
+
+use super::DeviceRangeKey;
+use crate::{Error, RangeFilter};
+
+/// Compares builds and lookups of keys with those of the host.
+fn as_on_the_host<K: DeviceRangeKey + std::fmt::Debug>(keys: &[K], bits: f64) {
+    let device = Device::emulator(Default::default());
+    let builder = RangeFilter::<K>::builder().bits_per_key(bits).seed(5);
+    let host = builder.build_from(keys).unwrap();
+    let there = device.from_slice(keys).unwrap();
+    let filter = builder.on(&device).build_from_device(there.as_slice()).unwrap();
+    assert!(filter.to_host().unwrap() == host, "{} keys at {bits}", keys.len());
+    let lasts: Vec<K> = keys.iter().rev().copied().collect();
+    let n = keys.len();
+    let ranges: Vec<_> = keys.iter().copied().zip(lasts.iter().copied()).map(|(first, last)| first..=last).collect();
+    assert_eq!(filter.may_contain_bulk(&ranges).unwrap(), host.may_contain_bulk(&ranges));
+    assert_eq!(filter.count_at_most_bulk(&ranges).unwrap(), host.count_at_most_bulk(&ranges));
+    assert!(filter.contains_bulk(keys).unwrap().iter().all(|&yes| yes));
+    let ends = device.from_slice(&lasts).unwrap();
+    let mut found = device.alloc_zeroed::<u64>(n.div_ceil(64)).unwrap();
+    filter.may_contain_bitmap_device(there.as_slice(), ends.as_slice(), found.as_mut_slice()).unwrap();
+    assert_eq!(found.to_vec().unwrap(), host.may_contain_bitmap_bulk(&ranges).as_words());
+    let mut counts = device.alloc_zeroed::<u64>(n).unwrap();
+    filter.count_at_most_device(there.as_slice(), ends.as_slice(), counts.as_mut_slice()).unwrap();
+    assert_eq!(counts.to_vec().unwrap(), host.count_at_most_bulk(&ranges));
+    filter.contains_bitmap_device(there.as_slice(), found.as_mut_slice()).unwrap();
+    assert_eq!(found.to_vec().unwrap(), host.contains_bitmap_bulk(keys).as_words());
+}
+
+#[test]
+fn builds_and_lookups_are_those_of_the_host() {
+    for n in [0, 1, 2, 255, 256, 257, 600, 2_000] {
+        let spread: Vec<u64> = (0..n).map(|i| mix(i, 1)).collect();
+        let near: Vec<u64> = (0..n).map(|i| (mix(i / 50, 2) >> 1) + i % 50 * 3).collect();
+        let repeated: Vec<u64> = (0..n).map(|i| mix(mix(i, 3) % (1 + n / 5), 4)).collect();
+        for keys in [spread, near, repeated] {
+            as_on_the_host(&keys, 3.0);
+            as_on_the_host(&keys, 14.5);
+        }
+    }
+    let dense: Vec<u32> = (0..700).map(|i| 7 + 2 * i).collect();
+    as_on_the_host(&dense, 16.0);
+}
+
+#[test]
+fn every_type_of_key() {
+    as_on_the_host(&[0u32, 1, 77, u32::MAX], 10.0);
+    as_on_the_host(&[0u64, 1, 77, u64::MAX], 10.0);
+    as_on_the_host(&[i32::MIN, -1, 0, i32::MAX], 10.0);
+    as_on_the_host(&[i64::MIN, -1, 0, i64::MAX], 10.0);
+    as_on_the_host(&[f32::NEG_INFINITY, -1.5, -0.0, 0.0, 1e30, f32::INFINITY], 10.0);
+    as_on_the_host(&[f64::NEG_INFINITY, -1.5, -0.0, 0.0, 1e300, f64::INFINITY], 10.0);
+}
+
+#[test]
+fn lookups_that_cannot_be_are_errors() {
+    let device = Device::emulator(Default::default());
+    let filter = RangeFilter::<u64>::builder().on(&device).build_from(&[1, 2, u64::MAX]).unwrap();
+    let keys = device.from_slice(&[1u64, 2, 3]).unwrap();
+    let mut words = device.alloc_zeroed::<u64>(3).unwrap();
+    let short = filter.may_contain_bitmap_device(keys.as_slice(), keys.slice(..2), words.as_mut_slice());
+    assert!(matches!(short, Err(Error::LengthMismatch(_))));
+    assert!(filter.contains_bitmap_device(keys.as_slice(), words.slice_mut(..0)).is_err());
+    assert!(filter.count_at_most_device(keys.as_slice(), keys.as_slice(), words.slice_mut(..2)).is_err());
+    let other = Device::emulator(Default::default());
+    let foreign = other.from_slice(&[1u64]).unwrap();
+    assert!(matches!(filter.contains_bitmap_device(foreign.as_slice(), words.as_mut_slice()), Err(Error::Gpu(_))));
+    assert!(RangeFilter::<u64>::builder().on(&device).build_from_device(foreign.as_slice()).is_err());
+    assert!(RangeFilter::<u64>::builder().bits_per_key(1.0).on(&device).build_from(&[1]).is_err());
+}
+
+#[test]
+fn damaged_words_lead_nowhere_else() {
+    let device = Device::emulator(Default::default());
+    let keys: Vec<u64> = (0..500).map(|i| mix(i, 6)).collect();
+    let host = RangeFilter::<u64>::builder().build_from(&keys).unwrap();
+    for fill in [0, u64::MAX, 0x9e37_79b9_7f4a_7c15] {
+        let words = device.from_slice(&vec![fill; host.words().len()]).unwrap();
+        let filter = super::RangeFilter::<u64>::from_parts(&device, *host.layout(), words);
+        let ranges: Vec<_> = keys.iter().map(|&key| key..key.saturating_add(key >> (key % 64))).collect();
+        assert_eq!(filter.may_contain_bulk(&ranges).unwrap().len(), filter.count_at_most_bulk(&ranges).unwrap().len());
+    }
+}
