@@ -8,12 +8,14 @@
 //! lie in files of a temporary folder. Each scan asks for 100 consecutive keys without a row.
 
 use std::error::Error;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
 use slatedb::config::{FlushOptions, FlushType, Settings};
 use slatedb::object_store::local::LocalFileSystem;
 use slatedb::{BloomFilterPolicy, Db, FilterPolicy};
+use tempfile::TempDir;
 use warpset_slatedb::RangeFilterPolicy;
 
 const SCANS: u64 = 2_000;
@@ -28,9 +30,13 @@ fn key(i: u64) -> u64 {
     (x ^ x >> 31) / 1000 * 1000
 }
 
-async fn filled(policies: Vec<Arc<dyn FilterPolicy>>, rows: u64, tables: u64) -> Result<Db, Box<dyn Error>> {
-    let folder = tempfile::tempdir()?.keep();
-    let store = Arc::new(LocalFileSystem::new_with_prefix(&folder)?);
+async fn filled(
+    folder: &Path,
+    policies: Vec<Arc<dyn FilterPolicy>>,
+    rows: u64,
+    tables: u64,
+) -> Result<Db, Box<dyn Error>> {
+    let store = Arc::new(LocalFileSystem::new_with_prefix(folder)?);
     let settings =
         Settings { compactor_options: None, l0_max_ssts: 1000, l0_max_ssts_per_key: 1000, ..Settings::default() };
     let db = Db::builder("db", store).with_settings(settings).with_filter_policies(policies).build().await?;
@@ -48,11 +54,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1).map(|arg| arg.parse::<u64>());
     let (rows, tables) = (args.next().unwrap_or(Ok(200_000))?, args.next().unwrap_or(Ok(8))?);
     let bloom = || Arc::new(BloomFilterPolicy::new(10)) as Arc<dyn FilterPolicy>;
+    let folders = [(); 4].map(|()| tempfile::tempdir());
+    let folders: Vec<TempDir> = folders.into_iter().collect::<Result<_, _>>()?;
     let mut databases = Vec::new();
-    databases.push(("no range filter".to_owned(), filled(vec![bloom()], rows, tables).await?));
-    for bits in [12.0, 16.0, 20.0] {
+    databases.push(("no range filter".to_owned(), filled(folders[0].path(), vec![bloom()], rows, tables).await?));
+    for (bits, folder) in [12.0, 16.0, 20.0].into_iter().zip(&folders[1..]) {
         let range = Arc::new(RangeFilterPolicy::new(bits)?);
-        databases.push((format!("{bits} bits per key"), filled(vec![bloom(), range], rows, tables).await?));
+        databases
+            .push((format!("{bits} bits per key"), filled(folder.path(), vec![bloom(), range], rows, tables).await?));
     }
     let mut times = vec![Vec::new(); databases.len()];
     let mut full = times.clone();
