@@ -243,8 +243,8 @@ impl warpset_keys {
         let bytes = |offset: T| offset.try_into().unwrap_or(first);
         let strings = offsets.windows(2).map(|ends| {
             let (begin, end) = (bytes(ends[0]), bytes(ends[1]));
-            // SAFETY: offsets ascend from `first` to `last`, which are in range, so all of them are. The bytes up to the
-            // last offset are readable, as the caller guarantees; without `data` every string is empty.
+            // SAFETY: offsets ascend from `first` to `last`, so all are in range. The bytes up to the last offset are
+            // readable, as the caller guarantees; without `data` every string is empty.
             unsafe { slice::from_raw_parts(if begin == end { base } else { base.add(begin) }, end - begin) }
         });
         collected(self.len, strings)

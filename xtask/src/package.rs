@@ -52,7 +52,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
     let facade = Program::new(&folder, &packages, "facade")?;
     facade.write("src/lib.rs", "//! Uses every structure.\npub use warpset::prelude::*;\n")?;
-    facade.depend(&[("warpset", &["bloom", "fuse", "gpu", "lsm", "mphf", "quotient", "range", "sequence", "static"])])?;
+    facade
+        .depend(&[("warpset", &["bloom", "fuse", "gpu", "lsm", "mphf", "quotient", "range", "sequence", "static"])])?;
     facade.check(args.oldest.as_deref())?;
 
     let program = Program::new(&folder, &packages, "bloom-only")?;

@@ -120,7 +120,8 @@ impl<'s> Counter<'s> {
     /// Returns the bytes of fingerprints that are counted at once, or an error if the budget has no room for any.
     fn fingerprints(&self) -> Result<u64, Error> {
         let counted = self.parts.bytes();
-        let wanted = LEAST_ROUND.max(counted);
+        // Beside super-k-mers, which take the larger part of the memory, short rounds suffice.
+        let wanted = if self.held > 0 { LEAST_ROUND } else { LEAST_ROUND.max(counted) };
         let Some(allowed) = self.settings.memory else { return Ok(wanted) };
         let threads = self.settings.threads;
         let of_threads = threads as u64 * self.of_thread();
@@ -137,7 +138,7 @@ impl<'s> Counter<'s> {
     /// k-mers, even if no two are equal.
     fn super_kmers(&self) -> u64 {
         let counted = self.parts.bytes();
-        let wanted = LEAST_ROUND.max(2 * counted);
+        let wanted = LEAST_ROUND.max(counted + counted / 2);
         let Some(allowed) = self.settings.memory else { return wanted };
         let of_threads = self.settings.threads as u64 * (2 * self.of_thread() + super_kmers::OPEN_BYTES);
         wanted.min(allowed.saturating_sub(counted + of_threads) / (1 + 8 * super_kmers::MOST / super_kmers::BYTES))

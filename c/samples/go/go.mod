@@ -1,0 +1,3 @@
+module warpset/sample
+
+go 1.19

@@ -1,0 +1,102 @@
+//! Time of scans of ranges without rows, without a filter and with range filters. Results: `docs/log/engines.md`.
+//!
+//! ```sh
+//! cargo run --release --example empty_scans -- [ROWS] [TABLES]
+//! ```
+//!
+//! Rows have keys of eight bytes, random and not ordered by time, so that each table has keys of the whole range. They
+//! lie in files of a temporary folder. Each scan asks for 100 consecutive keys without a row.
+
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use slatedb::config::{FlushOptions, FlushType, Settings};
+use slatedb::object_store::local::LocalFileSystem;
+use slatedb::{BloomFilterPolicy, Db, FilterPolicy};
+use tempfile::TempDir;
+use warpset_slatedb::RangeFilterPolicy;
+
+const SCANS: u64 = 2_000;
+const LENGTH: u64 = 100;
+const ROUNDS: usize = 5;
+
+/// Returns the key with this number: a random one, at the start of a stretch of 1000 keys without another.
+fn key(i: u64) -> u64 {
+    let mut x = i.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (x ^ x >> 31) / 1000 * 1000
+}
+
+async fn filled(
+    folder: &Path,
+    policies: Vec<Arc<dyn FilterPolicy>>,
+    rows: u64,
+    tables: u64,
+) -> Result<Db, Box<dyn Error>> {
+    let store = Arc::new(LocalFileSystem::new_with_prefix(folder)?);
+    let settings =
+        Settings { compactor_options: None, l0_max_ssts: 1000, l0_max_ssts_per_key: 1000, ..Settings::default() };
+    let db = Db::builder("db", store).with_settings(settings).with_filter_policies(policies).build().await?;
+    for table in 0..tables {
+        for i in (table..rows).step_by(tables as usize) {
+            db.put(key(i).to_be_bytes(), [7; 100]).await?;
+        }
+        db.flush_with_options(FlushOptions { flush_type: FlushType::MemTable }).await?;
+    }
+    Ok(db)
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let mut args = std::env::args().skip(1).map(|arg| arg.parse::<u64>());
+    let (rows, tables) = (args.next().unwrap_or(Ok(200_000))?, args.next().unwrap_or(Ok(8))?);
+    let bloom = || Arc::new(BloomFilterPolicy::new(10)) as Arc<dyn FilterPolicy>;
+    let folders = [(); 4].map(|()| tempfile::tempdir());
+    let folders: Vec<TempDir> = folders.into_iter().collect::<Result<_, _>>()?;
+    let mut databases = Vec::new();
+    databases.push(("no range filter".to_owned(), filled(folders[0].path(), vec![bloom()], rows, tables).await?));
+    for (bits, folder) in [12.0, 16.0, 20.0].into_iter().zip(&folders[1..]) {
+        let range = Arc::new(RangeFilterPolicy::new(bits)?);
+        databases
+            .push((format!("{bits} bits per key"), filled(folder.path(), vec![bloom(), range], rows, tables).await?));
+    }
+    let mut times = vec![Vec::new(); databases.len()];
+    let mut full = times.clone();
+    // Rounds alternate between the databases, so that all share a noisy time.
+    for round in 0..ROUNDS as u64 {
+        for (i, (_, db)) in databases.iter().enumerate() {
+            let start = Instant::now();
+            for scan in 0..SCANS {
+                // A little after a row: where filters of prefixes fail.
+                let from = key((round * SCANS + scan) % rows) + 1;
+                let mut found = db.scan(from.to_be_bytes()..(from + LENGTH).to_be_bytes()).await?;
+                assert!(found.next().await?.is_none());
+            }
+            times[i].push(start.elapsed().as_micros() as f64 / SCANS as f64);
+            let start = Instant::now();
+            for scan in 0..SCANS / 10 {
+                let from = key((round * SCANS + scan) % rows);
+                let mut found = db.scan(from.to_be_bytes()..(from + LENGTH).to_be_bytes()).await?;
+                assert!(found.next().await?.is_some());
+            }
+            full[i].push(start.elapsed().as_micros() as f64 / (SCANS / 10) as f64);
+        }
+    }
+    let median = |times: &mut Vec<f64>| {
+        times.sort_by(f64::total_cmp);
+        times[ROUNDS / 2]
+    };
+    println!("{rows} rows in {tables} tables, medians of {ROUNDS} rounds");
+    for (i, (name, db)) in databases.into_iter().enumerate() {
+        println!(
+            "{name}: {:.1} us per empty scan, {:.1} us per scan of one row",
+            median(&mut times[i]),
+            median(&mut full[i])
+        );
+        db.close().await?;
+    }
+    Ok(())
+}
