@@ -1,5 +1,5 @@
-//! Screening: reads split by their k-mers in a table or in labels, or their minimizers in an index. Settings, and checks
-//! of a call.
+//! Screening: reads split by their k-mers in a table or in labels, or their minimizers in an index. Settings, and
+//! checks of a call.
 
 mod batch;
 mod choice;
@@ -173,8 +173,8 @@ impl<'a> Screening<'a> {
     }
 
     /// Sets the file for counts: one line per read or pair with its name, hits, lookups, and 1 if it matches, else 0,
-    /// separated by tabs. All minimizers are looked up then. By labels a line has the name, the genome or `-`, the votes
-    /// for it, the k-mers of several genomes, all k-mers, and the votes per genome, as `3:97,1:2`, or `-`: genomes are
+    /// separated by tabs. All minimizers are looked up then. By labels a line has the name, the genome or `-`, the
+    /// votes for it, the k-mers of several genomes, all k-mers, and the votes per genome, as `3:97,1:2`, or `-`: genomes are
     /// numbered from 1 on, those with most votes first. Default: none.
     pub fn counts(self, path: impl Into<PathBuf>) -> Self {
         self.output(COUNTS, path)
@@ -187,7 +187,8 @@ impl<'a> Screening<'a> {
         self
     }
 
-    /// Names the file of the table, index or labels: it appears in the summary, and no output may replace it. Default: unknown.
+    /// Names the file of the table, index or labels: it appears in the summary, and no output may replace it. Default:
+    /// unknown.
     pub fn index_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.index_file = Some(path.into());
         self

@@ -230,8 +230,8 @@ fn cell(row: &Record) -> String {
     text
 }
 
-/// Lists every row of the runs that another library wins, the greatest loss of a crate first, one line per operation and
-/// library.
+/// Lists every row of the runs that another library wins, the greatest loss of a crate first, one line per operation
+/// and library.
 fn losses(runs: &[Run]) -> String {
     let all: Vec<&Record> =
         runs.iter().flat_map(|run| &run.rows).filter(|row| !headline::is_only_in_papers(row)).collect();

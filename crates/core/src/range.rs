@@ -295,30 +295,38 @@ impl Shape {
     /// Calls `found` with the first and the last code of each interval that keys from `first` to `last >= first` have,
     /// until it returns `true`. Returns whether it did, or `true` for ranges in more than three blocks, which have more
     /// keys than there are codes.
-    #[inline]
+    #[inline(always)]
     pub fn any_interval<O: Offset>(&self, first: O, last: O, mut found: impl FnMut(u64, u64) -> bool) -> bool {
         let (begin, end) = (first.above(self.block_bits), last.above(self.block_bits));
         if end.since(begin) > 2 {
             return true;
         }
-        let mask = lowest(self.block_bits);
-        let mut block = begin;
+        let (mask, mut block) = (lowest(self.block_bits), begin);
+        let (mut from, mut to) = (0, 0);
+        let mut is_new = true;
+        // `found` is called at one place, so that a kernel has its code once.
         loop {
-            let start = self.start(block);
-            let from = start + if block == begin { first.low() & mask } else { 0 };
-            let to = start + if block == end { last.low() & mask } else { mask };
-            let wrapped = |code: u64| code - self.universe;
-            let any = if from >= self.universe {
-                found(wrapped(from), wrapped(to))
-            } else if to >= self.universe {
-                found(from, self.universe - 1) || found(0, wrapped(to))
-            } else {
-                found(from, to)
-            };
-            if any || block == end {
-                return any;
+            if is_new {
+                let start = self.start(block);
+                from = start + if block == begin { first.low() & mask } else { 0 };
+                to = start + if block == end { last.low() & mask } else { mask };
+                if from >= self.universe {
+                    (from, to) = (from - self.universe, to - self.universe);
+                }
             }
-            block = block.next();
+            // Codes wrap around, so the keys of a block have one interval or two.
+            let is_cut = to >= self.universe;
+            if found(from, if is_cut { self.universe - 1 } else { to }) {
+                return true;
+            }
+            if is_cut {
+                (from, to) = (0, to - self.universe);
+            } else if block == end {
+                return false;
+            } else {
+                block = block.next();
+            }
+            is_new = !is_cut;
         }
     }
 
@@ -372,14 +380,16 @@ impl Shape {
         let begin = self.upper_place(block);
         let rank = bucket.wrapping_sub(begin.wrapping_sub(self.ones_before(words, block)));
         let line = words.line(block);
-        let (mut at, mut rest, mut zeros) = (0, rank, 0);
-        for (i, word) in (1..).zip(&line[..LINE - 1]) {
-            zeros += word.count_zeros() as u64;
+        // The word is chosen, not indexed, so that a kernel has the line in registers.
+        let (mut at, mut word, mut rest, mut zeros) = (0, line[0], rank, 0);
+        for i in 1..LINE {
+            zeros += line[i - 1].count_zeros() as u64;
             let is_before = zeros <= rank;
             at = if is_before { i } else { at };
+            word = if is_before { line[i] } else { word };
             rest = if is_before { rank - zeros } else { rest };
         }
-        let within = select.select(!line[at], Ord::min(rest, 63) as u32);
+        let within = select.select(!word, Ord::min(rest, 63) as u32);
         begin + at as u64 * 64 + Ord::min(within, 63) as u64
     }
 
@@ -485,10 +495,7 @@ impl Shape {
     /// Whether a key from `first` to `last >= first` may be in the filter, which has keys.
     #[inline(always)]
     pub fn any_between<O: Offset, W: Lines + ?Sized>(&self, words: &W, first: O, last: O, select: impl Select) -> bool {
-        match self.interval(first, last) {
-            Some((from, to)) => self.any(words, from, to, select),
-            None => self.any_interval(first, last, |from, to| self.any(words, from, to, select)),
-        }
+        self.any_interval(first, last, |from, to| self.any(words, from, to, select))
     }
 
     /// Returns an upper bound of the number of keys from `first` to `last >= first` in the filter, which has keys.

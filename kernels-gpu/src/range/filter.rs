@@ -172,7 +172,7 @@ kernel! {
     ///   runs.
     /// - `firsts` and `lasts`: `n` keys of `form_of_keys`, not written while the kernel runs.
     /// - `answers`: as for [`results::put`], or with `counted` `n` words, used by this launch alone.
-    #[launch_bounds(256)]
+    #[launch_bounds(256, 3)]
     pub unsafe fn range_lookup(
         words: Global<u64>, shape: Shape, least: u64, largest: u64, firsts: Global<u64>, lasts: Global<u64>,
         form_of_keys: KeyForm, n: usize, counted: u32, form: u32, answers: GlobalMut<u64>,
