@@ -7,6 +7,7 @@
 //   warpset_filter_*          whether keys are in a structure; insertions, removals, counts
 //   warpset_function_*        numbers of keys: perfect hash functions, static filters, static sets and maps
 //   warpset_map_*             values of keys: static functions, maplets, string maps, static maps, dictionaries
+//   warpset_range_filter_*    whether keys lie in ranges, and how many at most
 //   warpset_sequence_filter_* k-mers of DNA
 //   warpset_device_* and *_device  structures, keys and answers in device memory
 //   warpset_arrow_* and warpset_keys_from_arrow  the Arrow C data interface
@@ -156,6 +157,8 @@ typedef enum {
     WARPSET_KIND_BINARY_FUSE32 = 42,
     // Values of known keys, without the keys.
     WARPSET_KIND_STATIC_FUNCTION = 43,
+    // Range filter.
+    WARPSET_KIND_RANGE_FILTER = 44,
     // Exact map of integers.
     WARPSET_KIND_STATIC_MAP = 48,
     // Exact set of integers.
@@ -194,6 +197,10 @@ typedef enum {
     WARPSET_KEY_TYPE_STRING_POINTERS = 12,
     // Strings of equal length: data points to the first, and width is their length.
     WARPSET_KEY_TYPE_FIXED_STRINGS = 13,
+    // Signed integers of 16 bytes, the low half first: a negative one is the key of its 128 bits.
+    WARPSET_KEY_TYPE_I128 = 14,
+    // double: the key of its 64 bits. Range filters order numbers by IEEE 754's totalOrder, -0.0 before 0.0.
+    WARPSET_KEY_TYPE_F64 = 15,
 } warpset_key_type;
 
 // Repetitions of a key in a quotient filter.
@@ -286,12 +293,13 @@ typedef struct {
     // Place of the structure; NULL is host memory.
     const warpset_device *device;
     // Seed of the hash function. Bloom filters but the split-block one, quotient filters, fuse filters and functions,
-    // perfect hash functions, static sets and maps.
+    // perfect hash functions, static sets and maps, range filters.
     uint64_t seed;
-    // False-positive rate. Bloom, quotient and static filters; maplets. Default: 0.01.
+    // False-positive rate. Bloom, quotient and static filters; maplets; range filters, at ranges of range_length.
+    // Default: 0.01.
     double fpr;
-    // Bits per key, in place of fpr: split-block and blocked Bloom filters, sequence filters (default: 16). Of
-    // perfect hash functions, in place of their settings below.
+    // Bits per key, in place of fpr: split-block and blocked Bloom filters, range and sequence filters (default:
+    // 16). Of perfect hash functions, in place of their settings below.
     double bits_per_key;
     // Bits per fingerprint. Fuse filters: 8 (default), 16 or 32. Static filters, in place of fpr: 1 to 32.
     uint32_t fingerprint_bits;
@@ -337,6 +345,8 @@ typedef struct {
     uint64_t batch_size;
     // LSM: share of stale pairs at which they are removed. Default: 0.5. Negative: only warpset_map_cleanup does it.
     double stale_share;
+    // Range filters: number of possible keys of the ranges that fpr is the rate of. Default: 1.
+    uint64_t range_length;
     // Callback of perfect hash functions and static filters; NULL for none.
     warpset_progress progress;
     // First argument of progress.
@@ -444,6 +454,12 @@ warpset_status warpset_sequence_filter_build(uint64_t keys, const warpset_option
 warpset_status warpset_binary_fuse_build(const warpset_keys *keys,
                                          const warpset_options *options,
                                          warpset_structure **out);
+
+// Builds a range filter, which answers whether any key lies between two bounds. Repeated keys are no error. Pass keys
+// of the same order to it later: unsigned integers, signed integers, doubles, or strings, whose first 16 bytes count.
+warpset_status warpset_range_filter_build(const warpset_keys *keys,
+                                          const warpset_options *options,
+                                          warpset_structure **out);
 
 // Builds the perfect hash function RecSplit of keys, which must differ.
 warpset_status warpset_recsplit_build(const warpset_keys *keys,
@@ -699,6 +715,18 @@ warpset_status warpset_map_get_device(const warpset_structure *structure,
 warpset_status warpset_map_insert_device(const warpset_structure *structure,
                                          const warpset_device_keys *keys,
                                          uint64_t values);
+
+// Writes whether any key of a range filter may lie from firsts to lasts, both included: answers[i] is 1 or 0.
+warpset_status warpset_range_filter_may_contain(const warpset_structure *structure,
+                                                const warpset_keys *firsts,
+                                                const warpset_keys *lasts,
+                                                uint8_t *answers);
+
+// Writes an upper bound of the number of different keys from firsts to lasts, both included, to counts[i].
+warpset_status warpset_range_filter_count_at_most(const warpset_structure *structure,
+                                                  const warpset_keys *firsts,
+                                                  const warpset_keys *lasts,
+                                                  uint64_t *counts);
 
 // Returns the arrays of a result.
 warpset_status warpset_rows_arrays(const warpset_rows *rows, warpset_row_arrays *out);

@@ -69,7 +69,7 @@ unsafe fn described(format: &[u8], schema: &ArrowSchema, array: &ArrowArray) -> 
     use warpset_key_type::*;
     let unknown = || {
         let format = String::from_utf8_lossy(format);
-        let why = format!("Arrow format \"{format}\": keys are integers, strings or binary; cast the array");
+        let why = format!("Arrow format \"{format}\": keys are integers, doubles, strings or binary; cast the array");
         Failure::new(Status::WrongType, why)
     };
     if !schema.dictionary.is_null() {
@@ -84,6 +84,7 @@ unsafe fn described(format: &[u8], schema: &ArrowSchema, array: &ArrowArray) -> 
         b"I" => (U32, 4),
         b"l" | b"tdm" | b"ttu" | b"ttn" | b"tDs" | b"tDm" | b"tDu" | b"tDn" => (I64, 8),
         b"L" => (U64, 8),
+        b"g" => (F64, 8),
         b"u" | b"z" => (Strings32, 4),
         b"U" | b"Z" => (Strings64, 8),
         _ if format.starts_with(b"ts") => (I64, 8),
@@ -91,7 +92,7 @@ unsafe fn described(format: &[u8], schema: &ArrowSchema, array: &ArrowArray) -> 
             let width = std::str::from_utf8(&format[2..]).ok().and_then(|width| width.parse().ok());
             (FixedStrings, width.ok_or_else(unknown)?)
         }
-        _ if format.starts_with(b"d:") && format.iter().filter(|&&byte| byte == b',').count() == 1 => (U128, 16),
+        _ if format.starts_with(b"d:") && format.iter().filter(|&&byte| byte == b',').count() == 1 => (I128, 16),
         _ => return Err(unknown()),
     };
     let number =

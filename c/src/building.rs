@@ -5,7 +5,7 @@ use crate::handle::hand_out;
 use crate::keys::{Batch, array, read, warpset_keys};
 use crate::object::{Held, Object, warpset_structure};
 use crate::options::{Options, read as settings, warpset_options};
-use crate::{bloom, fuse, lsm, mphf, quotient, sequences, static_sets};
+use crate::{bloom, fuse, lsm, mphf, quotient, ranges, sequences, static_sets};
 
 /// Builds a structure for a number of keys.
 ///
@@ -146,6 +146,18 @@ pub unsafe extern "C" fn warpset_binary_fuse_build(
 ) -> warpset_status {
     // SAFETY: the contract of the header.
     unsafe { of_keys(keys, options, out, fuse::build) }
+}
+
+/// Builds a range filter, which answers whether any key lies between two bounds. Repeated keys are no error. Pass keys
+/// of the same order to it later: unsigned integers, signed integers, doubles, or strings, whose first 16 bytes count.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpset_range_filter_build(
+    keys: *const warpset_keys,
+    options: *const warpset_options,
+    out: *mut *mut warpset_structure,
+) -> warpset_status {
+    // SAFETY: the contract of the header.
+    unsafe { of_keys(keys, options, out, ranges::build) }
 }
 
 /// Builds the perfect hash function RecSplit of keys, which must differ.

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use warpset::lsm::FileError;
-use warpset::{bloom, fuse, lsm, mphf, quotient, sequence, static_sets};
+use warpset::{bloom, fuse, lsm, mphf, quotient, range, sequence, static_sets};
 use warpset_base::file::SavedType;
 
 /// Result of a function. Every function of this library returns one, with the few exceptions that say so. After an
@@ -172,6 +172,7 @@ statuses! {
     lsm::Error { Error::OutOfMemory(_) => OutOfMemory, }
     static_sets::Error { Error::OutOfMemory(_) => OutOfMemory, }
     fuse::Error { Error::TwoValues { .. } => DuplicateKey, Error::OutOfMemory(_) => OutOfMemory, }
+    range::Error { Error::OutOfMemory(_) => OutOfMemory, }
     sequence::Error { Error::OutOfMemory(_) => OutOfMemory, }
     mphf::Error { Error::DuplicateKey { .. } => DuplicateKey, Error::Io(_) => Io, }
 }

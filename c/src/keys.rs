@@ -39,6 +39,35 @@ pub enum warpset_key_type {
     StringPointers = 12,
     /// Strings of equal length: `data` points to the first, and `width` is their length.
     FixedStrings = 13,
+    /// Signed integers of 16 bytes, the low half first: a negative one is the key of its 128 bits.
+    I128 = 14,
+    /// `double`: the key of its 64 bits. Range filters order numbers by IEEE 754's totalOrder, -0.0 before 0.0.
+    F64 = 15,
+}
+
+/// Order of keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Order of unsigned integers.
+    Unsigned,
+    /// Order of signed integers.
+    Signed,
+    /// Order of floating-point numbers.
+    Float,
+    /// Lexicographic order of strings.
+    Lexicographic,
+}
+
+impl warpset_key_type {
+    pub fn order(self) -> Order {
+        use warpset_key_type::*;
+        match self {
+            U8 | U16 | U32 | U64 | U128 => Order::Unsigned,
+            I8 | I16 | I32 | I64 | I128 => Order::Signed,
+            F64 => Order::Float,
+            Strings32 | Strings64 | StringPointers | FixedStrings => Order::Lexicographic,
+        }
+    }
 }
 
 /// Bytes of a string. Zeros are bytes like others, and no zero is needed at the end.
@@ -109,6 +138,7 @@ impl HostKeys<'_> {
 
 /// Keys read from a description, without its nulls.
 pub struct Batch<'a> {
+    pub key_type: warpset_key_type,
     items: Items<'a>,
     /// Whether each place has a key; `None` without nulls.
     present: Option<Vec<bool>>,
@@ -181,7 +211,8 @@ pub unsafe fn string<'a>(data: *const u8, len: usize) -> Result<&'a [u8]> {
 impl warpset_keys {
     fn key_type(&self) -> Result<warpset_key_type> {
         use warpset_key_type::*;
-        let all = [U8, I8, U16, I16, U32, I32, U64, I64, U128, Strings32, Strings64, StringPointers, FixedStrings];
+        let all =
+            [U8, I8, U16, I16, U32, I32, U64, I64, U128, Strings32, Strings64, StringPointers, FixedStrings, I128, F64];
         let found = all.into_iter().find(|&known| known as u32 == self.key_type);
         found.ok_or_else(|| {
             let found = self.key_type;
@@ -254,8 +285,7 @@ impl warpset_keys {
     ///
     /// # Safety
     /// All keys, strings and offsets that the description tells of are readable, and do not change during `'a`.
-    unsafe fn items<'a>(&self) -> Result<Items<'a>> {
-        let key_type = self.key_type()?;
+    unsafe fn items<'a>(&self, key_type: warpset_key_type) -> Result<Items<'a>> {
         if self.len == 0 {
             return Ok(Items::Words(Cow::Borrowed(&[])));
         }
@@ -271,8 +301,10 @@ impl warpset_keys {
                 warpset_key_type::I16 => Items::Words(self.integers(false, |key: i16| key as u64)?),
                 warpset_key_type::U32 => Items::Words(self.integers(false, |key: u32| key.into())?),
                 warpset_key_type::I32 => Items::Words(self.integers(false, |key: i32| key as u64)?),
-                warpset_key_type::U64 | warpset_key_type::I64 => Items::Words(self.integers(true, |key: u64| key)?),
-                warpset_key_type::U128 => Items::Wide(self.integers(true, |key: u128| key)?),
+                warpset_key_type::U64 | warpset_key_type::I64 | warpset_key_type::F64 => {
+                    Items::Words(self.integers(true, |key: u64| key)?)
+                }
+                warpset_key_type::U128 | warpset_key_type::I128 => Items::Wide(self.integers(true, |key: u128| key)?),
                 warpset_key_type::Strings32 => Items::Strings(self.strings_by_offsets::<i32>()?),
                 warpset_key_type::Strings64 => Items::Strings(self.strings_by_offsets::<i64>()?),
                 warpset_key_type::StringPointers => {
@@ -318,9 +350,10 @@ pub unsafe fn read<'a>(keys: *const warpset_keys) -> Result<Batch<'a>> {
     check(keys, "keys")?;
     // SAFETY: checked for NULL and alignment; the caller guarantees that it points to a description.
     let keys = unsafe { *keys };
+    let key_type = keys.key_type()?;
     // SAFETY: the contract of this function.
-    let (items, present) = unsafe { (keys.items()?, keys.present()?) };
-    let Some(present) = present else { return Ok(Batch { items, present }) };
+    let (items, present) = unsafe { (keys.items(key_type)?, keys.present()?) };
+    let Some(present) = present else { return Ok(Batch { key_type, items, present }) };
     fn picked<T: Copy>(items: &[T], present: &[bool]) -> Vec<T> {
         items.iter().zip(present).filter(|(_, is_there)| **is_there).map(|(item, _)| *item).collect()
     }
@@ -329,7 +362,7 @@ pub unsafe fn read<'a>(keys: *const warpset_keys) -> Result<Batch<'a>> {
         Items::Wide(items) => Items::Wide(picked(&items, &present).into()),
         Items::Strings(items) => Items::Strings(picked(&items, &present)),
     };
-    Ok(Batch { items, present: Some(present) })
+    Ok(Batch { key_type, items, present: Some(present) })
 }
 
 impl Batch<'_> {

@@ -33,6 +33,8 @@ mod object;
 mod opening;
 mod options;
 mod quotient;
+mod range;
+mod ranges;
 mod rows;
 mod sequence;
 mod sequences;

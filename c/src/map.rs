@@ -149,7 +149,7 @@ pub unsafe extern "C" fn warpset_map_cleanup(structure: *const warpset_structure
 ///
 /// # Safety
 /// The contract of the header.
-unsafe fn bounds<'a>(lows: *const warpset_keys, highs: *const warpset_keys) -> Result<(Batch<'a>, Batch<'a>)> {
+pub unsafe fn bounds<'a>(lows: *const warpset_keys, highs: *const warpset_keys) -> Result<(Batch<'a>, Batch<'a>)> {
     // SAFETY: the contract of this function.
     let (lows, highs) = unsafe { (read(lows)?, read(highs)?) };
     if lows.len() != highs.len() {

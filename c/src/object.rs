@@ -12,7 +12,7 @@ use warpset_base::file::MappedWords;
 use crate::device::{Address, Adopted};
 use crate::error::{Failure, Result, warpset_status as Status};
 use crate::handle::handles;
-use crate::keys::HostKeys;
+use crate::keys::{Batch, HostKeys};
 use crate::rows::Rows;
 
 /// Kinds of structures.
@@ -54,6 +54,8 @@ pub enum warpset_kind {
     BinaryFuse32 = 42,
     /// Values of known keys, without the keys.
     StaticFunction = 43,
+    /// Range filter.
+    RangeFilter = 44,
     /// Exact map of integers.
     StaticMap = 48,
     /// Exact set of integers.
@@ -211,6 +213,11 @@ pub trait Object: Any + Send + Sync {
         fn intersect(&mut self, other: &dyn Object) -> Result<()>;
         /// Doubles or halves the number of slots.
         fn resize(&mut self, doubles: bool) -> Result<()>;
+
+        /// Writes whether any key may lie in each range of `firsts` to `lasts`, as bytes 0 and 1.
+        fn may_contain_ranges(&self, firsts: &Batch<'_>, lasts: &Batch<'_>, answers: &mut [u8]) -> Result<()>;
+        /// Writes an upper bound of the number of keys in each range.
+        fn count_ranges_at_most(&self, firsts: &Batch<'_>, lasts: &Batch<'_>, counts: &mut [u64]) -> Result<()>;
 
         /// Writes the number of each key, `u64::MAX` for keys that have none.
         fn numbers(&self, keys: HostKeys<'_>, numbers: &mut [u64]) -> Result<()>;

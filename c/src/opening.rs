@@ -5,11 +5,18 @@ use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use warpset::mphf::{ConsensusKind, PlacementKind, RecSplitKind};
-use warpset::{bloom, fuse, lsm, mphf, quotient, sequence, static_sets};
-use warpset_base::file::{FileKind, Header, HeaderBytes, SavedType};
+use warpset::{bloom, fuse, lsm, mphf, quotient, range, sequence, static_sets};
+use warpset_base::file::{BYTE_STRING, FileKind, Header, HeaderBytes, SIGNED, SavedType};
 
 use crate::error::{Failure, Result, warpset_status as Status};
 use crate::object::{Object, warpset_kind as Kind};
+
+// Types of keys in the headers of range filters, besides unsigned integers.
+const I32: u64 = 4 | SIGNED;
+const I64: u64 = 8 | SIGNED;
+const I128: u64 = 16 | SIGNED;
+const F64: u64 = 8 | 1 << 34;
+const STRINGS: u64 = 16 | BYTE_STRING;
 
 /// Functions that read one type.
 struct Opener {
@@ -31,7 +38,8 @@ fn saved_type(header: &HeaderBytes) -> Result<SavedType> {
 }
 
 /// Returns the functions that read a structure; of several, the first one that knows the file.
-fn openers(found: SavedType) -> Result<Vec<Opener>> {
+fn openers(header: &HeaderBytes) -> Result<Vec<Opener>> {
+    let found = saved_type(header)?;
     macro_rules! openers {
         ($($kind:ident: $type:ty),*) => {
             vec![$(Opener {
@@ -44,7 +52,11 @@ fn openers(found: SavedType) -> Result<Vec<Opener>> {
         };
     }
     let known = FileKind::ALL.iter().find(|known| known.number == found.number);
-    let openers = match (known.copied(), found.elements) {
+    let elements = match known {
+        Some(&FileKind::RANGE_FILTER) => Some([Header::parse(header, FileKind::RANGE_FILTER)?.fields[0], 0]),
+        _ => found.elements,
+    };
+    let openers = match (known.copied(), elements) {
         (Some(FileKind::SPLIT_BLOCK_BLOOM), _) => openers!(SplitBlockBloom: bloom::SplitBlockBloom),
         (Some(FileKind::BLOCKED_BLOOM), _) => openers!(BlockedBloom: bloom::BlockedBloom),
         (Some(FileKind::RAO_BLOOM), _) => openers!(RaoBloom: bloom::RaoBloom),
@@ -68,6 +80,14 @@ fn openers(found: SavedType) -> Result<Vec<Opener>> {
         (Some(FileKind::BINARY_FUSE_16), _) => openers!(BinaryFuse16: fuse::BinaryFuse16),
         (Some(FileKind::BINARY_FUSE_32), _) => openers!(BinaryFuse32: fuse::BinaryFuse32),
         (Some(FileKind::STATIC_FUNCTION), _) => openers!(StaticFunction: fuse::StaticFunction<u64>),
+        (Some(FileKind::RANGE_FILTER), Some([4, _])) => openers!(RangeFilter: range::RangeFilter<u32>),
+        (Some(FileKind::RANGE_FILTER), Some([8, _])) => openers!(RangeFilter: range::RangeFilter<u64>),
+        (Some(FileKind::RANGE_FILTER), Some([16, _])) => openers!(RangeFilter: range::RangeFilter<u128>),
+        (Some(FileKind::RANGE_FILTER), Some([I32, _])) => openers!(RangeFilter: range::RangeFilter<i32>),
+        (Some(FileKind::RANGE_FILTER), Some([I64, _])) => openers!(RangeFilter: range::RangeFilter<i64>),
+        (Some(FileKind::RANGE_FILTER), Some([I128, _])) => openers!(RangeFilter: range::RangeFilter<i128>),
+        (Some(FileKind::RANGE_FILTER), Some([F64, _])) => openers!(RangeFilter: range::RangeFilter<f64>),
+        (Some(FileKind::RANGE_FILTER), Some([STRINGS, _])) => openers!(RangeFilter: range::RangeFilter<[u8]>),
         (Some(FileKind::SEQUENCE_FILTER), _) => openers!(SequenceFilter: sequence::SequenceFilter),
         (Some(FileKind::LSM), Some([4, 4])) => openers!(Lsm: lsm::Lsm<u32, u32>),
         (Some(FileKind::LSM), Some([8, 8])) => openers!(Lsm: lsm::Lsm<u64, u64>),
@@ -109,7 +129,7 @@ fn openers_of_file(path: &Path) -> Result<Vec<Opener>> {
         Failure::new(status, format!("cannot read {}: {error}", path.display()))
     };
     File::open(path).and_then(|mut file| file.read_exact(&mut header)).map_err(failed)?;
-    saved_type(&header).and_then(openers)
+    openers(&header)
 }
 
 /// Reads a file.
@@ -134,5 +154,5 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Box<dyn Object>> {
         let why = format!("{} bytes are no saved structure: its header alone has more", bytes.len());
         return Err(Failure::new(Status::InvalidFile, why));
     };
-    Ok(opened(&openers(saved_type(header)?)?, |opener| (opener.from_bytes)(bytes))?.0)
+    Ok(opened(&openers(header)?, |opener| (opener.from_bytes)(bytes))?.0)
 }

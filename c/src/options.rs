@@ -54,12 +54,13 @@ pub struct warpset_options {
     /// Place of the structure; NULL is host memory.
     pub device: *const warpset_device,
     /// Seed of the hash function. Bloom filters but the split-block one, quotient filters, fuse filters and functions,
-    /// perfect hash functions, static sets and maps.
+    /// perfect hash functions, static sets and maps, range filters.
     pub seed: u64,
-    /// False-positive rate. Bloom, quotient and static filters; maplets. Default: 0.01.
+    /// False-positive rate. Bloom, quotient and static filters; maplets; range filters, at ranges of `range_length`.
+    /// Default: 0.01.
     pub fpr: f64,
-    /// Bits per key, in place of `fpr`: split-block and blocked Bloom filters, sequence filters (default: 16). Of
-    /// perfect hash functions, in place of their settings below.
+    /// Bits per key, in place of `fpr`: split-block and blocked Bloom filters, range and sequence filters (default:
+    /// 16). Of perfect hash functions, in place of their settings below.
     pub bits_per_key: f64,
     /// Bits per fingerprint. Fuse filters: 8 (default), 16 or 32. Static filters, in place of `fpr`: 1 to 32.
     pub fingerprint_bits: u32,
@@ -105,6 +106,8 @@ pub struct warpset_options {
     pub batch_size: u64,
     /// LSM: share of stale pairs at which they are removed. Default: 0.5. Negative: only `warpset_map_cleanup` does it.
     pub stale_share: f64,
+    /// Range filters: number of possible keys of the ranges that `fpr` is the rate of. Default: 1.
+    pub range_length: u64,
     /// Callback of perfect hash functions and static filters; NULL for none.
     pub progress: warpset_progress,
     /// First argument of `progress`.

@@ -11,7 +11,7 @@ use crate::elements::{self, MapKey, MapValue};
 use crate::error::{Failure, Result};
 use crate::keys::{Batch, HostKeys};
 use crate::object::{Object, OneKey};
-use crate::options::{Options, with_settings};
+use crate::options::Options;
 
 /// Numbers of keys of a type, in every place.
 macro_rules! numbers {
@@ -126,14 +126,17 @@ sets! {
 /// Builds a set or map in its place.
 macro_rules! built {
     ($builder:expr, $options:expr; $($argument:expr),*) => {{
-        let builder = with_settings!($builder, $options; seed = seed);
+        let builder = $crate::options::with_settings!($builder, $options; seed = seed);
         match &$options.place {
-            $crate::device::Place::Host => Ok(Box::new(builder.build_from($($argument),*)?) as Box<dyn Object>),
+            $crate::device::Place::Host => {
+                Ok(Box::new(builder.build_from($($argument),*)?) as Box<dyn $crate::object::Object>)
+            }
             #[cfg(feature = "gpu")]
             $crate::device::Place::On(devices) => Ok(Box::new(builder.on(devices.first()).build_from($($argument),*)?)),
         }
     }};
 }
+pub(crate) use built;
 
 /// Returns the error for elements of other sizes.
 pub fn no_elements(key_bits: u32, value_bits: u32, known: &str) -> Failure {

@@ -22,6 +22,7 @@ pub use crate::keys::{warpset_key_type, warpset_keys, warpset_string};
 pub use crate::map::*;
 pub use crate::object::{warpset_kind, warpset_structure};
 pub use crate::options::warpset_options;
+pub use crate::range::*;
 pub use crate::rows::{warpset_row_arrays, warpset_rows, warpset_rows_arrays, warpset_rows_free};
 pub use crate::sequence::*;
 pub use crate::structure::*;

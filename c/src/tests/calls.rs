@@ -83,6 +83,8 @@ const OF_HANDLES: &[Call] = &calls! {
     warpset_map_neighbours(_ _ _ _);
     warpset_map_get_device(_ _ _ _);
     warpset_map_insert_device(_ _ _);
+    warpset_range_filter_may_contain(_ _ _ _);
+    warpset_range_filter_count_at_most(_ _ _ _);
     warpset_rows_arrays(_ _);
     warpset_rows_free(_);
     warpset_sequence_filter_insert(_ _);
@@ -118,6 +120,7 @@ const OTHERS: &[Call] = &calls! {
     warpset_maplet_build(_ _ _);
     warpset_sequence_filter_build(_ _ _);
     warpset_binary_fuse_build(_ _ _);
+    warpset_range_filter_build(_ _ _);
     warpset_recsplit_build(_ _ _);
     warpset_consensus_build(_ _ _);
     warpset_placement_build(_ _ _);

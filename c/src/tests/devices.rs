@@ -115,6 +115,35 @@ fn keys_and_answers_stay_on_the_device() {
 }
 
 #[test]
+fn range_filters_answer_on_a_device() {
+    let keys: Vec<u64> = (0..500).map(|i| i << 55).collect();
+    let (firsts, lasts) = (words(&keys[..499]), words(&keys[1..]));
+    // SAFETY: the contract of the header.
+    unsafe {
+        let device = made(|out| warpset_device_emulator(out));
+        let options = warpset_options { device, ..defaults() };
+        let built = made(|out| warpset_range_filter_build(&words(&keys), &options, out));
+        let on_host = made(|out| warpset_structure_copy(built, null(), out));
+        let copied = made(|out| warpset_structure_copy(on_host, device, out));
+        let answers = [built, on_host, copied].map(|filter| {
+            let (mut answers, mut counts) = ([7; 499], [7; 499]);
+            ok(warpset_range_filter_may_contain(filter, &firsts, &lasts, answers.as_mut_ptr()));
+            ok(warpset_range_filter_count_at_most(filter, &lasts, &firsts, counts.as_mut_ptr()));
+            assert_eq!((answers, counts), ([1; 499], [0; 499]));
+            ok(warpset_range_filter_count_at_most(filter, &firsts, &lasts, counts.as_mut_ptr()));
+            ok(warpset_structure_free(filter));
+            counts
+        });
+        assert!(answers[0] == answers[1] && answers[1] == answers[2]);
+        let strings = described(warpset_key_type::FixedStrings, keys.as_ptr().cast(), 9);
+        let strings = warpset_keys { width: 8, ..strings };
+        let mut out = null_mut();
+        assert_eq!(warpset_range_filter_build(&strings, &options, &mut out), warpset_status::Unsupported);
+        ok(warpset_device_free(device));
+    }
+}
+
+#[test]
 fn groups_share_filters_and_builds() {
     let keys: Vec<u64> = (0..500).map(|i| i * 77).collect();
     // SAFETY: the contract of the header.

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// Structures that a caller has, by number.
-const KINDS: u8 = 14;
+const KINDS: u8 = 15;
 
 /// Builds a structure of a kind, of some keys.
 fn build(kind: u8, keys: &warpset_keys, values: &[u64], options: &warpset_options) -> *mut warpset_structure {
@@ -27,6 +27,7 @@ fn build(kind: u8, keys: &warpset_keys, values: &[u64], options: &warpset_option
             10 => warpset_static_function_build(keys, values, options, out),
             11 => warpset_string_map_build(keys, values, options, out),
             12 => warpset_static_map_build(keys, values, options, out),
+            13 => warpset_range_filter_build(keys, options, out),
             _ => warpset_lsm_build(options, out),
         };
     }
@@ -57,7 +58,7 @@ fn caller() -> impl Strategy<Value = Caller> {
         0..9usize,
         -8..9isize,
         len,
-        0..15u32,
+        0..17u32,
         0..9u32,
         any::<bool>(),
         options,
@@ -119,7 +120,7 @@ impl Caller {
             // SAFETY: the contract of the header: outputs have space for all keys of arguments that are not refused.
             let status = unsafe {
                 let (flags, numbers) = (flags.as_mut_ptr(), numbers.as_mut_ptr());
-                match call % 19 {
+                match call % 21 {
                     0 => warpset_filter_contains(structure, &keys, flags),
                     1 => warpset_filter_contains_bits(structure, &keys, flags),
                     2 => warpset_filter_insert(structure, &keys),
@@ -137,7 +138,9 @@ impl Caller {
                     14 => warpset_map_get_u64(structure, self.memory[0], &mut count, null_mut()),
                     15 => warpset_function_number_u64(structure, self.memory[0], &mut count),
                     16 => warpset_structure_len(structure, &mut count),
-                    17 => {
+                    17 => warpset_range_filter_may_contain(structure, &keys, &keys, flags),
+                    18 => warpset_range_filter_count_at_most(structure, &keys, &keys, numbers),
+                    19 => {
                         let mut rows = null_mut();
                         let status = warpset_map_ranges(structure, &keys, &keys, &mut rows);
                         ok(warpset_rows_free(rows));

@@ -1,0 +1,222 @@
+//! Range filters.
+
+use std::cmp::Ordering;
+use std::ops::Bound::{self, Excluded, Included};
+
+#[cfg(feature = "gpu")]
+use warpset::range;
+use warpset::range::{Builder, KeyOf, MappedRangeFilter, RangeFilter, RangeKey};
+use warpset_base::bitmap::bits_to;
+
+use crate::capabilities::*;
+use crate::error::{Failure, Result, warpset_status as Status};
+use crate::keys::{Batch, HostKeys, Order, warpset_key_type};
+use crate::object::{Object, OneKey};
+use crate::options::{Options, set, with_settings};
+use crate::settled::Settled;
+use crate::static_sets::built;
+
+/// The nearest key of a type, and the side of it on which the caller's key is.
+type Near<K> = (K, Ordering);
+
+/// Type of the keys of a filter, made of keys of a caller.
+trait Ranged: RangeKey {
+    const ORDER: Order;
+    type Key<'a>: KeyOf<Self> + Copy;
+
+    /// Converts an integer or a floating-point number of 64 bits.
+    fn of_word<'a>(_: u64) -> Result<Near<Self::Key<'a>>> {
+        Err(other_order(Self::ORDER))
+    }
+
+    /// Converts an integer of 128 bits.
+    fn of_wide<'a>(_: u128) -> Result<Near<Self::Key<'a>>> {
+        Err(other_order(Self::ORDER))
+    }
+
+    /// Converts a string.
+    fn of_string(_: &[u8]) -> Result<Near<Self::Key<'_>>> {
+        Err(other_order(Self::ORDER))
+    }
+
+    /// Converts keys.
+    fn all(keys: HostKeys<'_>) -> Result<Vec<Near<Self::Key<'_>>>> {
+        match keys {
+            HostKeys::Words(keys) => keys.iter().map(|&key| Self::of_word(key)).collect(),
+            HostKeys::Wide(keys) => keys.iter().map(|&key| Self::of_wide(key)).collect(),
+            HostKeys::Strings(keys) => keys.iter().map(|&key| Self::of_string(key)).collect(),
+        }
+    }
+}
+
+#[cold]
+fn other_order(order: Order) -> Failure {
+    let keys = match order {
+        Order::Unsigned => "unsigned integers",
+        Order::Signed => "signed integers",
+        Order::Float => "doubles",
+        Order::Lexicographic => "strings",
+    };
+    Failure::new(Status::WrongType, format!("the keys of this range filter are {keys}: pass keys of such a type"))
+}
+
+macro_rules! integers {
+    ($order:ident, $word:ty, $wide:ty: $($key:ty)*) => {$(
+        impl Ranged for $key {
+            const ORDER: Order = Order::$order;
+            type Key<'a> = $key;
+
+            fn of_word<'a>(key: u64) -> Result<Near<Self::Key<'a>>> {
+                Self::of_wide(<$wide>::from(key as $word) as u128)
+            }
+            fn of_wide<'a>(key: u128) -> Result<Near<Self::Key<'a>>> {
+                let key = key as $wide;
+                let near = key.clamp(<$key>::MIN.into(), <$key>::MAX.into());
+                Ok((near as $key, key.cmp(&near)))
+            }
+        }
+    )*};
+}
+integers! { Unsigned, u64, u128: u32 u64 u128 }
+integers! { Signed, i64, i128: i32 i64 i128 }
+
+impl Ranged for f64 {
+    const ORDER: Order = Order::Float;
+    type Key<'a> = f64;
+
+    fn of_word<'a>(bits: u64) -> Result<Near<Self::Key<'a>>> {
+        Ok((f64::from_bits(bits), Ordering::Equal))
+    }
+}
+
+impl Ranged for [u8] {
+    const ORDER: Order = Order::Lexicographic;
+    type Key<'a> = &'a [u8];
+
+    fn of_string(string: &[u8]) -> Result<Near<Self::Key<'_>>> {
+        Ok((string, Ordering::Equal))
+    }
+}
+
+/// Both ends of a range.
+type Ends<K> = (Bound<K>, Bound<K>);
+
+/// Returns the range between two keys; keys beyond the type are in none.
+fn ends<K>(first: Near<K>, last: Near<K>) -> Ends<K> {
+    (
+        if first.1 == Ordering::Greater { Excluded(first.0) } else { Included(first.0) },
+        if last.1 == Ordering::Less { Excluded(last.0) } else { Included(last.0) },
+    )
+}
+
+/// Pairs `firsts` and `lasts`, which have the order of the filter.
+fn ranges<'a, K: Ranged + ?Sized>(firsts: &'a Batch<'_>, lasts: &'a Batch<'_>) -> Result<Vec<Ends<K::Key<'a>>>> {
+    if [firsts, lasts].iter().any(|batch| batch.key_type.order() != K::ORDER) {
+        return Err(other_order(K::ORDER));
+    }
+    Ok(K::all(firsts.keys())?.into_iter().zip(K::all(lasts.keys())?).map(|(first, last)| ends(first, last)).collect())
+}
+
+/// Queries, in every place.
+macro_rules! queries {
+    ($key:ty) => {
+        fn contains(&self, keys: HostKeys<'_>, answers: &mut [u8]) -> Result<()> {
+            let keys: Vec<_> = <$key>::all(keys)?.into_iter().map(|key| ends(key, key)).collect();
+            bits_to(answers, self.may_contain_bitmap_bulk::<<$key as Ranged>::Key<'_>, _>(&keys).settled()?.as_words());
+            Ok(())
+        }
+        fn may_contain_ranges(&self, firsts: &Batch<'_>, lasts: &Batch<'_>, answers: &mut [u8]) -> Result<()> {
+            let ranges = ranges::<$key>(firsts, lasts)?;
+            bits_to(
+                answers,
+                self.may_contain_bitmap_bulk::<<$key as Ranged>::Key<'_>, _>(&ranges).settled()?.as_words(),
+            );
+            Ok(())
+        }
+        fn count_ranges_at_most(&self, firsts: &Batch<'_>, lasts: &Batch<'_>, counts: &mut [u64]) -> Result<()> {
+            let ranges = ranges::<$key>(firsts, lasts)?;
+            counts.copy_from_slice(&self.count_at_most_bulk::<<$key as Ranged>::Key<'_>, _>(&ranges).settled()?);
+            Ok(())
+        }
+    };
+}
+
+/// One key, in host memory.
+macro_rules! query_of_one {
+    ($key:ty) => {
+        fn contains_one(&self, key: OneKey<'_>) -> Result<bool> {
+            let key = match key {
+                OneKey::Word(key) => <$key>::of_word(key)?,
+                OneKey::String(key) => <$key>::of_string(key)?,
+            };
+            Ok(self.may_contain::<<$key as Ranged>::Key<'_>>(ends(key, key)))
+        }
+    };
+}
+
+/// Filters by the type of their keys, and whether there are such filters on devices.
+macro_rules! filters {
+    ($($key:ty $(, $device:ident)?;)*) => {$(
+        object! {
+            RangeFilter<$key>, RangeFilter:
+            sized, numbered(len, fpr), saved($(range::$device::RangeFilter<$key>)?), queries($key), query_of_one($key)
+        }
+        object! {
+            MappedRangeFilter<$key>, RangeFilter: sized, numbered(len, fpr), queries($key), query_of_one($key)
+        }
+        $(
+            #[cfg(feature = "gpu")]
+            object! {
+                range::$device::RangeFilter<$key>, RangeFilter:
+                sized, numbered(len, fpr), on_device, queries($key)
+            }
+        )?
+    )*};
+}
+filters! {
+    u32, gpu;
+    u64, gpu;
+    u128;
+    i32, gpu;
+    i64, gpu;
+    i128;
+    f64, gpu;
+    [u8];
+}
+
+fn builder<K: RangeKey + ?Sized>(options: &Options) -> Builder<K> {
+    let (given, builder) = (&options.given, RangeFilter::builder());
+    match (set(given.bits_per_key), set(given.fpr), set(given.range_length)) {
+        (Some(bits), ..) => builder.bits_per_key(bits),
+        (None, None, None) => builder,
+        (None, fpr, length) => builder.fpr_at(fpr.unwrap_or(0.01), length.unwrap_or(1)),
+    }
+}
+
+pub fn build(batch: &Batch<'_>, options: &Options) -> Result<Box<dyn Object>> {
+    use warpset_key_type::*;
+    fn keys<'a, K: Ranged + ?Sized>(batch: &'a Batch<'_>) -> Result<Vec<K::Key<'a>>> {
+        Ok(K::all(batch.keys())?.into_iter().map(|near| near.0).collect())
+    }
+    macro_rules! anywhere {
+        ($key:ty) => {
+            built!(builder::<$key>(options), options; &keys::<$key>(batch)?)
+        };
+    }
+    macro_rules! on_host {
+        ($key:ty) => {{
+            let builder = with_settings!(builder::<$key>(options), options; seed = seed);
+            options.take(builder.build_from(&keys::<$key>(batch)?)?)
+        }};
+    }
+    match batch.key_type {
+        U8 | U16 | U32 => anywhere!(u32),
+        U64 => anywhere!(u64),
+        U128 => on_host!(u128),
+        I8 | I16 | I32 => anywhere!(i32),
+        I64 => anywhere!(i64),
+        I128 => on_host!(i128),
+        F64 => anywhere!(f64),
+        Strings32 | Strings64 | StringPointers | FixedStrings => on_host!([u8]),
+    }
+}
