@@ -174,8 +174,8 @@ impl<'a> Screening<'a> {
 
     /// Sets the file for counts: one line per read or pair with its name, hits, lookups, and 1 if it matches, else 0,
     /// separated by tabs. All minimizers are looked up then. By labels a line has the name, the genome or `-`, the
-    /// votes for it, the k-mers of several genomes, all k-mers, and the votes per genome, as `3:97,1:2`, or `-`: genomes are
-    /// numbered from 1 on, those with most votes first. Default: none.
+    /// votes for it, the k-mers of several genomes, all k-mers, and the votes per genome, as `3:97,1:2`, or `-`:
+    /// genomes are numbered from 1 on, those with most votes first. Default: none.
     pub fn counts(self, path: impl Into<PathBuf>) -> Self {
         self.output(COUNTS, path)
     }
