@@ -17,6 +17,7 @@ mod kmers;
 mod maplet;
 mod output;
 mod quotient;
+mod range_filter;
 mod recsplit;
 mod sequence_filter;
 mod sequences;
@@ -47,6 +48,8 @@ mod _warpset {
     use super::maplet::Maplet;
     #[pymodule_export]
     use super::quotient::QuotientFilter;
+    #[pymodule_export]
+    use super::range_filter::RangeFilter;
     #[pymodule_export]
     use super::recsplit::{PerfectHash, StaticFilter};
     #[pymodule_export]

@@ -115,6 +115,26 @@ macro_rules! structure {
     };
 }
 
+/// Form on devices of structures that have none.
+pub enum Nowhere {}
+
+impl Nowhere {
+    /// Returns the error for a copy to a device.
+    pub fn from_host<H>(_: &gpu::Device, _: &H) -> Result<Nowhere> {
+        Err(Failure::value("this structure is in host memory only, whatever the device: leave `device` away"))
+    }
+
+    /// Copies the structure to host memory; there is none.
+    pub fn to_host<H>(&self) -> Result<H> {
+        match *self {}
+    }
+
+    /// Returns the device; there is none.
+    pub fn device(&self) -> &gpu::Device {
+        match *self {}
+    }
+}
+
 /// File of a mapped structure.
 pub struct MappedFile {
     path: PathBuf,
