@@ -457,9 +457,6 @@ modules! {
         "bloom_split_block",
         "bloom_words",
     ]
-    #[cfg(feature = "range")] [
-        "range_filter",
-    ]
     #[cfg(feature = "recsplit")] [
         "consensus_lookup",
         "consensus_search",
@@ -525,6 +522,9 @@ modules! {
         "quotient_standard_extract",
         "quotient_standard_lookup",
         "quotient_standard_update",
+    ]
+    #[cfg(feature = "range")] [
+        "range_filter",
     ]
     #[cfg(feature = "recsplit")] [
         "recsplit_binary_splittings",
