@@ -165,6 +165,7 @@ pub fn class_of(found: SavedType) -> Option<&'static str> {
         }
         () if number(FileKind::SEQUENCE_FILTER) => "SequenceFilter",
         () if number(FileKind::RANGE_FILTER) => "RangeFilter",
+        () if number(FileKind::STRING_MAP) => "StringMap",
         () => return None,
     })
 }

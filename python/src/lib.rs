@@ -24,6 +24,7 @@ mod sequences;
 mod sorted_map;
 mod static_function;
 mod static_sets;
+mod string_map;
 mod structure;
 mod threads;
 
@@ -62,6 +63,8 @@ mod _warpset {
     use super::static_function::StaticFunction;
     #[pymodule_export]
     use super::static_sets::{StaticMap, StaticSet};
+    #[pymodule_export]
+    use super::string_map::StringMap;
 
     #[pymodule_init]
     fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {

@@ -2175,6 +2175,99 @@ class StaticSet:
         Copies the structure to another device, or to the host with `"cpu"`.
         """
 
+@final
+class StringMap:
+    """
+    String map: an exact map from known strings, or any bytes, to integers that never changes: the keys' bytes, a
+    perfect hash function, and 16 bytes per key.
+
+    `keys` is an array or a list of different `str` and `bytes`, with one of `values` per key: integers from 0 to
+    `2**64 - 1`. A repeated key raises `DuplicateKeyError`. Keys that are null are ignored with their values.
+
+    - `kind` of the function: `"placement"`, which is asked fastest, `"consensus"` or `"recsplit"`, as in
+      `PerfectHash`. `seed` changes the order of the keys in memory.
+    - `threads` limits the number of threads of the build, and `progress` is called now and then as `progress(done,
+      keys)`.
+
+    The map is in host memory or in a mapped file, not on devices.
+
+    >>> import warpset
+    >>> heights = warpset.StringMap(["ash", "birch", "fir", "oak"], [35, 25, 60, 40])
+    >>> heights.get("fir"), heights.get("rose"), "oak" in heights, len(heights)
+    (60, None, True, 4)
+    >>> values, found = heights.get_many(["oak", "rose"], default=7)
+    >>> values.tolist(), found.tolist()
+    ([40, 7], [True, False])
+    """
+    def __bytes__(self, /) -> bytes: ...
+    def __contains__(self, key: str | bytes, /) -> bool: ...
+    def __copy__(self, /) -> StringMap: ...
+    def __deepcopy__(self, /, _memo: object) -> StringMap: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __len__(self, /) -> int:
+        """
+        Returns the number of keys.
+        """
+    def __new__(cls, /, keys: _HostKeys, values: _HostKeys, *, kind: Literal["recsplit", "consensus", "placement"] = "placement", seed: SupportsIndex | None = None, threads: SupportsIndex | None = None, progress: _Progress | None = None) -> StringMap: ...
+    def __reduce__(self, /) -> tuple[Any, ...]: ...
+    def __repr__(self, /) -> str: ...
+    def copy(self, /) -> StringMap:
+        """
+        Copies the structure, into host memory if it is in a mapped file.
+        """
+    @property
+    def device(self, /) -> str:
+        """
+        Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on.
+        """
+    @staticmethod
+    def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> StringMap:
+        """
+        Reads `bytes(…)` of such a structure.
+        """
+    @overload
+    def get(self, key: str | bytes, /, default: None = None) -> int | None: ...
+    @overload
+    def get(self, key: str | bytes, /, default: _T) -> int | _T:
+        """
+        Returns the value of a key, a `str` or `bytes`; or `default` if it has none.
+        """
+    def get_many(self, keys: _HostKeys, /, default: SupportsIndex = 0, *, out: Buffer | None = None, found: Buffer | None = None, threads: SupportsIndex | None = None) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+        """
+        Returns the values of keys as an array of `uint64`, `default` for other keys and nulls, and whether each key
+        has one: new arrays, or `out` and `found`, filled.
+        """
+    @property
+    def kind(self, /) -> str:
+        """
+        Returns `"recsplit"`, `"consensus"` or `"placement"`.
+        """
+    @staticmethod
+    def load(path: _Path, /, *, device: _Place | None = None) -> Any:
+        """
+        Reads a file that `save` wrote.
+        """
+    @staticmethod
+    def mmap(path: _Path) -> StringMap:
+        """
+        Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
+        `copy()` and `load` return ones that can change. No process may write into the file meanwhile; `save`
+        may replace it. `pickle` stores the file's name.
+        """
+    @property
+    def nbytes(self, /) -> int:
+        """
+        Returns the bytes of memory, those of the keys among them.
+        """
+    def save(self, /, path: _Path) -> None:
+        """
+        Writes a file that Warpset reads in every language and on every backend.
+        """
+    def to(self, /, device: _Place) -> StringMap:
+        """
+        Copies the structure to another device, or to the host with `"cpu"`.
+        """
+
 def devices() -> list[Device]:
     """
     Returns all usable GPUs of this machine; an empty list without a GPU or driver.
