@@ -78,6 +78,7 @@ macro_rules! structure {
         /// Types of a class, or of one kind of its structures.
         pub struct $family;
 
+        #[allow(clippy::needless_question_mark, reason = "other types than `Nowhere` have errors of their own")]
         impl $crate::structure::Forms for $family {
             type Host = $host;
             type Mapped = $mapped;
