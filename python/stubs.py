@@ -44,6 +44,7 @@ _V = TypeVar("_V", bound=int | bytes | None)
 _Key: TypeAlias = SupportsIndex | str | bytes
 _HostKeys: TypeAlias = Iterable[_Key | None] | Buffer | _ArrowArray | _ArrowStream
 _Keys: TypeAlias = _HostKeys | _DeviceArray
+_Ordered: TypeAlias = _HostKeys | Iterable[float | None]
 _Batches: TypeAlias = Iterable[_Key | _Keys | None] | Buffer | _ArrowArray | _ArrowStream | _DeviceArray
 _HostSequence: TypeAlias = str | bytes | Buffer
 _Sequence: TypeAlias = _HostSequence | _DeviceArray
@@ -63,6 +64,17 @@ PARAMETERS = {
     "SplitBlockBloom.update.keys": "_Batches",
     "BlockedBloom.update.keys": "_Batches",
     "QuotientFilter.update.keys": "_Batches",
+    "StringMap.key": "str | bytes",
+    "StringMap.keys": "_HostKeys",
+    "StringMap.values": "_HostKeys",
+    "RangeFilter.keys": "_Ordered",
+    "RangeFilter.firsts": "_Ordered",
+    "RangeFilter.lasts": "_Ordered",
+    "RangeFilter.__new__.key": 'Literal["uint64", "int64", "float64", "bytes"] | type[np.generic] | np.dtype[Any]',
+    "RangeFilter.__contains__.key": "_Key | float",
+    "any_in.first": "_Key | float",
+    "any_in.last": "_Key | float",
+    "RangeFilter.count_at_most.out": "Buffer",
     "key": "_Key",
     "StaticSet.__new__.key": "_Integers",
     "StaticMap.__new__.key": "_Integers",
@@ -124,6 +136,7 @@ ANSWERS = {
     "StaticMap.items": "Iterator[tuple[int, int]]",
     "StaticMap.__getitem__": "int",
     "Maplet.values": COUNTS,
+    "count_at_most": COUNTS,
     "StaticSet.__iter__": "Iterator[int]",
     "StaticMap.__iter__": "Iterator[int]",
     "SortedMap.__iter__": "Iterator[_K]",
@@ -148,7 +161,7 @@ def in_each_form(name, keys, there=True):
     shared = "threads: SupportsIndex | None = None"
     if name == "matches":
         shared = "min_hits: SupportsIndex = 1, min_share: SupportsFloat | SupportsIndex = 0.0, " + shared
-    kind = {"keys": "_HostKeys", "sequences": "_Sequences", "sequence": "_HostSequence"}[keys]
+    kind = {"keys": "_HostKeys", "sequences": "_Sequences", "sequence": "_HostSequence"}.get(keys, "_Ordered")
     method = "def {}(self, {}: {}, /, *, form: Literal[{}, {}{}) -> {}: ..."
     forms = [(kind, '"bool"] = "bool"', "Buffer", "NDArray[np.bool_]"), (kind, '"bitmap"]', "Buffer", "NDArray[np.uint8]"),
              (kind, '"arrow"]', None, "BooleanArray")]
@@ -186,6 +199,8 @@ def made():
 # Methods of several types: by class and method, or by method.
 OVERLOADS = {
     "contains": in_each_form("contains", "keys"),
+    "RangeFilter.contains": [line.replace("ordered:", "keys:") for line in in_each_form("contains", "ordered", there=False)],
+    "may_contain": in_each_form("may_contain", "firsts: _Ordered, lasts", there=False),
     "SortedMap.contains": on_either_side("contains", NUMBERS.format("keys"), "NDArray[np.bool_]"),
     "test_and_add": in_each_form("test_and_add", "keys", there=False),
     "contains_windows": in_each_form("contains_windows", "sequence"),
@@ -198,6 +213,7 @@ OVERLOADS = {
     "range": on_either_side("range", ENDS, f"tuple[{COUNTS}, NDArray[Any], NDArray[Any]]", "tuple[DeviceArray, DeviceArray, Any]"),
     "StaticMap.get_many": on_either_side("get_many", MANY, "tuple[_Unsigned, NDArray[np.bool_]]", "tuple[DeviceArray, DeviceArray]"),
     "StaticFunction.get_many": on_either_side("get_many", MANY, f"tuple[{COUNTS}, NDArray[np.bool_]]", "tuple[DeviceArray, DeviceArray]"),
+    "StringMap.get_many": [f"def get_many(self, {MANY.format(keys='_HostKeys').replace(' | _DeviceArray', '')}) -> tuple[{COUNTS}, NDArray[np.bool_]]: ..."],
     "Maplet.get_many": on_either_side("get_many", MANY, f"tuple[{COUNTS}, NDArray[np.bool_]]", "tuple[DeviceArray, DeviceArray]"),
     "SortedMap.get_many": on_either_side("get_many", MANY, "tuple[NDArray[Any], NDArray[np.bool_]]", "tuple[Any, DeviceArray]"),
     "successors": ["def successors(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]: ..."],
@@ -208,6 +224,8 @@ OVERLOADS = {
                            "def get(self, key: _Key, /, default: _T) -> int | _T: ..."],
     "Maplet.get": ["def get(self, key: _Key, /, default: None = None) -> int | None: ...",
                    "def get(self, key: _Key, /, default: _T) -> int | _T: ..."],
+    "StringMap.get": ["def get(self, key: str | bytes, /, default: None = None) -> int | None: ...",
+                      "def get(self, key: str | bytes, /, default: _T) -> int | _T: ..."],
     "KmerCounter.get": ["def get(self, kmer: _Key, /, default: None = None) -> int | None: ...",
                         "def get(self, kmer: _Key, /, default: _T) -> int | _T: ..."],
     "SortedMap.get": ["def get(self, key: _Key, /, default: None = None) -> _V | None: ...",

@@ -9,7 +9,7 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyOverflowError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use warpset::gpu::GpuError;
-use warpset::{bloom, fuse, lsm, mphf, quotient, sequence, static_sets};
+use warpset::{bloom, fuse, lsm, mphf, quotient, range, sequence, static_sets};
 use warpset_base::file::{FileKind, SavedType};
 
 create_exception!(warpset, FullError, PyValueError, "A structure has no room for the keys; it is unchanged.");
@@ -116,7 +116,7 @@ impl Failure {
         match error {
             lsm::FileError::At { path, doing, reason } => match *reason {
                 lsm::FileError::Io(error) => Failure::system(doing, &path, error),
-                reason @ lsm::FileError::WrongStructure { .. } => {
+                reason @ (lsm::FileError::WrongStructure { .. } | lsm::FileError::Refused(_)) => {
                     let other = Failure::of_file(reason);
                     Failure { message: format!("cannot {doing} {}: {}", path.display(), other.message), ..other }
                 }
@@ -129,10 +129,16 @@ impl Failure {
                 };
                 Failure::new(Kind::OtherFile(found), message)
             }
+            lsm::FileError::Refused(cause) if matches!(cause.downcast_ref(), Some(range::Error::OtherKeys { .. })) => {
+                Failure::of(Kind::OtherFile(RANGE_FILTER), &*cause)
+            }
             error => Failure::of(Kind::File, &error),
         }
     }
 }
+
+/// A range filter with keys of any type.
+const RANGE_FILTER: SavedType = SavedType { number: FileKind::RANGE_FILTER.number, elements: None };
 
 /// Returns the class that reads a saved structure.
 pub fn class_of(found: SavedType) -> Option<&'static str> {
@@ -158,6 +164,8 @@ pub fn class_of(found: SavedType) -> Option<&'static str> {
             }
         }
         () if number(FileKind::SEQUENCE_FILTER) => "SequenceFilter",
+        () if number(FileKind::RANGE_FILTER) => "RangeFilter",
+        () if number(FileKind::STRING_MAP) => "StringMap",
         () => return None,
     })
 }
@@ -181,6 +189,7 @@ const WORDS: &[(&str, &str)] = &[
     ("`Duplicates::Kept`", "`duplicates=\"kept\"`"),
     ("`Duplicates::Counted`", "`duplicates=\"counted\"`"),
     ("`other.merge(&this)`", "`other.merge(this)`"),
+    (", where [u8] was expected: load it as a `RangeFilter<", ", which only Rust reads: as a `RangeFilter<"),
 ];
 
 /// Translates a message into the words of this package.
@@ -217,7 +226,7 @@ impl From<GpuError> for Failure {
 
 /// Conversions of the errors of all structures, with the kinds they share.
 macro_rules! kinds {
-    ($($error:ty { $($pattern:pat => $kind:ident,)* })*) => {$(
+    ($($error:ty { $($pattern:pat => $kind:ident $(($found:expr))?,)* })*) => {$(
         impl From<$error> for Failure {
             fn from(error: $error) -> Failure {
                 use $error as Error;
@@ -229,7 +238,7 @@ macro_rules! kinds {
                     Error::OutOfMemory(_) => Kind::Memory,
                     Error::Gpu(cause) => kind_of_gpu(cause),
                     Error::Primitive(_) => Kind::Device,
-                    $($pattern => Kind::$kind,)*
+                    $($pattern => Kind::$kind $(($found))?,)*
                     _ => Kind::Value,
                 };
                 Failure::of(kind, &error)
@@ -246,6 +255,7 @@ kinds! {
     static_sets::Error {}
     fuse::Error { Error::TwoValues { .. } => Duplicate, }
     sequence::Error {}
+    range::Error { Error::OtherKeys { .. } => OtherFile(RANGE_FILTER), }
 }
 impl From<warpset_kmers::Error> for Failure {
     fn from(error: warpset_kmers::Error) -> Failure {

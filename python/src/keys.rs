@@ -24,6 +24,8 @@ use std::slice;
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::prelude::*;
 
+use crate::error::{Failure, Result};
+
 pub use batch::{Batch, Bytes, element_type, is_masked, items, unmasked};
 pub use gathered::Gathered;
 pub use one::{OneKey, is_null, is_one_key, one_key};
@@ -55,6 +57,15 @@ macro_rules! with_keys {
 }
 
 impl<'a> HostKeys<'a> {
+    /// Returns byte strings; integers are an error.
+    pub fn strings(self) -> Result<&'a [&'a [u8]]> {
+        match self {
+            HostKeys::Strings(strings) => Ok(strings),
+            _ if with_keys!(self, |keys| keys.is_empty()) => Ok(&[]),
+            _ => Err(no_strings()),
+        }
+    }
+
     /// Returns the keys in a range.
     fn within(self, range: Range<usize>) -> HostKeys<'a> {
         match self {
@@ -64,6 +75,11 @@ impl<'a> HostKeys<'a> {
             HostKeys::Strings(keys) => HostKeys::Strings(&keys[range]),
         }
     }
+}
+
+/// Returns the error for integers in place of strings.
+pub fn no_strings() -> Failure {
+    Failure::wrong_type("integers: keys of this structure are strings and bytes")
 }
 
 /// Keys and nulls at consecutive places of an array.

@@ -17,12 +17,14 @@ mod kmers;
 mod maplet;
 mod output;
 mod quotient;
+mod range_filter;
 mod recsplit;
 mod sequence_filter;
 mod sequences;
 mod sorted_map;
 mod static_function;
 mod static_sets;
+mod string_map;
 mod structure;
 mod threads;
 
@@ -48,6 +50,8 @@ mod _warpset {
     #[pymodule_export]
     use super::quotient::QuotientFilter;
     #[pymodule_export]
+    use super::range_filter::RangeFilter;
+    #[pymodule_export]
     use super::recsplit::{PerfectHash, StaticFilter};
     #[pymodule_export]
     use super::sequence_filter::SequenceFilter;
@@ -59,6 +63,8 @@ mod _warpset {
     use super::static_function::StaticFunction;
     #[pymodule_export]
     use super::static_sets::{StaticMap, StaticSet};
+    #[pymodule_export]
+    use super::string_map::StringMap;
 
     #[pymodule_init]
     fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {

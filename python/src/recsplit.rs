@@ -12,7 +12,7 @@ use crate::keys::{ArrayKeys, Batch, HostKeys, one_key};
 use crate::kinds::{Either, Kinds, no_kind};
 use crate::structure::{Forms, Structure, Where, keys_elsewhere};
 use crate::threads::{Shared, Threads, Watch, run_watched};
-use crate::{anywhere, ask, class, either, structure, with_device_keys, with_key, with_keys};
+use crate::{anywhere, ask, class, structure, with_device_keys, with_key, with_keys};
 
 structure!(RecSplitFunction: mphf::RecSplit, mphf::MappedRecSplit, mphf::gpu::RecSplit);
 structure!(ConsensusFunction: mphf::Consensus, mphf::MappedConsensus, mphf::gpu::Consensus);
@@ -33,7 +33,7 @@ const KINDS: [&str; 3] = ["recsplit", "consensus", "placement"];
 
 /// Kinds of functions.
 #[derive(Clone, Copy, PartialEq)]
-enum HashKinds {
+pub enum HashKinds {
     RecSplit,
     Consensus,
     Placement,
@@ -44,13 +44,15 @@ macro_rules! any_kind {
     ($structure:expr, |$it:ident| $body:expr) => {
         match $structure {
             Either::First($it) => $body,
-            Either::Second(other) => either!(other, |$it| $body),
+            Either::Second(other) => $crate::either!(other, |$it| $body),
         }
     };
 }
 
+pub(crate) use any_kind;
+
 /// Returns the name of a structure's kind.
-fn kind_of<A: Forms, B: Forms, C: Forms>(value: &Where<Kinds<A, Kinds<B, C>>>) -> &'static str {
+pub fn kind_of<A: Forms, B: Forms, C: Forms>(value: &Where<Kinds<A, Kinds<B, C>>>) -> &'static str {
     let index = anywhere!(value, |value| match value {
         Either::First(_) => 0,
         Either::Second(Either::First(_)) => 1,
@@ -92,8 +94,8 @@ const NO_NUMBER: u64 = u64::MAX;
 
 /// Settings of functions and filters.
 #[derive(Clone, Copy)]
-struct Settings {
-    kind: HashKinds,
+pub struct Settings {
+    pub kind: HashKinds,
     leaf_size: Option<u32>,
     bucket_size: Option<u32>,
     overhead: Option<f64>,
@@ -103,7 +105,7 @@ struct Settings {
 
 impl Settings {
     /// Checks settings of a kind, which must include none of other kinds.
-    fn new(
+    pub fn new(
         kind: &str,
         leaf_size: Option<u32>,
         bucket_size: Option<u32>,
@@ -157,7 +159,8 @@ impl Settings {
         self.of(builder, watch)
     }
 
-    fn of<M: HashKind, S>(&self, mut builder: Builder<M, S>, watch: &Arc<Watch>) -> Builder<M, S> {
+    /// Returns a builder with the settings of all kinds; it reports its progress to `watch`.
+    pub fn of<M: HashKind, S>(&self, mut builder: Builder<M, S>, watch: &Arc<Watch>) -> Builder<M, S> {
         if let Some(keys) = self.bucket_size {
             builder = builder.bucket_size(keys);
         }

@@ -78,6 +78,7 @@ macro_rules! structure {
         /// Types of a class, or of one kind of its structures.
         pub struct $family;
 
+        #[allow(clippy::needless_question_mark, reason = "other types than `Nowhere` have errors of their own")]
         impl $crate::structure::Forms for $family {
             type Host = $host;
             type Mapped = $mapped;
@@ -113,6 +114,26 @@ macro_rules! structure {
             }
         }
     };
+}
+
+/// Form on devices of structures that have none.
+pub enum Nowhere {}
+
+impl Nowhere {
+    /// Returns the error for a copy to a device.
+    pub fn from_host<H>(_: &gpu::Device, _: &H) -> Result<Nowhere> {
+        Err(Failure::value("this structure is in host memory only, whatever the device: leave `device` away"))
+    }
+
+    /// Copies the structure to host memory; there is none.
+    pub fn to_host<H>(&self) -> Result<H> {
+        match *self {}
+    }
+
+    /// Returns the device; there is none.
+    pub fn device(&self) -> &gpu::Device {
+        match *self {}
+    }
 }
 
 /// File of a mapped structure.

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import warpset
-from warpset import (BinaryFuse, KmerCounter, Maplet, PerfectHash, QuotientFilter, SequenceFilter, SortedMap, SplitBlockBloom,
+from warpset import (BinaryFuse, KmerCounter, Maplet, PerfectHash, QuotientFilter, RangeFilter, SequenceFilter, SortedMap, SplitBlockBloom,
                      StaticFilter, StaticFunction, StaticMap, StaticSet, minimizers)
 
 SEQUENCE = "GATTACACCGGTTAACTTGCATGCACGATCGGCTAGC"
@@ -23,7 +23,7 @@ def structures():
     return [SplitBlockBloom(10), warpset.BlockedBloom(10), QuotientFilter(10), BinaryFuse([1]), PerfectHash([1]),
             PerfectHash([1], kind="consensus"), StaticFilter([1]), StaticFilter([1], kind="recsplit"), StaticSet([1]),
             StaticFunction([1], [2]), StaticMap([1], [2], key="uint32"), SortedMap({1: 2}), SortedMap(value=None), SequenceFilter(10),
-            Maplet(10, value_bits=8), counter]
+            Maplet(10, value_bits=8), RangeFilter([1]), RangeFilter([-1.5], key="float64"), counter]
 
 
 def test_version():

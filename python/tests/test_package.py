@@ -94,6 +94,13 @@ assert_type(function.get_many(["ash"]), tuple[NDArray[np.uint64], NDArray[np.boo
 maplet = warpset.Maplet(10, value_bits=4)
 assert_type(maplet.get("ash", default="none"), int | str)
 assert_type(maplet.values("ash"), NDArray[np.uint64])
+times = warpset.RangeFilter([1.5, None], key=np.float64, fpr_at=(0.01, 100))
+assert_type(times.may_contain([1.5], np.arange(1)), NDArray[np.bool_])
+assert_type(times.count_at_most([1], [2.5]), NDArray[np.uint64])
+assert_type(times.any_in(last=7) and 2.5 in times, bool)
+names = warpset.StringMap(["ash"], [1], kind="consensus")
+assert_type(names.get(b"ash", default="none"), int | str)
+assert_type(names.get_many(["ash"]), tuple[NDArray[np.uint64], NDArray[np.bool_]])
 positions, kmers = warpset.minimizers("ACGT")
 assert_type(kmers, NDArray[np.uint64])
 counted: warpset.KmerCounter = warpset.KmerCounter(["a.fa", pathlib.Path("b.fa")], progress=lambda done, all: None)
@@ -110,6 +117,7 @@ WRONG = [
     "warpset.KmerCounter(7)", "warpset.SplitBlockBloom.load(7)", "warpset.BinaryFuse([1], width=8)",
     "warpset.SplitBlockBloom(10).contains([1], out=True)", "warpset.minimizers(7)", "warpset.StaticFunction([1])",
     "warpset.Maplet(10)", "warpset.Maplet(10, value_bits=4).merge(warpset.Maplet(10, value_bits=4), by='product')",
+    "warpset.StringMap(['ash'])", "warpset.RangeFilter([1], key='text')",
 ]
 
 

@@ -31,6 +31,7 @@ _V = TypeVar("_V", bound=int | bytes | None)
 _Key: TypeAlias = SupportsIndex | str | bytes
 _HostKeys: TypeAlias = Iterable[_Key | None] | Buffer | _ArrowArray | _ArrowStream
 _Keys: TypeAlias = _HostKeys | _DeviceArray
+_Ordered: TypeAlias = _HostKeys | Iterable[float | None]
 _Batches: TypeAlias = Iterable[_Key | _Keys | None] | Buffer | _ArrowArray | _ArrowStream | _DeviceArray
 _HostSequence: TypeAlias = str | bytes | Buffer
 _Sequence: TypeAlias = _HostSequence | _DeviceArray
@@ -986,6 +987,134 @@ class QuotientFilter:
         Nulls are ignored. If an array does not fit, none of its keys are added; earlier arrays of an iterable,
         a chunked array or a stream are. Ctrl-C stops a long call after some of its keys. `threads` limits the
         number of threads (default: all of the machine).
+        """
+
+@final
+class RangeFilter:
+    """
+    Range filter: a set of known keys that answers whether any of them lies in a range, without the keys. A "no" is
+    certain.
+
+    `keys` is an array or a list; equal keys count once, nulls and NaNs are ignored.
+
+    - `key` is their type: `"uint64"`, `"int64"` or `"float64"`, to which other numbers are converted, or `"bytes"`
+      for `str` and `bytes`. Strings count by their first 16 bytes.
+    - `bits_per_key`, 3 to 60, by default 16: a range of `l` keys without a key of the filter gets a wrong "yes" at
+      a rate of at most `l / 2**(bits_per_key - 2)`. `fpr_at=(rate, l)` chooses the bits by this rate instead.
+    - `seed` changes which other ranges get a "yes".
+    - `device` is the place of the filter, which takes arrays of the host there too. A filter of `"bytes"` is on the
+      host. `threads` limits the number of threads of the build.
+
+    Both ends of a range are included. A range with a null or a NaN as an end is empty, as is one that ends before
+    it begins.
+
+    >>> import warpset
+    >>> squares = warpset.RangeFilter([i * i * 1000 for i in range(1000)], fpr_at=(0.01, 100))
+    >>> squares.may_contain([8_900, 9_000, 10**9], [9_100, 9_000, 10**10]).tolist()
+    [True, True, False]
+    >>> squares.any_in(last=999), 4_000 in squares, squares.fpr_of(100) <= 0.01
+    (True, True, True)
+    """
+    def __bytes__(self, /) -> bytes: ...
+    def __contains__(self, key: _Key | float, /) -> bool: ...
+    def __copy__(self, /) -> RangeFilter: ...
+    def __deepcopy__(self, /, _memo: object) -> RangeFilter: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __len__(self, /) -> int:
+        """
+        Returns the number of different keys.
+        """
+    def __new__(cls, /, keys: _Ordered, *, key: Literal["uint64", "int64", "float64", "bytes"] | type[np.generic] | np.dtype[Any] = ..., bits_per_key: SupportsFloat | SupportsIndex | None = None, fpr_at: tuple[SupportsFloat | SupportsIndex, SupportsIndex] | None = None, seed: SupportsIndex | None = None, device: _Place | None = None, threads: SupportsIndex | None = None) -> RangeFilter: ...
+    def __reduce__(self, /) -> tuple[Any, ...]: ...
+    def __repr__(self, /) -> str: ...
+    def any_in(self, /, first: _Key | float | None = None, last: _Key | float | None = None) -> bool:
+        """
+        Returns whether there may be a key from `first` to `last`. A range has no end where that is `None`.
+        """
+    @property
+    def bits_per_key(self, /) -> float:
+        """
+        Returns the bits of memory per key.
+        """
+    @overload
+    def contains(self, keys: _Ordered, /, *, form: Literal["bool"] = "bool", out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.bool_]: ...
+    @overload
+    def contains(self, keys: _Ordered, /, *, form: Literal["bitmap"], out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint8]: ...
+    @overload
+    def contains(self, keys: _Ordered, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
+        """
+        Returns whether each key may be in the filter: an array of booleans, or `out`, filled. Nulls are in none.
+
+        `form="bitmap"` returns an array of `uint8` with one bit per answer, lowest first; `form="arrow"` an Arrow
+        array.
+        """
+    def copy(self, /) -> RangeFilter:
+        """
+        Copies the structure, into host memory if it is in a mapped file.
+        """
+    def count_at_most(self, firsts: _Ordered, lasts: _Ordered, /, *, out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint64]:
+        """
+        Returns an upper bound of the number of different keys in each range from one of `firsts` to one of `lasts`,
+        as an array of `uint64`, or `out`, filled. Each other key counts too at the rate of wrong answers.
+        """
+    @property
+    def device(self, /) -> str:
+        """
+        Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on.
+        """
+    @property
+    def fpr(self, /) -> float:
+        """
+        Returns the rate at which single keys get a wrong "yes".
+        """
+    def fpr_of(self, length: SupportsIndex, /) -> float:
+        """
+        Returns a bound of the rate at which ranges of `length` keys get a wrong "yes".
+        """
+    @staticmethod
+    def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> RangeFilter:
+        """
+        Reads `bytes(…)` of such a structure.
+        """
+    @property
+    def is_exact(self, /) -> bool:
+        """
+        Whether no answer is wrong, because the keys are dense.
+        """
+    @staticmethod
+    def load(path: _Path, /, *, device: _Place | None = None) -> Any:
+        """
+        Reads a file that `save` wrote.
+        """
+    @overload
+    def may_contain(self, firsts: _Ordered, lasts: _Ordered, /, *, form: Literal["bool"] = "bool", out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.bool_]: ...
+    @overload
+    def may_contain(self, firsts: _Ordered, lasts: _Ordered, /, *, form: Literal["bitmap"], out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint8]: ...
+    @overload
+    def may_contain(self, firsts: _Ordered, lasts: _Ordered, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
+        """
+        Returns whether each range from one of `firsts` to one of `lasts` may have a key: an array of booleans, or
+        `out`, filled. `form` as in `contains`.
+        """
+    @staticmethod
+    def mmap(path: _Path) -> RangeFilter:
+        """
+        Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
+        `copy()` and `load` return ones that can change. No process may write into the file meanwhile; `save`
+        may replace it. `pickle` stores the file's name.
+        """
+    @property
+    def nbytes(self, /) -> int:
+        """
+        Returns the bytes of memory.
+        """
+    def save(self, /, path: _Path) -> None:
+        """
+        Writes a file that Warpset reads in every language and on every backend.
+        """
+    def to(self, /, device: _Place) -> RangeFilter:
+        """
+        Copies the structure to another device, or to the host with `"cpu"`.
         """
 
 @final
@@ -2042,6 +2171,99 @@ class StaticSet:
         Returns the bound of the numbers: the number of slots for keys, some of them empty.
         """
     def to(self, /, device: _Place) -> StaticSet:
+        """
+        Copies the structure to another device, or to the host with `"cpu"`.
+        """
+
+@final
+class StringMap:
+    """
+    String map: an exact map from known strings, or any bytes, to integers that never changes: the keys' bytes, a
+    perfect hash function, and 16 bytes per key.
+
+    `keys` is an array or a list of different `str` and `bytes`, with one of `values` per key: integers from 0 to
+    `2**64 - 1`. A repeated key raises `DuplicateKeyError`. Keys that are null are ignored with their values.
+
+    - `kind` of the function: `"placement"`, which is asked fastest, `"consensus"` or `"recsplit"`, as in
+      `PerfectHash`. `seed` changes the order of the keys in memory.
+    - `threads` limits the number of threads of the build, and `progress` is called now and then as `progress(done,
+      keys)`.
+
+    The map is in host memory or in a mapped file, not on devices.
+
+    >>> import warpset
+    >>> heights = warpset.StringMap(["ash", "birch", "fir", "oak"], [35, 25, 60, 40])
+    >>> heights.get("fir"), heights.get("rose"), "oak" in heights, len(heights)
+    (60, None, True, 4)
+    >>> values, found = heights.get_many(["oak", "rose"], default=7)
+    >>> values.tolist(), found.tolist()
+    ([40, 7], [True, False])
+    """
+    def __bytes__(self, /) -> bytes: ...
+    def __contains__(self, key: str | bytes, /) -> bool: ...
+    def __copy__(self, /) -> StringMap: ...
+    def __deepcopy__(self, /, _memo: object) -> StringMap: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __len__(self, /) -> int:
+        """
+        Returns the number of keys.
+        """
+    def __new__(cls, /, keys: _HostKeys, values: _HostKeys, *, kind: Literal["recsplit", "consensus", "placement"] = "placement", seed: SupportsIndex | None = None, threads: SupportsIndex | None = None, progress: _Progress | None = None) -> StringMap: ...
+    def __reduce__(self, /) -> tuple[Any, ...]: ...
+    def __repr__(self, /) -> str: ...
+    def copy(self, /) -> StringMap:
+        """
+        Copies the structure, into host memory if it is in a mapped file.
+        """
+    @property
+    def device(self, /) -> str:
+        """
+        Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on.
+        """
+    @staticmethod
+    def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> StringMap:
+        """
+        Reads `bytes(…)` of such a structure.
+        """
+    @overload
+    def get(self, key: str | bytes, /, default: None = None) -> int | None: ...
+    @overload
+    def get(self, key: str | bytes, /, default: _T) -> int | _T:
+        """
+        Returns the value of a key, a `str` or `bytes`; or `default` if it has none.
+        """
+    def get_many(self, keys: _HostKeys, /, default: SupportsIndex = 0, *, out: Buffer | None = None, found: Buffer | None = None, threads: SupportsIndex | None = None) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+        """
+        Returns the values of keys as an array of `uint64`, `default` for other keys and nulls, and whether each key
+        has one: new arrays, or `out` and `found`, filled.
+        """
+    @property
+    def kind(self, /) -> str:
+        """
+        Returns `"recsplit"`, `"consensus"` or `"placement"`.
+        """
+    @staticmethod
+    def load(path: _Path, /, *, device: _Place | None = None) -> Any:
+        """
+        Reads a file that `save` wrote.
+        """
+    @staticmethod
+    def mmap(path: _Path) -> StringMap:
+        """
+        Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
+        `copy()` and `load` return ones that can change. No process may write into the file meanwhile; `save`
+        may replace it. `pickle` stores the file's name.
+        """
+    @property
+    def nbytes(self, /) -> int:
+        """
+        Returns the bytes of memory, those of the keys among them.
+        """
+    def save(self, /, path: _Path) -> None:
+        """
+        Writes a file that Warpset reads in every language and on every backend.
+        """
+    def to(self, /, device: _Place) -> StringMap:
         """
         Copies the structure to another device, or to the host with `"cpu"`.
         """

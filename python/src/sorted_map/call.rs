@@ -164,9 +164,13 @@ fn apart<'a, K: Clone, V>(keys: Cow<'a, [K]>, answers: &[V]) -> Cow<'a, [K]> {
     if overlap(&keys, answers) { keys.into_owned().into() } else { keys }
 }
 
-/// Returns ranges on the host, both ends included; a range with a null end is empty.
-fn ranges<T: Types>(lows: &[Piece<'_>], highs: &[Piece<'_>]) -> Result<Vec<Ends<T>>> {
-    let (lows, highs) = (cells::<T::K>(lows)?, cells::<T::K>(highs)?);
+/// Returns ranges on the host, both ends included, by the pieces of their ends and the keys there; a range with a null
+/// end is empty.
+pub fn ranges<K: Copy + Default>(
+    (lows, low_keys): (&[Piece<'_>], &[K]),
+    (highs, high_keys): (&[Piece<'_>], &[K]),
+) -> Result<Vec<(End<K>, End<K>)>> {
+    let (lows, highs) = (with_nulls(lows, low_keys), with_nulls(highs, high_keys));
     if lows.len() != highs.len() {
         return Err(Failure::value(format!(
             "{} low and {} high ends: a range has one of each",
@@ -174,19 +178,18 @@ fn ranges<T: Types>(lows: &[Piece<'_>], highs: &[Piece<'_>]) -> Result<Vec<Ends<
             highs.len()
         )));
     }
-    let range = |ends: (Option<T::K>, Option<T::K>)| match ends {
+    let range = |ends: (Option<K>, Option<K>)| match ends {
         (Some(low), Some(high)) => (End::Included(low), End::Included(high)),
         // An empty range.
-        _ => (End::Included(T::K::default()), End::Excluded(T::K::default())),
+        _ => (End::Included(K::default()), End::Excluded(K::default())),
     };
     Ok(lows.into_iter().zip(highs).map(range).collect())
 }
 
 /// Returns the keys of pieces, with their nulls.
-fn cells<C: Cell>(pieces: &[Piece<'_>]) -> Result<Vec<Option<C>>> {
-    let keys = column::<C>(pieces)?;
+fn with_nulls<K: Copy>(pieces: &[Piece<'_>], keys: &[K]) -> Vec<Option<K>> {
     let mut keys = keys.iter().copied();
-    Ok(pieces.iter().flat_map(Piece::places).map(|is_there| if is_there { keys.next() } else { None }).collect())
+    pieces.iter().flat_map(Piece::places).map(|is_there| if is_there { keys.next() } else { None }).collect()
 }
 
 /// Returns the range of a slice, without its stop.
@@ -409,7 +412,10 @@ impl Call<'_, '_> {
         let items = counts.items();
         // A few ranges may contain all elements.
         ask!(self, T, ALL_OF_IT, |map| {
-            items.copy_from_slice(&map.count_range_bulk(&ranges::<T>(&lows, &highs)?).settled()?);
+            items.copy_from_slice(
+                &map.count_range_bulk(&ranges((&lows, &column::<T::K>(&lows)?), (&highs, &column(&highs)?))?)
+                    .settled()?,
+            );
             Ok(())
         })?;
         Ok(counts.finish())
@@ -427,7 +433,9 @@ impl Call<'_, '_> {
             return Ok((shared(py, found.offsets, true)?, StoredKey::share_there(py, found.keys)?, values));
         }
         let (lows, highs) = (host_pieces(&lows)?, host_pieces(&highs)?);
-        let found = ask!(self, T, ALL_OF_IT, |map| Ok(map.range_bulk(&ranges::<T>(&lows, &highs)?)?))?;
+        let found = ask!(self, T, ALL_OF_IT, |map| Ok(
+            map.range_bulk(&ranges((&lows, &column::<T::K>(&lows)?), (&highs, &column(&highs)?))?)?
+        ))?;
         Ok((u64::copied(py, &found.offsets)?, T::K::copied(py, &found.keys)?, T::V::copied(py, &found.values)?))
     }
 
