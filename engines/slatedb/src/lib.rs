@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn empty_ranges_are_rejected() {
         let policy = RangeFilterPolicy::new(14.0).unwrap();
-        let key = |i: u64| i * 1_000_003 << 20;
+        let key = |i: u64| (i * 1_000_003) << 20;
         let saved = table(policy, (0..10_000).map(key));
         assert!(saved.len() < policy.estimate_size(10_000) && saved.len() > policy.estimate_size(9_000));
         let filter = RangeFilterPolicy::new(20.0).unwrap().key_bytes(3).decode(&saved);
