@@ -32,9 +32,9 @@
 // Contract of all functions:
 // - Pointers are NULL, which is an error where nothing else is said, or valid and aligned for the items that the
 //   function describes. Outputs do not overlap inputs. Nothing else writes to arguments during a call.
-// - Handles are those that this library wrote to out, and not freed. Handles of another type and most freed ones are
-//   noticed. The caller frees each handle, in any order.
-// - Threads may call all functions at the same time with the same handles, except those that free a handle.
+// - A handle is one that this library wrote to out and that has not been freed. The library notices handles of another
+//   type, and most freed ones. The caller frees each handle, in any order.
+// - Several threads may use one handle at a time. While a thread frees a handle, no other may use it.
 // - A child of fork() may call functions for batches of up to 256 keys only, as it has none of the threads for more.
 //
 // The binary interface has the version WARPSET_ABI_VERSION. Within one version, functions, kinds and statuses are only

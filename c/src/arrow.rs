@@ -124,7 +124,7 @@ unsafe fn described(format: &[u8], schema: &ArrowSchema, array: &ArrowArray) -> 
 struct Exported {
     buffers: [*const c_void; 2],
     children: Vec<*mut ArrowArray>,
-    #[allow(dead_code, reason = "held for the pointers")]
+    #[allow(dead_code, reason = "owns what `buffers` points to, until `release_array` drops it")]
     memory: Vec<u64>,
 }
 

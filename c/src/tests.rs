@@ -5,6 +5,8 @@ mod calls;
 #[cfg(feature = "emulator")]
 mod devices;
 mod fuzzed;
+mod inputs;
+mod ranges;
 mod structures;
 
 use std::ffi::{CStr, CString};

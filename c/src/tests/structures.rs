@@ -5,43 +5,43 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
 
-const N: usize = 2000;
+pub const N: usize = 2000;
 
-fn keys() -> Vec<u64> {
+pub fn keys() -> Vec<u64> {
     (0..N as u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20).collect()
 }
 
-fn strangers() -> Vec<u64> {
+pub fn strangers() -> Vec<u64> {
     (0..N as u64).map(|i| (i << 1 | 1) << 45).collect()
 }
 
-fn strings(keys: &[u64]) -> Vec<String> {
+pub fn strings(keys: &[u64]) -> Vec<String> {
     keys.iter().map(|key| format!("key {key}")).collect()
 }
 
-fn pointers(strings: &[String]) -> Vec<warpset_string> {
+pub fn pointers(strings: &[String]) -> Vec<warpset_string> {
     strings.iter().map(|string| warpset_string { data: string.as_ptr(), len: string.len() }).collect()
 }
 
-fn of_pointers(strings: &[warpset_string]) -> warpset_keys {
+pub fn of_pointers(strings: &[warpset_string]) -> warpset_keys {
     described(warpset_key_type::StringPointers, strings.as_ptr().cast(), strings.len())
 }
 
-fn contains(structure: *const warpset_structure, keys: &warpset_keys) -> Vec<u8> {
+pub fn contains(structure: *const warpset_structure, keys: &warpset_keys) -> Vec<u8> {
     let mut answers = vec![7; keys.len];
     // SAFETY: the contract of the header.
     ok(unsafe { warpset_filter_contains(structure, keys, answers.as_mut_ptr()) });
     answers
 }
 
-fn numbers(structure: *const warpset_structure, keys: &warpset_keys) -> Vec<u64> {
+pub fn numbers(structure: *const warpset_structure, keys: &warpset_keys) -> Vec<u64> {
     let mut numbers = vec![7; keys.len];
     // SAFETY: the contract of the header.
     ok(unsafe { warpset_function_numbers(structure, keys, numbers.as_mut_ptr()) });
     numbers
 }
 
-fn values(structure: *const warpset_structure, keys: &warpset_keys) -> (Vec<u64>, Vec<u8>) {
+pub fn values(structure: *const warpset_structure, keys: &warpset_keys) -> (Vec<u64>, Vec<u8>) {
     let (mut values, mut found) = (vec![7; keys.len], vec![7; keys.len]);
     // SAFETY: the contract of the header.
     ok(unsafe { warpset_map_get(structure, keys, values.as_mut_ptr(), found.as_mut_ptr()) });
@@ -49,7 +49,7 @@ fn values(structure: *const warpset_structure, keys: &warpset_keys) -> (Vec<u64>
 }
 
 /// Calls `check` with the structure, and with what its file, its bytes, a map of it and a copy contain; frees all.
-fn in_all_places(structure: *mut warpset_structure, check: impl Fn(*mut warpset_structure, &str)) {
+pub fn in_all_places(structure: *mut warpset_structure, check: impl Fn(*mut warpset_structure, &str)) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = c_string(&folder.path().join("saved"));
     // SAFETY: the contract of the header.
@@ -486,301 +486,4 @@ fn sequences_match_their_kmers() {
                 .eq(kmers.into_iter().zip(positions).take(expected.len()))
         );
     }
-}
-
-/// Returns the answers and the counts for ranges.
-fn in_ranges(filter: *const warpset_structure, firsts: &warpset_keys, lasts: &warpset_keys) -> (Vec<u8>, Vec<u64>) {
-    let (mut answers, mut counts) = (vec![7; firsts.len], vec![7; firsts.len]);
-    // SAFETY: the contract of the header.
-    unsafe {
-        ok(warpset_range_filter_may_contain(filter, firsts, lasts, answers.as_mut_ptr()));
-        ok(warpset_range_filter_count_at_most(filter, firsts, lasts, counts.as_mut_ptr()));
-    }
-    (answers, counts)
-}
-
-#[test]
-fn range_filters_answer_as_those_of_rust() {
-    macro_rules! of {
-        ($($key_type:ident: $type:ty, |$i:ident| $key:expr;)*) => {$(
-            let keys: Vec<$type> = (0..500).map(|$i: u32| $key).collect();
-            let describe = |keys: &[$type]| described(warpset_key_type::$key_type, keys.as_ptr().cast(), keys.len());
-            let (firsts, lasts): (Vec<$type>, Vec<$type>) = keys.windows(2).map(|two| (two[0], two[1])).unzip();
-            let ranges: Vec<_> = firsts.iter().zip(&lasts).map(|(first, last)| *first..=*last).collect();
-            let expected = warpset::range::RangeFilter::<$type>::builder().build_from(&keys).expect("a filter");
-            // SAFETY: the contract of the header.
-            let filter = made(|out| unsafe { warpset_range_filter_build(&describe(&keys), null(), out) });
-            in_all_places(filter, |filter, place| {
-                assert_eq!(contains(filter, &describe(&keys)), [1; 500], "{place}");
-                let (answers, counts) = in_ranges(filter, &describe(&firsts), &describe(&lasts));
-                assert_eq!(answers, [1; 499], "{place}");
-                assert_eq!(counts, expected.count_at_most_bulk(&ranges));
-                let (answers, counts) = in_ranges(filter, &describe(&lasts), &describe(&firsts));
-                assert_eq!((answers, counts), (vec![0; 499], vec![0; 499]), "inverted");
-                // SAFETY: the contract of the header.
-                let (len, fpr) = unsafe {
-                    (got(|len| warpset_structure_len(filter, len)), got(|fpr| warpset_structure_fpr(filter, fpr)))
-                };
-                assert_eq!((len, fpr), (500, expected.fpr()));
-            });
-        )*};
-    }
-    of! {
-        U32: u32, |i| i * 8_000_000;
-        U64: u64, |i| u64::from(i) << 55;
-        U128: u128, |i| u128::from(i) << 119;
-        I32: i32, |i| (i as i32 - 250) * 8_000_000;
-        I64: i64, |i| (i64::from(i) - 250) << 55;
-        I128: i128, |i| (i128::from(i) - 250) << 119;
-        F64: f64, |i| (f64::from(i) - 250.0) * 1.5;
-    }
-    let strings: Vec<String> = (100..600).map(|i| format!("{i} trees")).collect();
-    let keys = pointers(&strings);
-    // SAFETY: the contract of the header.
-    let filter = made(|out| unsafe { warpset_range_filter_build(&of_pointers(&keys), null(), out) });
-    in_all_places(filter, |filter, place| {
-        assert_eq!(contains(filter, &of_pointers(&keys)), [1; 500], "{place}");
-        assert_eq!(in_ranges(filter, &of_pointers(&keys[..499]), &of_pointers(&keys[1..])).0, [1; 499]);
-        assert_eq!(in_ranges(filter, &of_pointers(&keys[1..]), &of_pointers(&keys[..499])).0, [0; 499]);
-        // SAFETY: the contract of the header.
-        assert!(got(|answer| unsafe { warpset_filter_contains_string(filter, b"123 trees".as_ptr(), 9, answer) }));
-    });
-}
-
-#[test]
-fn range_filters_take_wider_and_narrower_integers() {
-    let (unsigned, signed) = ([1u32, 5, u32::MAX], [i32::MIN, -5, i32::MAX]);
-    let describe = |key_type, keys: *const _| described(key_type, keys, 3);
-    let beyond = 1u64 << 32;
-    // SAFETY: the contract of the header.
-    unsafe {
-        let of_unsigned = describe(warpset_key_type::U32, unsigned.as_ptr().cast());
-        let filter = made(|out| warpset_range_filter_build(&of_unsigned, null(), out));
-        let (firsts, lasts) = ([5u64, u64::from(u32::MAX), beyond], [5u64, u64::MAX, u64::MAX]);
-        assert_eq!(in_ranges(filter, &words(&firsts), &words(&lasts)).0, [1, 1, 0]);
-        assert_eq!(contains(filter, &words(&firsts)), [1, 1, 0]);
-        assert!(got(|answer| warpset_filter_contains_u64(filter, 5, answer)));
-        let bytes = [1u8, 5, 255];
-        assert_eq!(contains(filter, &described(warpset_key_type::U8, bytes.as_ptr(), 2)), [1; 2]);
-
-        let of_signed = describe(warpset_key_type::I32, signed.as_ptr().cast());
-        let of_signs = made(|out| warpset_range_filter_build(&of_signed, null(), out));
-        let (firsts, lasts) = ([i64::MIN, i64::MIN, 1 << 40], [-1 << 40, -1 << 31, i64::MAX]);
-        let wide = |keys: &[i64; 3]| describe(warpset_key_type::I64, keys.as_ptr().cast());
-        assert_eq!(in_ranges(of_signs, &wide(&firsts), &wide(&lasts)).0, [0, 1, 0]);
-        assert!(got(|answer| warpset_filter_contains_u64(of_signs, -5i64 as u64, answer)));
-
-        // Keys of another order, of other numbers, and nulls.
-        let (mut answers, validity) = ([7u8; 3], [0b101u8]);
-        let answers = answers.as_mut_ptr();
-        let status = warpset_range_filter_may_contain(filter, &of_unsigned, &of_signed, answers);
-        assert_eq!(status, warpset_status::WrongType, "{}", last_error());
-        assert!(last_error().contains("unsigned integers"), "{}", last_error());
-        let short = warpset_keys { len: 2, ..of_unsigned };
-        let status = warpset_range_filter_may_contain(filter, &of_unsigned, &short, answers);
-        assert_eq!(status, warpset_status::InvalidLength);
-        let nulls = warpset_keys { validity: validity.as_ptr(), ..of_unsigned };
-        let status = warpset_range_filter_may_contain(filter, &nulls, &of_unsigned, answers);
-        assert_eq!(status, warpset_status::InvalidValue);
-        let other = small();
-        let status = warpset_range_filter_may_contain(other, &of_unsigned, &of_unsigned, answers);
-        assert_eq!(status, warpset_status::Unsupported);
-        for structure in [filter, of_signs, other] {
-            ok(warpset_structure_free(structure));
-        }
-    }
-}
-
-#[test]
-fn range_filters_have_bits_or_a_rate() {
-    let keys: Vec<u64> = (0..1000).map(|i| i << 50).collect();
-    let bits = |options: &warpset_options| {
-        // SAFETY: the contract of the header.
-        unsafe {
-            let filter = made(|out| warpset_range_filter_build(&words(&keys), options, out));
-            let bytes = got(|bytes| warpset_structure_memory_bytes(filter, bytes));
-            ok(warpset_structure_free(filter));
-            bytes as f64 / 125.0
-        }
-    };
-    let (given, of_rate) = (defaults(), 10f64.log2() + 12.0);
-    for (options, expected) in [
-        (given, 16.0),
-        (warpset_options { bits_per_key: 12.0, fpr: 0.5, ..given }, 12.0),
-        (warpset_options { fpr: 1.0 / 1024.0, ..given }, 12.0),
-        (warpset_options { fpr: 1.0 / 1024.0, range_length: 10, ..given }, of_rate),
-    ] {
-        assert!((bits(&options) - expected).abs() < 0.6, "{} {expected}", bits(&options));
-    }
-    for options in [warpset_options { bits_per_key: 2.0, ..given }, warpset_options { fpr: 1.0, ..given }] {
-        let mut out = null_mut();
-        // SAFETY: the contract of the header.
-        let status = unsafe { warpset_range_filter_build(&words(&keys), &options, &mut out) };
-        assert_eq!(status, warpset_status::InvalidValue);
-    }
-}
-
-#[test]
-fn files_of_range_filters_with_other_keys_are_refused() {
-    let saved = warpset::range::RangeFilter::<u16>::builder().build_from(&[1, 2]).expect("a filter").to_bytes();
-    let mut out = null_mut();
-    // SAFETY: the contract of the header.
-    let status = unsafe { warpset_structure_from_bytes(saved.as_ptr(), saved.len(), null(), &mut out) };
-    assert_eq!(status, warpset_status::InvalidFile);
-    assert!(last_error().contains("types that this library lacks"), "{}", last_error());
-}
-
-#[test]
-fn keys_of_all_types_are_the_same() {
-    let structure = small();
-    let nines: Vec<u64> = (0..9).collect();
-    // SAFETY: the contract of the header.
-    unsafe {
-        ok(warpset_filter_insert(structure, &words(&nines)));
-        macro_rules! of {
-            ($($key_type:ident: $type:ty),*) => {$(
-                let keys: Vec<$type> = (0..9).collect();
-                let adjacent = described(warpset_key_type::$key_type, keys.as_ptr().cast(), 9);
-                assert_eq!(contains(structure, &adjacent), [1; 9]);
-                // Misaligned, backwards, and fields of a larger structure.
-                let mut bytes = vec![0u8; 1 + 9 * 24];
-                for (i, key) in keys.iter().enumerate() {
-                    bytes[1 + 24 * i..][..size_of::<$type>()].copy_from_slice(&key.to_le_bytes());
-                }
-                let last = bytes.as_ptr().add(1 + 8 * 24);
-                let strided = warpset_keys { stride: -24, ..described(warpset_key_type::$key_type, last, 9) };
-                assert_eq!(contains(structure, &strided), [1; 9]);
-            )*};
-        }
-        of!(U8: u8, I8: i8, U16: u16, I16: i16, U32: u32, I32: i32, U64: u64, I64: i64, U128: u128, I128: i128);
-        ok(warpset_filter_insert_u64(structure, u64::MAX));
-        assert_eq!(contains(structure, &described(warpset_key_type::I8, (&raw const MINUS_ONE).cast(), 1)), [1]);
-        ok(warpset_structure_free(structure));
-    }
-}
-
-static MINUS_ONE: i8 = -1;
-
-#[test]
-fn strings_of_all_forms_are_the_same() {
-    let structure = small();
-    let bytes = b"ashelmoakfir";
-    let (narrow, wide): ([i32; 5], [i64; 5]) = ([0, 3, 6, 9, 12], [0, 3, 6, 9, 12]);
-    // SAFETY: the contract of the header.
-    unsafe {
-        let fixed = warpset_keys { width: 3, ..described(warpset_key_type::FixedStrings, bytes.as_ptr(), 4) };
-        ok(warpset_filter_insert(structure, &fixed));
-        let offsets = warpset_keys {
-            offsets: narrow.as_ptr().cast(),
-            ..described(warpset_key_type::Strings32, bytes.as_ptr(), 4)
-        };
-        assert_eq!(contains(structure, &offsets), [1; 4]);
-        let offsets =
-            warpset_keys { offsets: wide.as_ptr().cast(), ..described(warpset_key_type::Strings64, bytes.as_ptr(), 4) };
-        assert_eq!(contains(structure, &offsets), [1; 4]);
-        assert!(got(|answer| warpset_filter_contains_string(structure, b"fir".as_ptr(), 3, answer)));
-        let falling = [0i32, 9, 3, 12];
-        let offsets = warpset_keys {
-            offsets: falling.as_ptr().cast(),
-            ..described(warpset_key_type::Strings32, bytes.as_ptr(), 3)
-        };
-        assert_eq!(warpset_filter_insert(structure, &offsets), warpset_status::InvalidValue);
-        ok(warpset_structure_free(structure));
-    }
-}
-
-#[test]
-fn nulls_are_no_keys() {
-    let structure = small();
-    let (keys, validity) = ([1, 2, 3, 4, 5], [0b1010_1000u8]);
-    let nulls = warpset_keys { validity: validity.as_ptr(), validity_offset: 3, ..words(&keys) };
-    // SAFETY: the contract of the header.
-    unsafe {
-        ok(warpset_filter_insert(structure, &nulls));
-        assert_eq!(contains(structure, &words(&keys)), [1, 0, 1, 0, 1]);
-        ok(warpset_filter_insert(structure, &words(&keys)));
-        assert_eq!(contains(structure, &nulls), [1, 0, 1, 0, 1]);
-        ok(warpset_structure_free(structure));
-        let map = made(|out| warpset_static_map_build(&nulls, [10, 20, 30, 40, 50].as_ptr(), null(), out));
-        assert_eq!(values(map, &words(&keys)), (vec![10, 0, 30, 0, 50], vec![1, 0, 1, 0, 1]));
-        assert_eq!(values(map, &nulls), (vec![10, 0, 30, 0, 50], vec![1, 0, 1, 0, 1]));
-        assert_eq!(numbers(map, &nulls)[1], u64::MAX);
-        ok(warpset_structure_free(map));
-    }
-}
-
-#[test]
-fn lengths_beyond_memory_are_refused() {
-    let structure = small();
-    let (key, mut answer) = ([7u64], [0u8]);
-    // SAFETY: lengths that no memory has are refused before an access.
-    unsafe {
-        for len in [usize::MAX, usize::MAX / 2, usize::MAX / 8, usize::MAX / 8 + 1, 1 << 50] {
-            for key_type in 1..=15 {
-                let keys = warpset_keys { key_type, len, offsets: key.as_ptr().cast(), width: 8, ..words(&key) };
-                let status = warpset_filter_contains(structure, &keys, answer.as_mut_ptr());
-                assert_eq!(status, warpset_status::InvalidLength, "{key_type} {len}: {}", last_error());
-            }
-            let status = warpset_structure_from_bytes(key.as_ptr().cast(), len, null(), &mut null_mut());
-            assert_eq!(status, warpset_status::InvalidLength);
-            let wide = warpset_keys { stride: len as isize, len: 2, ..words(&key) };
-            if len as isize > 1 << 50 || len as isize <= -(1 << 50) {
-                assert_eq!(warpset_filter_insert(structure, &wide), warpset_status::InvalidLength);
-            }
-        }
-        let unknown = warpset_keys { key_type: 99, ..words(&key) };
-        assert_eq!(warpset_filter_insert(structure, &unknown), warpset_status::InvalidValue);
-        ok(warpset_structure_free(structure));
-    }
-}
-
-#[test]
-fn freed_handles_are_noticed() {
-    let nothing = [0u64; 4];
-    // SAFETY: memory of the caller, as that of a freed handle.
-    let status = unsafe { warpset_structure_clear(nothing.as_ptr().cast()) };
-    assert_eq!(status, warpset_status::WrongHandle);
-}
-
-#[test]
-fn files_of_other_programs_are_refused() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("other");
-    let mut out = null_mut();
-    // SAFETY: the contract of the header.
-    unsafe {
-        assert_eq!(warpset_structure_open(c_string(&path).as_ptr(), null(), &mut out), warpset_status::Io);
-        for len in [0, 10, 1000] {
-            std::fs::write(&path, vec![7; len]).unwrap();
-            assert_eq!(warpset_structure_open(c_string(&path).as_ptr(), null(), &mut out), warpset_status::InvalidFile);
-            assert_eq!(warpset_structure_map(c_string(&path).as_ptr(), &mut out), warpset_status::InvalidFile);
-        }
-        let short = warpset_options { struct_size: 8, ..defaults() };
-        assert_eq!(warpset_lsm_build(&short, &mut out), warpset_status::InvalidValue);
-    }
-    assert!(out.is_null());
-}
-
-#[test]
-fn threads_share_a_structure() {
-    // SAFETY: the contract of the header.
-    let filter = made(|out| unsafe { warpset_split_block_bloom_build(100_000, null(), out) }).addr();
-    std::thread::scope(|scope| {
-        for thread in 0..4u64 {
-            scope.spawn(move || {
-                let filter = filter as *mut warpset_structure;
-                let keys: Vec<u64> = (0..1000).map(|i| i << 8 | thread).collect();
-                for keys in keys.chunks(10) {
-                    // SAFETY: the handle lives until the end of the scope.
-                    ok(unsafe { warpset_filter_insert(filter, &words(keys)) });
-                    assert_eq!(contains(filter, &words(keys)), vec![1; keys.len()]);
-                    // SAFETY: likewise; each thread has errors of its own.
-                    let status = unsafe { warpset_filter_contains_u64(filter, thread, null_mut()) };
-                    assert_eq!((status, last_error().is_empty()), (warpset_status::NullPointer, false));
-                }
-            });
-        }
-    });
-    // SAFETY: no other call uses the handle.
-    ok(unsafe { warpset_structure_free(filter as *mut warpset_structure) });
 }
