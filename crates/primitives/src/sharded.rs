@@ -98,7 +98,7 @@ pub fn divide(devices: &Devices, units: u64, bytes: u64) -> Result<Vec<Range<u64
     let mut ends: Vec<u64> =
         (1..=count).map(|end| (u128::from(units) * u128::from(end) / u128::from(count)) as u64).collect();
     if units.div_ceil(count) > room[0].0 {
-        // Those with the least memory first: each gets what it has room for, and the others divide the rest.
+        // In ascending order of memory: each gets what it has room for, and the others divide the rest.
         let mut rest = units;
         for (done, &(room, place)) in room.iter().enumerate() {
             let left = count - done as u64;

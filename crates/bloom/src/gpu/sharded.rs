@@ -108,7 +108,7 @@ sharded_on! {
     [L: DeviceOneBlock] Builder<L> => L, |builder| Ok(*builder.layout());
 }
 
-/// Returns the least hash of a key in block `block`, of which there are more before it.
+/// Returns the least hash of the keys of a block; `block > 0`.
 fn first_hash<L: DeviceOneBlock>(layout: &L, block: u64) -> u64 {
     let is_before = |hash: u64| layout.block_of(&layout.probe(&Hashed(hash))) < block;
     let last_before =
@@ -237,8 +237,7 @@ impl<L: DeviceOneBlock> ShardedBloom<L> {
     }
 
     /// Sets the number of keys of each device that are exchanged at a time. Default and most: 64 Mi keys of a batch in
-    /// device memory, 16 Mi of a host slice that is inserted, 4 Mi of one that is looked up. Rounded up to a multiple of
-    /// 64.
+    /// device memory, 16 Mi for an insertion of a host slice, 4 Mi for its lookup. Rounded up to a multiple of 64.
     pub fn set_chunk_keys(&mut self, keys: usize) {
         self.shards.set_chunk_keys(keys);
     }
