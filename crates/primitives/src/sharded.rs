@@ -20,7 +20,8 @@ use warpset_base::key::{Hashed, Key};
 use warpset_gpu::batch::{Answers, DEFAULT_CHUNK_KEYS, DeviceKeys, Hashing, Reply, Staging};
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, Devices, GpuError, LaunchConfig, Stream};
 use warpset_kernels::batch::keys::KeySlice;
-use warpset_kernels::primitives::exchange::{self as kernels, BLOCK, MAX_OWNERS, NUMBER_BITS};
+pub use warpset_kernels::primitives::exchange::MAX_OWNERS;
+use warpset_kernels::primitives::exchange::{self as kernels, BLOCK, NUMBER_BITS};
 
 use crate::sort::{self, By};
 use crate::{DeviceFilter, DeviceInsert, KeyMask, Result, search};
@@ -43,9 +44,33 @@ pub trait Part: for<'k> DeviceFilter<DeviceSlice<'k, Hashed>> + Send + Sync {}
 
 impl<F: for<'k> DeviceFilter<DeviceSlice<'k, Hashed>> + Send + Sync> Part for F {}
 
+/// Result of a change, by all parts together.
+pub trait Total: Copy + Send {
+    /// The result of no change.
+    const NOTHING: Self;
+
+    /// Returns the result of both.
+    #[must_use]
+    fn and(self, other: Self) -> Self;
+}
+
+impl Total for () {
+    const NOTHING: Self = ();
+    fn and(self, (): Self) {}
+}
+
+impl Total for u64 {
+    const NOTHING: Self = 0;
+    fn and(self, other: Self) -> Self {
+        self + other
+    }
+}
+
 /// Owners of hashes.
 struct Router {
     hashing: Hashing,
+    /// Highest bits that hashes lose on their way to the parts.
+    shift: u32,
     /// One per device.
     tables: Vec<Table>,
     /// Keys of a share that are exchanged at a time, a multiple of 64.
@@ -127,13 +152,13 @@ impl Router {
             starts: stream.alloc_uninit(bounds.len())?,
         };
         let KeySlice { keys, kind, spread, .. } = keys;
-        let count = bounds.len() as u32;
+        let (count, shift) = (bounds.len() as u32, self.shift);
         let bits = NUMBER_BITS..NUMBER_BITS + (u32::BITS - count.leading_zeros()).max(1);
         // SAFETY: there is a place for each key, and `count < MAX_OWNERS`; scratch is freed in the order of the stream;
         // the rest is this function's contract.
         unsafe {
             let (to, bounds) = ((hashes.global_mut(), owners.global_mut()), bounds.global());
-            kernels::exchange_route { keys, kind, spread, n, bounds, count, hashes: to.0, owners: to.1 }
+            kernels::exchange_route { keys, kind, spread, n, bounds, count, shift, hashes: to.0, owners: to.1 }
                 .launch(stream, covering(stream, n))?;
             let (from, to) = ((owners.as_slice(), hashes.as_slice()), (&mut routed.owners, &mut routed.hashes));
             sort::sort_pairs_by_digits_async(stream, from.0, from.1, to.0, to.1, By::ascending().bits(bits))?;
@@ -156,7 +181,8 @@ impl Routed {
 }
 
 impl<F> Sharded<F> {
-    /// Makes the parts, each on its device: part `i` owns the hashes from `bounds[i - 1]` to before `bounds[i]`.
+    /// Makes the parts, each on its device: part `i` owns the hashes from `bounds[i - 1]` to before `bounds[i]`, and
+    /// gets them without their `shift` highest bits, moved up.
     ///
     /// # Errors
     /// The errors of `make`, and failed allocations.
@@ -167,6 +193,7 @@ impl<F> Sharded<F> {
         devices: &Devices,
         hashing: Hashing,
         bounds: &[u64],
+        shift: u32,
         make: impl Fn(usize, &Device) -> std::result::Result<F, E> + Sync,
     ) -> std::result::Result<Self, E>
     where
@@ -179,7 +206,7 @@ impl<F> Sharded<F> {
             Ok((table, make(place, device)?))
         });
         let (tables, parts) = made.into_iter().collect::<std::result::Result<Vec<_>, E>>()?.into_iter().unzip();
-        Ok(Self { devices: devices.clone(), router: Router { hashing, tables, round: ROUND }, parts })
+        Ok(Self { devices: devices.clone(), router: Router { hashing, shift, tables, round: ROUND }, parts })
     }
 
     /// Returns the devices, one per part.
@@ -190,6 +217,14 @@ impl<F> Sharded<F> {
     /// Returns the parts in the order of their hashes.
     pub fn parts(&self) -> &[F] {
         &self.parts
+    }
+
+    /// Returns the part, if there is a single one.
+    pub fn only(&mut self) -> Option<&mut F> {
+        match &mut self.parts[..] {
+            [only] => Some(only),
+            _ => None,
+        }
     }
 
     /// Sets the number of keys of each device that are exchanged at a time. Rounded up to a multiple of 64.
@@ -415,15 +450,19 @@ impl<K: DeviceKeys, F: Part + DeviceFilter<K>> DeviceFilter<K> for Sharded<F> {
     }
 }
 
-impl<F: Part + DeviceInsert<Inserted = ()>> Sharded<F> {
-    /// Inserts the keys that are grouped on their devices: each part those that it owns.
-    fn insert_routed(&mut self, routed: Vec<Routed>) -> std::result::Result<(), F::Error> {
+impl<F: Part> Sharded<F> {
+    /// Changes each part by those of the keys, grouped on their devices, that it owns.
+    fn change_routed<R: Total>(
+        &mut self,
+        routed: Vec<Routed>,
+        change: &(impl Fn(&mut F, DeviceSlice<'_, Hashed>) -> std::result::Result<R, F::Error> + Sync),
+    ) -> std::result::Result<R, F::Error> {
         let ranges = routed.iter().map(Routed::ranges).collect::<Result<Vec<_>>>()?;
         let devices = self.devices.clone();
-        self.each_mut(|place, part| {
+        let changed = self.each_mut(|place, part| {
             let count = ranges.iter().map(|ranges| ranges[place].len()).sum();
             if count == 0 {
-                return Ok(());
+                return Ok(R::NOTHING);
             }
             let stream = devices.all()[place].new_stream()?;
             let mut keys = stream.alloc_uninit::<u64>(count)?;
@@ -434,24 +473,25 @@ impl<F: Part + DeviceInsert<Inserted = ()>> Sharded<F> {
                 rest = after;
             }
             stream.synchronize()?;
-            DeviceInsert::insert_device(part, keys.as_slice().cast::<Hashed>()?)
+            change(part, keys.as_slice().cast::<Hashed>()?)
         })?;
-        Ok(())
+        Ok(changed.into_iter().fold(R::NOTHING, R::and))
     }
 
-    /// Inserts batches of keys, each on one of the devices: one per device, say, or all on one. On an error some of the
-    /// keys may have been inserted.
+    /// Changes the parts by batches of keys, each on one of the devices: one per device, say, or all on one. On an
+    /// error some of the keys may have been applied.
     ///
     /// # Errors
-    /// Memory of a device that has no part; failed allocations and launches, and the errors of an insertion.
-    pub fn insert_each<K: DeviceKeys>(&mut self, batches: &[K]) -> std::result::Result<(), F::Error> {
-        if let ([only], [keys]) = (&mut self.parts[..], batches) {
-            return DeviceInsert::insert_device(only, *keys);
-        }
+    /// Memory of a device that has no part; failed allocations and launches, and the errors of `change`.
+    pub fn change_each<K: DeviceKeys, R: Total>(
+        &mut self,
+        batches: &[K],
+        change: impl Fn(&mut F, DeviceSlice<'_, Hashed>) -> std::result::Result<R, F::Error> + Sync,
+    ) -> std::result::Result<R, F::Error> {
         let mut sources = Vec::new();
         for keys in batches.iter().filter(|keys| keys.count() > 0) {
             let device = keys.device();
-            let place = self.place_of(device, "an insertion into a structure on several devices")?;
+            let place = self.place_of(device, "a change of a structure on several devices")?;
             device.synchronize()?;
             sources.push((keys, place, [device.new_stream()?, device.new_stream()?]));
         }
@@ -469,28 +509,31 @@ impl<F: Part + DeviceInsert<Inserted = ()>> Sharded<F> {
             });
             routed.collect::<Result<Vec<_>>>()
         };
-        let mut inserted = || -> std::result::Result<(), F::Error> {
-            let mut next = route(&self.router, 0)?;
+        let mut changed = || -> std::result::Result<R, F::Error> {
+            let (mut next, mut total) = (route(&self.router, 0)?, R::NOTHING);
             for i in 0..rounds {
                 let routed = std::mem::replace(&mut next, route(&self.router, i + 1)?);
-                self.insert_routed(routed)?;
+                total = total.and(self.change_routed(routed, &change)?);
             }
-            Ok(())
+            Ok(total)
         };
-        let inserted = inserted();
+        let changed = changed();
         let waited: Vec<_> = sources.iter().flat_map(|(.., streams)| streams).map(Stream::synchronize).collect();
-        inserted?;
-        Ok(waited.into_iter().collect::<std::result::Result<(), _>>()?)
+        let total = changed?;
+        waited.into_iter().collect::<std::result::Result<(), _>>()?;
+        Ok(total)
     }
-}
 
-impl<F: Part + DeviceInsert<Inserted = ()>> Insert for Sharded<F> {
-    type Inserted = ();
-
-    fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> std::result::Result<(), F::Error> {
-        if let [only] = &mut self.parts[..] {
-            return only.insert_bulk(keys);
-        }
+    /// Changes the parts by keys of the host. On an error some of the keys may have been applied.
+    ///
+    /// # Errors
+    /// Failed allocations, copies and launches, and the errors of `change`.
+    pub fn change_bulk<K: Key, R: Total>(
+        &mut self,
+        keys: &[K],
+        change: impl Fn(&mut F, DeviceSlice<'_, Hashed>) -> std::result::Result<R, F::Error> + Sync,
+    ) -> std::result::Result<R, F::Error> {
+        let mut total = R::NOTHING;
         for keys in keys.chunks(self.router.round.min(HOST_ROUND) * self.parts.len()) {
             let routed = self.devices.each(|place, device| {
                 let (_, keys) = self.share(keys, place);
@@ -505,9 +548,34 @@ impl<F: Part + DeviceInsert<Inserted = ()>> Insert for Sharded<F> {
                 Ok(Some(routed))
             });
             let routed: Vec<Option<Routed>> = routed.into_iter().collect::<Result<_>>()?;
-            self.insert_routed(routed.into_iter().flatten().collect())?;
+            total = total.and(self.change_routed(routed.into_iter().flatten().collect(), &change)?);
         }
-        Ok(())
+        Ok(total)
+    }
+}
+
+impl<F: Part + DeviceInsert<Inserted: Total>> Sharded<F> {
+    /// Inserts batches of keys, each on one of the devices: one per device, say, or all on one. On an error some of the
+    /// keys may have been inserted.
+    ///
+    /// # Errors
+    /// Memory of a device that has no part; failed allocations and launches, and the errors of an insertion.
+    pub fn insert_each<K: DeviceKeys>(&mut self, batches: &[K]) -> std::result::Result<F::Inserted, F::Error> {
+        match (&mut self.parts[..], batches) {
+            ([only], [keys]) => DeviceInsert::insert_device(only, *keys),
+            _ => self.change_each(batches, |part, keys| DeviceInsert::insert_device(part, keys)),
+        }
+    }
+}
+
+impl<F: Part + DeviceInsert<Inserted: Total>> Insert for Sharded<F> {
+    type Inserted = F::Inserted;
+
+    fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> std::result::Result<F::Inserted, F::Error> {
+        match &mut self.parts[..] {
+            [only] => only.insert_bulk(keys),
+            _ => self.change_bulk(keys, |part, keys| DeviceInsert::insert_device(part, keys)),
+        }
     }
 
     fn clear(&mut self) -> std::result::Result<(), F::Error> {
@@ -522,12 +590,12 @@ impl<F: Part + DeviceInsert<Inserted = ()>> Insert for Sharded<F> {
     }
 }
 
-impl<F: Part + DeviceInsert<Inserted = ()>> DeviceInsert for Sharded<F> {
+impl<F: Part + DeviceInsert<Inserted: Total>> DeviceInsert for Sharded<F> {
     fn hashing(&self) -> Hashing {
         self.router.hashing
     }
 
-    fn insert_device<K: DeviceKeys>(&mut self, keys: K) -> std::result::Result<(), F::Error> {
+    fn insert_device<K: DeviceKeys>(&mut self, keys: K) -> std::result::Result<F::Inserted, F::Error> {
         self.insert_each(&[keys])
     }
 }

@@ -14,18 +14,18 @@ pub const NUMBER_BITS: u32 = 26;
 pub const MAX_OWNERS: usize = 1 << (32 - NUMBER_BITS);
 
 kernel! {
-    /// Writes the hash of each key, and its owner with its number. The owner is the number of `bounds` that do not
-    /// exceed the hash.
+    /// Writes the hash of each key without its `shift` highest bits, moved up, and its owner with its number. The owner
+    /// is the number of `bounds` that do not exceed the hash.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size, no shared memory.
     /// - `keys`: `n` keys of `kind`, not written while the kernel runs, `n <= 1 << NUMBER_BITS`; the class is not one
     ///   of 128 bits, and the function is of 64 bits.
-    /// - `bounds`: valid for `count` reads and not written while the kernel runs, `count < MAX_OWNERS`.
+    /// - `bounds`: valid for `count` reads and not written while the kernel runs, `count < MAX_OWNERS`; `shift < 64`.
     /// - `hashes` and `owners`: valid for `n` writes, overlap nothing else, nothing else accesses them.
     pub unsafe fn exchange_route(
         keys: Global<u64>, kind: KeyKind, spread: u64, n: usize, bounds: Global<u64>, count: u32,
-        hashes: GlobalMut<u64>, owners: GlobalMut<u32>,
+        shift: u32, hashes: GlobalMut<u64>, owners: GlobalMut<u32>,
     ) {
         for i in thread::grid_stride(n) {
             // SAFETY: `i < n` belongs to this thread, and `b < count`.
@@ -38,7 +38,7 @@ kernel! {
                 for b in 0..count {
                     owner += (bounds.read_nc(b as usize) <= hash) as u32;
                 }
-                hashes.write(i, hash);
+                hashes.write(i, hash << shift);
                 owners.write(i, owner << NUMBER_BITS | i as u32);
             }
         }

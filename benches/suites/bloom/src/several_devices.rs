@@ -1,5 +1,6 @@
-//! Filters divided among one, two, four and so on up to all GPUs: keys on the first of them, a share on each, on the host.
-//! The clock is the host's, over the whole call. A row's `of_linear` is its rate over that of one GPU times their number.
+//! Filters divided among one, two, four and so on up to all GPUs: keys on the first, a share on each, keys on the host.
+//! The clock is the host's, over the whole call. A row's `of_linear` is its rate over that of one GPU times their
+//! number.
 
 use std::time::Instant;
 

@@ -122,7 +122,7 @@ impl<L: DeviceOneBlock> ShardedBloom<L> {
         let devices = sharded::owners(devices, layout.blocks());
         let blocks = sharded::divide(&devices, layout.blocks(), 4 * layout.words_per_block() as u64)?;
         let bounds: Vec<u64> = blocks[1..].iter().map(|blocks| first_hash(&layout, blocks.start)).collect();
-        let shards = Sharded::new(&devices, layout.hashing(), &bounds, |place, device| {
+        let shards = Sharded::new(&devices, layout.hashing(), &bounds, 0, |place, device| {
             let Range { start, end } = blocks[place];
             let before = start as usize * layout.words_per_block();
             Bloom::part(device, layout.with_blocks(end - start)?, layout, before)
