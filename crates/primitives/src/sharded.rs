@@ -347,7 +347,7 @@ impl<F: Part> Sharded<F> {
     ///
     /// # Errors
     /// [`LengthMismatch`] unless there is one batch per device, with answers; the errors of a lookup.
-    pub fn contains_each<K: DeviceKeys + Sync>(
+    pub fn contains_each_device<K: DeviceKeys + Sync>(
         &self,
         keys: &[K],
         answers: Vec<DeviceSliceMut<'_, u8>>,
@@ -560,7 +560,7 @@ impl<F: Part + DeviceInsert<Inserted: Total>> Sharded<F> {
     ///
     /// # Errors
     /// Memory of a device that has no part; failed allocations and launches, and the errors of an insertion.
-    pub fn insert_each<K: DeviceKeys>(&mut self, batches: &[K]) -> std::result::Result<F::Inserted, F::Error> {
+    pub fn insert_each_device<K: DeviceKeys>(&mut self, batches: &[K]) -> std::result::Result<F::Inserted, F::Error> {
         match (&mut self.parts[..], batches) {
             ([only], [keys]) => DeviceInsert::insert_device(only, *keys),
             _ => self.change_each(batches, |part, keys| DeviceInsert::insert_device(part, keys)),
@@ -596,7 +596,7 @@ impl<F: Part + DeviceInsert<Inserted: Total>> DeviceInsert for Sharded<F> {
     }
 
     fn insert_device<K: DeviceKeys>(&mut self, keys: K) -> std::result::Result<F::Inserted, F::Error> {
-        self.insert_each(&[keys])
+        self.insert_each_device(&[keys])
     }
 }
 

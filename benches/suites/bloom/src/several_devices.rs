@@ -84,7 +84,7 @@ fn run(session: &mut Session, numbers: &[Devices], bytes: usize) -> anyhow::Resu
         times.push(("insert from one device", time(first, || Ok(filter.insert_device(here.as_slice())?))?));
         right.push(filter.count_ones()? == expected);
         filter.clear()?;
-        times.push(("insert from all devices", time(first, || Ok(filter.insert_each(&slices)?))?));
+        times.push(("insert from all devices", time(first, || Ok(filter.insert_each_device(&slices)?))?));
         right.push(filter.count_ones()? == expected);
         filter.clear()?;
         times.push(("insert from the host", time(first, || Ok(filter.insert_bulk(&inserted)?))?));
@@ -103,7 +103,7 @@ fn run(session: &mut Session, numbers: &[Devices], bytes: usize) -> anyhow::Resu
         let slices: Vec<_> = there.iter().map(|keys| keys.as_slice()).collect();
         let asked = || {
             let answers = answers.iter_mut().map(|answers| answers.as_mut_slice()).collect();
-            Ok(filter.contains_each(&slices, answers)?)
+            Ok(filter.contains_each_device(&slices, answers)?)
         };
         times.push(("contains from all devices", time(first, asked)?));
         let mut yes = 0;

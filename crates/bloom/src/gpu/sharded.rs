@@ -25,8 +25,8 @@ use crate::{
 /// rate equal those of the filter on the host for any number of devices.
 ///
 /// Each device gets an equal share of the blocks, or a smaller one if its memory is short. Keys come from the host or
-/// from any of the devices; [`insert_each`](Self::insert_each) and [`contains_each`](Self::contains_each) take a batch
-/// on every device.
+/// from any of the devices. [`insert_each_device`](Self::insert_each_device) and
+/// [`contains_each_device`](Self::contains_each_device) take a batch on every device.
 ///
 /// ```
 /// use warpset_bloom::gpu::DeviceFilter;
@@ -246,8 +246,8 @@ impl<L: DeviceOneBlock> ShardedBloom<L> {
     ///
     /// # Errors
     /// [`Error::Gpu`]: keys on another device, say.
-    pub fn insert_each<K: DeviceKeys>(&mut self, batches: &[K]) -> Result<(), Error> {
-        self.shards.insert_each(batches)
+    pub fn insert_each_device<B: DeviceKeys>(&mut self, batches: &[B]) -> Result<(), Error> {
+        self.shards.insert_each_device(batches)
     }
 
     /// Tests batches that lie on all devices, one batch per device in their order, as
@@ -255,12 +255,12 @@ impl<L: DeviceOneBlock> ShardedBloom<L> {
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] unless there is a batch per device, with answers; [`Error::Gpu`].
-    pub fn contains_each<K: DeviceKeys + Sync>(
+    pub fn contains_each_device<B: DeviceKeys + Sync>(
         &self,
-        keys: &[K],
+        batches: &[B],
         answers: Vec<DeviceSliceMut<'_, u8>>,
     ) -> Result<(), Error> {
-        self.shards.contains_each(keys, answers)
+        self.shards.contains_each_device(batches, answers)
     }
 
     /// Removes all keys and keeps the memory. Waits for all work on the devices.
@@ -337,7 +337,7 @@ impl<L: DeviceOneBlock> DeviceInsert for ShardedBloom<L> {
 
     /// Inserts keys on one of the devices. On an error some of the keys may be in the filter.
     fn insert_device<K: DeviceKeys>(&mut self, keys: K) -> Result<(), Error> {
-        self.shards.insert_each(&[keys])
+        self.shards.insert_each_device(&[keys])
     }
 }
 

@@ -21,10 +21,10 @@ use crate::{Builder, Error, Key, Layout, cpu};
 /// [`QuotientFilter`] divided among devices, as many as the largest power of two allows; an exact filter stays on the
 /// first one. For filters larger than one device's memory and for the bandwidth of all devices.
 ///
-/// Keys come from the host or from any of the devices; [`insert_each`](Self::insert_each) and
-/// [`contains_each`](Self::contains_each) take a batch on every device. Each part has its share of the load limit, so a
-/// filter close to its limit may be full although another part has free slots. On an error parts of a batch may have
-/// been applied.
+/// Keys come from the host or from any of the devices. [`insert_each_device`](Self::insert_each_device) and
+/// [`contains_each_device`](Self::contains_each_device) take a batch on every device. Each part has its share of the
+/// load limit, so a filter close to its limit may be full although another part has free slots. On an error parts of a
+/// batch may have been applied.
 ///
 /// ```
 /// use warpset_gpu::{Device, Devices};
@@ -84,7 +84,7 @@ impl<S: DeviceSlotKind> ShardedBuilder<S> {
     /// The errors of [`ShardedBuilder::build`] and of an insertion.
     pub fn build_from_device<K: DeviceKeys>(&self, keys: K) -> Result<ShardedQuotientFilter<S>, Error> {
         let mut filter = self.build()?;
-        filter.insert_each(&[keys])?;
+        filter.insert_each_device(&[keys])?;
         Ok(filter)
     }
 }
@@ -182,8 +182,8 @@ impl<S: DeviceSlotKind> ShardedQuotientFilter<S> {
     ///
     /// # Errors
     /// The errors of [`QuotientFilter::insert_device`].
-    pub fn insert_each<K: DeviceKeys>(&mut self, batches: &[K]) -> Result<u64, Error> {
-        self.shards.insert_each(batches)
+    pub fn insert_each_device<B: DeviceKeys>(&mut self, batches: &[B]) -> Result<u64, Error> {
+        self.shards.insert_each_device(batches)
     }
 
     /// Removes keys on one of the devices. Returns the number of fingerprints removed.
@@ -202,12 +202,12 @@ impl<S: DeviceSlotKind> ShardedQuotientFilter<S> {
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] unless there is a batch per device, with answers; [`Error::Gpu`].
-    pub fn contains_each<K: DeviceKeys + Sync>(
+    pub fn contains_each_device<B: DeviceKeys + Sync>(
         &self,
-        keys: &[K],
+        batches: &[B],
         answers: Vec<DeviceSliceMut<'_, u8>>,
     ) -> Result<(), Error> {
-        self.shards.contains_each(keys, answers)
+        self.shards.contains_each_device(batches, answers)
     }
 }
 
@@ -253,7 +253,7 @@ impl<S: DeviceSlotKind> DeviceInsert for ShardedQuotientFilter<S> {
     }
 
     fn insert_device<K: DeviceKeys>(&mut self, keys: K) -> Result<u64, Error> {
-        self.insert_each(&[keys])
+        self.insert_each_device(&[keys])
     }
 }
 

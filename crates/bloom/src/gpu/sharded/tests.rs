@@ -112,7 +112,7 @@ fn batches_on_devices_agree_with_the_host<L: DeviceOneBlock>(devices: &Devices, 
     let on_host = builder.build_from(held).unwrap();
     let expected: Vec<u8> = on_host.contains_bulk(&keys).unwrap().into_iter().map(u8::from).collect();
     let all = devices.all();
-    for (device, chunk) in all.iter().zip([1 << 20, 128, 192].into_iter().cycle()) {
+    for (device, chunk) in all.iter().zip([1 << 20, 128, 192]) {
         let mut filter = builder.sharded_on(devices).build().unwrap();
         filter.set_chunk_keys(chunk);
         let there = device.from_slice(held).unwrap();
@@ -140,17 +140,17 @@ fn batches_on_devices_agree_with_the_host<L: DeviceOneBlock>(devices: &Devices, 
             .collect::<Vec<_>>()
     };
     let there = place(held);
-    filter.insert_each(&there.iter().map(|keys| keys.as_slice()).collect::<Vec<_>>()).unwrap();
+    filter.insert_each_device(&there.iter().map(|keys| keys.as_slice()).collect::<Vec<_>>()).unwrap();
     assert!(filter.to_host().unwrap() == on_host);
     let there = place(&keys);
     let there: Vec<_> = there.iter().map(|keys| keys.as_slice()).collect();
     let mut answers: Vec<_> = there.iter().map(|keys| keys.device().alloc_zeroed(keys.len()).unwrap()).collect();
-    filter.contains_each(&there, answers.iter_mut().map(|answers| answers.as_mut_slice()).collect()).unwrap();
+    filter.contains_each_device(&there, answers.iter_mut().map(|answers| answers.as_mut_slice()).collect()).unwrap();
     for (place, answers) in answers.iter().enumerate() {
         let expected: Vec<u8> = expected.iter().copied().skip(place).step_by(all.len()).collect();
         assert_eq!(answers.to_vec().unwrap(), expected);
     }
-    let short = filter.contains_each(&there[1..], Vec::new());
+    let short = filter.contains_each_device(&there[1..], Vec::new());
     assert!(matches!(short, Err(Error::LengthMismatch(_))), "{short:?}");
 }
 
