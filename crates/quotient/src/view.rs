@@ -9,8 +9,6 @@ use warpset_base::parallel;
 use crate::cpu::fingerprint_source;
 use crate::rank_select::{any_between, any_between_each};
 use crate::slot_kind::{Counts, SlotKind};
-use crate::rank_select::{any_between, any_between_each};
-use crate::slot_kind::{Counts, SlotKind};
 use crate::{Key, Layout, RankSelect, rates};
 
 /// Nanoseconds per key of a batch of lookups.
