@@ -13,7 +13,7 @@
 
 use rayon::prelude::*;
 
-use crate::index::prefetch;
+use warpset_base::processor::prefetch;
 
 /// Most high bits of a fingerprint that select its part: a part of a round should fit into a core's own cache.
 const PART_BITS: u32 = 11;
