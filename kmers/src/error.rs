@@ -16,7 +16,9 @@ pub enum Error {
         most: u32,
     },
     /// K-mers of more than 32 bases, which are counted and screened on the CPU, requested on a device.
-    #[error("{k}-mers have more than 32 bases, and are counted and screened on the CPU: pass `--backend cpu`")]
+    #[error(
+        "{k}-mers have more than 32 bases, and are counted and screened on the CPU: pass `--backend cpu`, or no device"
+    )]
     LongOnDevice {
         /// Bases per k-mer.
         k: u32,
@@ -328,6 +330,13 @@ impl Error {
     /// Wraps an error of the parts of an index.
     pub(crate) fn of_index(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
         Error::Index(error.into())
+    }
+}
+
+impl Error {
+    /// Wraps an error of memory for a table.
+    pub(crate) fn of_table(error: warpset_base::words::OutOfMemory) -> Error {
+        Error::Filter(Box::new(error.into()))
     }
 }
 

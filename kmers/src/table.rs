@@ -117,7 +117,7 @@ impl Table {
     /// [`Error::Filter`] if there is no memory.
     pub fn empty(k: K) -> Result<Table, Error> {
         if k.is_long() {
-            return Ok(Long::from_kmers(k, Vec::new())?.into());
+            return Ok(Long::from_kmers(k, Vec::new()).map_err(Error::of_table)?.into());
         }
         Ok(Table::new(k, builder_for(k, &[0; CLASSES])?.build()?, 0))
     }
@@ -289,7 +289,7 @@ impl Table {
     pub fn histogram(&self, most: usize) -> Result<Vec<u64>, Error> {
         match &self.counts {
             Counts::Short(filter) => Ok(filter.count_histogram(most)?),
-            Counts::Long(long) => Ok(long.histogram(most)?),
+            Counts::Long(long) => long.histogram(most).map_err(Error::of_table),
         }
     }
 
@@ -306,7 +306,7 @@ impl Table {
         let (one, two) = match (&self.counts, &other.counts) {
             (Counts::Short(one), Counts::Short(two)) => (one, two),
             (Counts::Long(one), Counts::Long(two)) => {
-                *self = one.merged(two)?.into();
+                *self = one.merged(two).map_err(Error::of_table)?.into();
                 return Ok(());
             }
             _ => return Err(Error::DifferentK { left: left.get(), right: right.get() }),
@@ -342,7 +342,7 @@ impl Table {
         if least > 1 {
             match &mut self.counts {
                 Counts::Short(filter) => filter.retain_counts(least).map(|_| ())?,
-                Counts::Long(long) => *long = long.kept(least)?,
+                Counts::Long(long) => *long = long.kept(least).map_err(Error::of_table)?,
             }
             self.distinct = None;
         }

@@ -322,7 +322,7 @@ impl Counts for u64 {
 impl Counts for u128 {
     fn table(settings: &Settings, parts: Parts<u128>) -> Result<Table, Error> {
         check_budget(settings, &parts, parts.bytes())?;
-        Ok(Long::from_parts(settings.k, &parts)?.into())
+        Ok(Long::from_parts(settings.k, &parts).map_err(Error::of_table)?.into())
     }
 }
 

@@ -222,7 +222,10 @@ fn tables_begin_empty_and_are_made_of_bytes() {
     assert!(matches!(Table::from_bytes(&filter.to_bytes()), Err(Error::NotTable { .. })));
     assert!(matches!(Table::from_bytes(b"no table"), Err(Error::Table(_))));
     assert!(matches!(canonical::<u64>(b"ACN", K::new(3).unwrap()), Err(Error::NotKmer { k: 3, .. })));
-    assert_eq!(canonical(b"ttG", K::new(3).unwrap()).unwrap(), canonical(b"CAA", K::new(3).unwrap()).unwrap());
+    assert_eq!(
+        canonical::<u64>(b"ttG", K::new(3).unwrap()).unwrap(),
+        canonical::<u64>(b"CAA", K::new(3).unwrap()).unwrap()
+    );
 }
 
 /// Checks that a callback stops reading on any thread, in plain and in compressed files.

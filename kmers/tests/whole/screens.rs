@@ -261,7 +261,7 @@ fn split_by_the_rule(files: &Files, index: &Index, reads: &[Read1]) {
     {
         let whole = if prefix == 0 { usize::MAX } else { prefix };
         let wanted = split(rule, whole);
-        assert!(wanted.iter().all(|reads| reads.len() > 300));
+        assert!(wanted.iter().all(|reads| reads.len() > 200));
         let plain = [fastq(reads, "\n"), fasta(reads, "\n"), fastq(reads, "\r\n"), fasta(reads, "\r\n")];
         let forms: [Form; 4] = [
             |reads| fastq(reads, "\n"),
