@@ -49,7 +49,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
 #ifndef ARROW_C_DATA_INTERFACE
 #define ARROW_C_DATA_INTERFACE
 
@@ -87,7 +86,6 @@ struct ArrowArray {
 // Result of a function. Every function of this library returns one, with the few exceptions that say so. After an
 // error, outputs and structures are unchanged, and warpset_last_error describes the cause and the remedy.
 typedef enum {
-    // Success.
     WARPSET_STATUS_OK = 0,
     // A pointer is NULL where memory or a handle is needed.
     WARPSET_STATUS_NULL_POINTER = 1,
@@ -125,21 +123,16 @@ typedef enum {
 typedef enum {
     // Split-block Bloom filter, as in Parquet.
     WARPSET_KIND_SPLIT_BLOCK_BLOOM = 1,
-    // Blocked Bloom filter.
     WARPSET_KIND_BLOCKED_BLOOM = 2,
     // Two-level Bloom filter of Rao.
     WARPSET_KIND_RAO_BLOOM = 3,
-    // Minimal perfect hash function RecSplit.
     WARPSET_KIND_RECSPLIT = 16,
     // Fingerprints on top of a perfect hash function.
     WARPSET_KIND_STATIC_FILTER = 17,
-    // Minimal perfect hash function Consensus.
     WARPSET_KIND_CONSENSUS = 18,
-    // Minimal perfect hash function by placement.
     WARPSET_KIND_PLACEMENT = 19,
     // Exact map of strings.
     WARPSET_KIND_STRING_MAP = 20,
-    // Quotient filter.
     WARPSET_KIND_STANDARD_QUOTIENT_FILTER = 24,
     // Quotient filter with rank and select, which counts.
     WARPSET_KIND_RANK_SELECT_QUOTIENT_FILTER = 25,
@@ -149,19 +142,13 @@ typedef enum {
     WARPSET_KIND_LSM = 32,
     // Dictionary as a sorted array.
     WARPSET_KIND_SORTED_ARRAY = 33,
-    // Binary fuse filter, 8 bits per fingerprint.
     WARPSET_KIND_BINARY_FUSE8 = 40,
-    // Binary fuse filter, 16 bits per fingerprint.
     WARPSET_KIND_BINARY_FUSE16 = 41,
-    // Binary fuse filter, 32 bits per fingerprint.
     WARPSET_KIND_BINARY_FUSE32 = 42,
     // Values of known keys, without the keys.
     WARPSET_KIND_STATIC_FUNCTION = 43,
-    // Range filter.
     WARPSET_KIND_RANGE_FILTER = 44,
-    // Exact map of integers.
     WARPSET_KIND_STATIC_MAP = 48,
-    // Exact set of integers.
     WARPSET_KIND_STATIC_SET = 49,
     // Bloom filter of k-mers.
     WARPSET_KIND_SEQUENCE_FILTER = 56,
@@ -170,21 +157,13 @@ typedef enum {
 // Types of keys. Equal integers are equal keys, whatever their type: 7 is one key in all of them, and a negative
 // integer is the key of its 64 bits. An integer never equals a string.
 typedef enum {
-    // uint8_t.
     WARPSET_KEY_TYPE_U8 = 1,
-    // int8_t.
     WARPSET_KEY_TYPE_I8 = 2,
-    // uint16_t.
     WARPSET_KEY_TYPE_U16 = 3,
-    // int16_t.
     WARPSET_KEY_TYPE_I16 = 4,
-    // uint32_t.
     WARPSET_KEY_TYPE_U32 = 5,
-    // int32_t.
     WARPSET_KEY_TYPE_I32 = 6,
-    // uint64_t.
     WARPSET_KEY_TYPE_U64 = 7,
-    // int64_t.
     WARPSET_KEY_TYPE_I64 = 8,
     // Unsigned integers of 16 bytes, the low half first.
     WARPSET_KEY_TYPE_U128 = 9,
@@ -201,6 +180,8 @@ typedef enum {
     WARPSET_KEY_TYPE_I128 = 14,
     // double: the key of its 64 bits. Range filters order numbers by IEEE 754's totalOrder, -0.0 before 0.0.
     WARPSET_KEY_TYPE_F64 = 15,
+    // Uniform hashes of 64 bits in place of keys, which filters use unchanged. Functions take them as integers.
+    WARPSET_KEY_TYPE_HASHES = 16,
 } warpset_key_type;
 
 // Repetitions of a key in a quotient filter.
@@ -217,7 +198,6 @@ typedef enum {
 typedef enum {
     // Consensus: small and quickly built.
     WARPSET_FUNCTION_KIND_CONSENSUS = 0,
-    // RecSplit.
     WARPSET_FUNCTION_KIND_RECSPLIT = 1,
     // Placement: the fastest lookups.
     WARPSET_FUNCTION_KIND_PLACEMENT = 2,
@@ -229,11 +209,8 @@ typedef enum {
     WARPSET_OPERATOR_REPLACE = 0,
     // Sum, modulo 2 to the bits of a value.
     WARPSET_OPERATOR_SUM = 1,
-    // Minimum.
     WARPSET_OPERATOR_MIN = 2,
-    // Maximum.
     WARPSET_OPERATOR_MAX = 3,
-    // Bitwise or.
     WARPSET_OPERATOR_OR = 4,
 } warpset_operator;
 
@@ -339,6 +316,8 @@ typedef struct {
     uint32_t map_key_bits;
     // Bits of a value: of a static map 32 or 64 (default), of a dictionary 32 for keys of 32 bits and 64 for others.
     uint32_t map_value_bits;
+    // Dictionaries: 1 for keys that are strings of 16 bytes, in the order of their bytes.
+    uint32_t map_key_strings;
     // Sequence filters: letters of a k-mer. Default: 31.
     uint32_t k;
     // LSM: number of pairs of a batch. Default: 65,536.
@@ -353,14 +332,17 @@ typedef struct {
     void *user_data;
 } warpset_options;
 
-// Keys in device memory.
+// Keys in device memory, adjacent.
 typedef struct {
-    // Type of the keys, a warpset_key_type: integers of 32 or 64 bits.
+    // Type of the keys, a warpset_key_type: integers of 32 or 64 bits, doubles, hashes, strings with offsets.
     uint32_t key_type;
-    // Address of the first key on the device; keys are adjacent.
+    // Address of the first key on the device, or of the first byte of strings.
     uint64_t address;
-    // Number of keys.
     size_t len;
+    // Address of len + 1 offsets of strings. Wrong ones give wrong answers; no memory beyond bytes is read.
+    uint64_t offsets;
+    // Number of bytes of strings.
+    size_t bytes;
 } warpset_device_keys;
 
 // Arrays of a warpset_rows, valid until it is freed.
@@ -371,11 +353,10 @@ typedef struct {
     const uint64_t *offsets;
     // Number of items of all lists.
     size_t len;
-    // Keys; NULL if they have 128 bits.
+    // Keys; NULL if they have 16 bytes.
     const uint64_t *keys;
-    // Keys of 128 bits, the low half first; NULL if they have fewer.
+    // Keys of 16 bytes, integers with the low half first, or strings; NULL if they have fewer.
     const uint64_t *wide_keys;
-    // Values.
     const uint64_t *values;
 } warpset_row_arrays;
 
@@ -383,7 +364,6 @@ typedef struct {
 typedef struct {
     // First byte. NULL if len is 0.
     const uint8_t *data;
-    // Number of bytes.
     size_t len;
 } warpset_string;
 
@@ -716,6 +696,22 @@ warpset_status warpset_map_insert_device(const warpset_structure *structure,
                                          const warpset_device_keys *keys,
                                          uint64_t values);
 
+// Does the work of warpset_map_count_ranges with keys and counts (uint64_t) in device memory, and waits.
+warpset_status warpset_map_count_ranges_device(const warpset_structure *structure,
+                                               const warpset_device_keys *lows,
+                                               const warpset_device_keys *highs,
+                                               uint64_t counts);
+
+// Lists pairs as warpset_map_ranges does, in device memory, and waits: lows->len + 1 offsets and up to capacity
+// keys and values, all of them uint64_t. More pairs are WARPSET_STATUS_INVALID_LENGTH: count them before.
+warpset_status warpset_map_ranges_device(const warpset_structure *structure,
+                                         const warpset_device_keys *lows,
+                                         const warpset_device_keys *highs,
+                                         uint64_t offsets,
+                                         uint64_t keys,
+                                         uint64_t values,
+                                         size_t capacity);
+
 // Writes whether any key of a range filter may lie from firsts to lasts, both included: answers[i] is 1 or 0.
 warpset_status warpset_range_filter_may_contain(const warpset_structure *structure,
                                                 const warpset_keys *firsts,
@@ -727,6 +723,21 @@ warpset_status warpset_range_filter_count_at_most(const warpset_structure *struc
                                                   const warpset_keys *firsts,
                                                   const warpset_keys *lasts,
                                                   uint64_t *counts);
+
+// Does the work of warpset_range_filter_may_contain with keys of the filter's type in device memory. found gets
+// one bit per range, as in warpset_map_get_device; the stream is as in warpset_filter_contains_device.
+warpset_status warpset_range_filter_may_contain_device(const warpset_structure *structure,
+                                                       const warpset_device_keys *firsts,
+                                                       const warpset_device_keys *lasts,
+                                                       uint64_t found,
+                                                       const warpset_stream *stream);
+
+// Does the work of warpset_range_filter_count_at_most so, with counts (uint64_t) in device memory.
+warpset_status warpset_range_filter_count_at_most_device(const warpset_structure *structure,
+                                                         const warpset_device_keys *firsts,
+                                                         const warpset_device_keys *lasts,
+                                                         uint64_t counts,
+                                                         const warpset_stream *stream);
 
 // Returns the arrays of a result.
 warpset_status warpset_rows_arrays(const warpset_rows *rows, warpset_row_arrays *out);
@@ -843,15 +854,12 @@ static inline warpset_keys warpset_keys_of(uint32_t key_type, const void *data, 
 static inline warpset_keys warpset_keys_u32(const uint32_t *data, size_t len) {
     return warpset_keys_of(WARPSET_KEY_TYPE_U32, data, len);
 }
-
 static inline warpset_keys warpset_keys_i32(const int32_t *data, size_t len) {
     return warpset_keys_of(WARPSET_KEY_TYPE_I32, data, len);
 }
-
 static inline warpset_keys warpset_keys_u64(const uint64_t *data, size_t len) {
     return warpset_keys_of(WARPSET_KEY_TYPE_U64, data, len);
 }
-
 static inline warpset_keys warpset_keys_i64(const int64_t *data, size_t len) {
     return warpset_keys_of(WARPSET_KEY_TYPE_I64, data, len);
 }

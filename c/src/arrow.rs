@@ -265,7 +265,7 @@ pub unsafe extern "C" fn warpset_arrow_from_rows(
     guard(|| unsafe {
         let rows: &Rows = content(rows)?;
         if !rows.wide_keys.is_empty() {
-            return Err(Failure::new(Status::WrongType, "keys of 128 bits: use warpset_rows_arrays"));
+            return Err(Failure::new(Status::WrongType, "keys of 16 bytes: use warpset_rows_arrays"));
         }
         export(out_schema, out_array, || {
             let child = |items: &[u64]| exported(items.len(), Some(items.to_vec()), Vec::new());

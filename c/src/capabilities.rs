@@ -213,10 +213,13 @@ macro_rules! resizes {
 }
 pub(crate) use resizes;
 
-/// Lookups of keys on the device, by the trait `DeviceFilter`.
+/// Lookups of keys on the device, by the trait `DeviceFilter`; the argument tells which keys.
 #[cfg(feature = "gpu")]
 macro_rules! device_filter {
     () => {
+        device_filter! { with_device_keys }
+    };
+    ($with:ident) => {
         fn contains_on_device(
             &self,
             keys: &$crate::device::Adopted<'_>,
@@ -227,7 +230,7 @@ macro_rules! device_filter {
             // SAFETY: the header demands memory for the answers; the stream or the wait orders the work on it.
             let mut memory = unsafe { answers.adopt(self.device()) }?;
             let answers = memory.as_mut_slice();
-            $crate::device::with_device_keys!(keys, |keys| match stream {
+            $crate::device::$with!(keys, |keys| match stream {
                 // SAFETY: the header demands that all memory stays until the stream has passed the work.
                 Some(stream) => unsafe { DeviceFilter::contains_async(self, stream, keys, answers) },
                 None => DeviceFilter::contains_device(self, keys, answers),
@@ -236,7 +239,7 @@ macro_rules! device_filter {
         }
         fn count_contained_on_device(&self, keys: &$crate::device::Adopted<'_>) -> $crate::error::Result<usize> {
             use warpset::prelude::DeviceFilter;
-            Ok($crate::device::with_device_keys!(keys, |keys| DeviceFilter::count_contained_device(self, keys))?)
+            Ok($crate::device::$with!(keys, |keys| DeviceFilter::count_contained_device(self, keys))?)
         }
     };
 }

@@ -4,7 +4,7 @@
 mod present;
 
 #[cfg(feature = "gpu")]
-pub(crate) use present::{Address, Adopted, with_device_keys};
+pub(crate) use present::{Address, Adopted, Memory, with_device_integers, with_device_keys};
 
 use std::ffi::c_void;
 
@@ -13,6 +13,7 @@ use crate::error::{Failure, warpset_status as Status};
 use crate::error::{Result, guard, warpset_status};
 use crate::handle::{self, content, give, hand_out, handles};
 use crate::keys::array;
+use crate::map::one_high_per_low;
 use crate::object::Object;
 
 #[cfg(feature = "gpu")]
@@ -305,7 +306,7 @@ pub unsafe extern "C" fn warpset_buffer_write(
         #[cfg(feature = "gpu")]
         {
             let mut memory = buffer.write().map_err(present::broken)?;
-            present::fits(len, memory.byte_len())?;
+            present::fits("bytes of the buffer", len, memory.byte_len())?;
             memory.as_mut_slice().cast::<u8>()?.slice_mut(..len).copy_from_slice(data)?;
         }
         let _ = (buffer, data);
@@ -326,7 +327,7 @@ pub unsafe extern "C" fn warpset_buffer_read(
         #[cfg(feature = "gpu")]
         {
             let memory = buffer.read().map_err(present::broken)?;
-            present::fits(len, memory.byte_len())?;
+            present::fits("bytes of the buffer", len, memory.byte_len())?;
             memory.device().synchronize()?;
             memory.as_slice().cast::<u8>()?.slice(..len).copy_to_slice(data)?;
         }
@@ -342,17 +343,20 @@ pub unsafe extern "C" fn warpset_buffer_free(buffer: *mut warpset_buffer) -> war
     guard(|| unsafe { handle::free(buffer) })
 }
 
-/// Keys in device memory.
+/// Keys in device memory, adjacent.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[allow(non_camel_case_types, reason = "name in C")]
 pub struct warpset_device_keys {
-    /// Type of the keys, a `warpset_key_type`: integers of 32 or 64 bits.
+    /// Type of the keys, a `warpset_key_type`: integers of 32 or 64 bits, doubles, hashes, strings with offsets.
     pub key_type: u32,
-    /// Address of the first key on the device; keys are adjacent.
+    /// Address of the first key on the device, or of the first byte of strings.
     pub address: u64,
-    /// Number of keys.
     pub len: usize,
+    /// Address of `len + 1` offsets of strings. Wrong ones give wrong answers; no memory beyond `bytes` is read.
+    pub offsets: u64,
+    /// Number of bytes of strings.
+    pub bytes: usize,
 }
 
 impl warpset_device_keys {
@@ -364,6 +368,20 @@ impl warpset_device_keys {
         handle::check(keys, "keys")?;
         // SAFETY: checked for NULL and alignment; the caller guarantees that it points to a description.
         Ok(unsafe { *keys })
+    }
+
+    /// Returns the descriptions of the bounds of ranges.
+    ///
+    /// # Safety
+    /// As [`warpset_device_keys::read`].
+    pub unsafe fn bounds(
+        lows: *const warpset_device_keys,
+        highs: *const warpset_device_keys,
+    ) -> Result<(warpset_device_keys, warpset_device_keys)> {
+        // SAFETY: the contract of this function.
+        let (lows, highs) = unsafe { (Self::read(lows)?, Self::read(highs)?) };
+        one_high_per_low(lows.len, highs.len)?;
+        Ok((lows, highs))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Keys and values of maps: integers of several widths.
+//! Keys and values of maps: integers of several widths, and strings of 16 bytes.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,11 @@ use crate::rows::Rows;
 /// Key of a map.
 pub trait MapKey: OrderedKey {
     /// Converts an integer of 128 bits, if it is in range.
-    fn narrow(wide: u128) -> Option<Self>;
+    fn of_integer(integer: u128) -> Result<Option<Self>>;
+    /// Converts a string, if it has the right length.
+    fn of_string(_: &[u8]) -> Result<Option<Self>> {
+        Err(wrong_type("the keys of this structure are integers: pass one of the integer types"))
+    }
     /// Returns a slice of the same type without a copy, if the keys are one.
     fn borrowed(keys: HostKeys<'_>) -> Option<&[Self]>;
     /// Appends keys to a result.
@@ -22,17 +26,18 @@ pub trait MapKey: OrderedKey {
     /// Converts one key, if it is in range.
     fn of_one(key: OneKey<'_>) -> Result<Option<Self>> {
         match key {
-            OneKey::Word(word) => Ok(Self::narrow(word.into())),
-            OneKey::String(_) => Err(strings()),
+            OneKey::Word(word) => Self::of_integer(word.into()),
+            OneKey::String(string) => Self::of_string(string),
         }
     }
 
     /// Converts keys; those out of range are `None`.
     fn each(keys: HostKeys<'_>) -> Result<Vec<Option<Self>>> {
         match keys {
-            HostKeys::Words(keys) => Ok(keys.iter().map(|&key| Self::narrow(key.into())).collect()),
-            HostKeys::Wide(keys) => Ok(keys.iter().map(|&key| Self::narrow(key)).collect()),
-            HostKeys::Strings(_) => Err(strings()),
+            HostKeys::Words(keys) => keys.iter().map(|&key| Self::of_integer(key.into())).collect(),
+            HostKeys::Wide(keys) => keys.iter().map(|&key| Self::of_integer(key)).collect(),
+            HostKeys::Strings(keys) => keys.iter().map(|key| Self::of_string(key)).collect(),
+            HostKeys::Hashes(_) => Err(wrong_type("this structure takes no hashes in place of keys")),
         }
     }
 
@@ -42,7 +47,7 @@ pub trait MapKey: OrderedKey {
             return Ok(keys.into());
         }
         let out_of_range =
-            || Failure::value(format!("a key of more than the {} bits of this structure", 8 * size_of::<Self>()));
+            || Failure::value(format!("a key does not have the {} bits of this structure", 8 * size_of::<Self>()));
         Self::each(keys)?.into_iter().map(|key| key.ok_or_else(out_of_range)).collect()
     }
 
@@ -68,15 +73,15 @@ pub trait MapKey: OrderedKey {
 }
 
 #[cold]
-fn strings() -> Failure {
-    Failure::new(Status::WrongType, "the keys of this structure are integers: pass one of the integer types")
+fn wrong_type(why: &str) -> Failure {
+    Failure::new(Status::WrongType, why)
 }
 
 macro_rules! keys {
     ($($key:ty: |$keys:ident| $borrowed:expr, |$rows:ident, $items:ident| $list:expr;)*) => {$(
         impl MapKey for $key {
-            fn narrow(wide: u128) -> Option<Self> {
-                wide.try_into().ok()
+            fn of_integer(integer: u128) -> Result<Option<Self>> {
+                Ok(integer.try_into().ok())
             }
             fn borrowed($keys: HostKeys<'_>) -> Option<&[Self]> {
                 $borrowed
@@ -93,6 +98,21 @@ keys! {
         |rows, items| rows.keys.extend_from_slice(items);
     u128: |keys| if let HostKeys::Wide(keys) = keys { Some(keys) } else { None },
         |rows, items| rows.wide_keys.extend_from_slice(items);
+}
+
+impl MapKey for [u8; 16] {
+    fn of_integer(_: u128) -> Result<Option<Self>> {
+        Err(wrong_type("the keys of this dictionary are strings of 16 bytes: pass one of the string types"))
+    }
+    fn of_string(string: &[u8]) -> Result<Option<Self>> {
+        Ok(string.try_into().ok())
+    }
+    fn borrowed(_: HostKeys<'_>) -> Option<&[Self]> {
+        None
+    }
+    fn list(rows: &mut Rows, keys: &[Self]) {
+        rows.wide_keys.extend(keys.iter().map(|&key| u128::from_ne_bytes(key)));
+    }
 }
 
 /// Value of a map.

@@ -17,7 +17,6 @@ use warpset_base::file::SavedType;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(non_camel_case_types, reason = "name in C")]
 pub enum warpset_status {
-    /// Success.
     Ok = 0,
     /// A pointer is NULL where memory or a handle is needed.
     NullPointer = 1,

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::{ptr, slice};
 
+use warpset_base::key::{Hashed, as_hashed};
+
 use crate::error::{Failure, Result, warpset_status as Status};
 use crate::handle::{check, null};
 
@@ -12,21 +14,13 @@ use crate::handle::{check, null};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(non_camel_case_types, reason = "name in C")]
 pub enum warpset_key_type {
-    /// `uint8_t`.
     U8 = 1,
-    /// `int8_t`.
     I8 = 2,
-    /// `uint16_t`.
     U16 = 3,
-    /// `int16_t`.
     I16 = 4,
-    /// `uint32_t`.
     U32 = 5,
-    /// `int32_t`.
     I32 = 6,
-    /// `uint64_t`.
     U64 = 7,
-    /// `int64_t`.
     I64 = 8,
     /// Unsigned integers of 16 bytes, the low half first.
     U128 = 9,
@@ -43,6 +37,8 @@ pub enum warpset_key_type {
     I128 = 14,
     /// `double`: the key of its 64 bits. Range filters order numbers by IEEE 754's totalOrder, -0.0 before 0.0.
     F64 = 15,
+    /// Uniform hashes of 64 bits in place of keys, which filters use unchanged. Functions take them as integers.
+    Hashes = 16,
 }
 
 /// Order of keys.
@@ -59,13 +55,43 @@ pub enum Order {
 }
 
 impl warpset_key_type {
-    pub fn order(self) -> Order {
+    /// Returns the type with this number.
+    pub fn of(number: u32) -> Result<warpset_key_type> {
+        use warpset_key_type::*;
+        let all = [
+            U8,
+            I8,
+            U16,
+            I16,
+            U32,
+            I32,
+            U64,
+            I64,
+            U128,
+            Strings32,
+            Strings64,
+            StringPointers,
+            FixedStrings,
+            I128,
+            F64,
+            Hashes,
+        ];
+        all.into_iter().find(|&known| known as u32 == number).ok_or_else(|| {
+            Failure::value(format!(
+                "key_type = {number} is no warpset_key_type: fill in warpset_keys by warpset_keys_*"
+            ))
+        })
+    }
+
+    /// Returns the order of keys of this type, if they have one.
+    pub fn order(self) -> Option<Order> {
         use warpset_key_type::*;
         match self {
-            U8 | U16 | U32 | U64 | U128 => Order::Unsigned,
-            I8 | I16 | I32 | I64 | I128 => Order::Signed,
-            F64 => Order::Float,
-            Strings32 | Strings64 | StringPointers | FixedStrings => Order::Lexicographic,
+            U8 | U16 | U32 | U64 | U128 => Some(Order::Unsigned),
+            I8 | I16 | I32 | I64 | I128 => Some(Order::Signed),
+            F64 => Some(Order::Float),
+            Strings32 | Strings64 | StringPointers | FixedStrings => Some(Order::Lexicographic),
+            Hashes => None,
         }
     }
 }
@@ -77,7 +103,6 @@ impl warpset_key_type {
 pub struct warpset_string {
     /// First byte. NULL if `len` is 0.
     pub data: *const u8,
-    /// Number of bytes.
     pub len: usize,
 }
 
@@ -116,6 +141,8 @@ pub enum HostKeys<'a> {
     Wide(&'a [u128]),
     /// Strings.
     Strings(&'a [&'a [u8]]),
+    /// Hashes in place of keys.
+    Hashes(&'a [Hashed]),
 }
 
 /// Runs `$body` with the slice of keys under the name `$keys`, whatever their type.
@@ -125,6 +152,7 @@ macro_rules! with_keys {
             $crate::keys::HostKeys::Words($keys) => $body,
             $crate::keys::HostKeys::Wide($keys) => $body,
             $crate::keys::HostKeys::Strings($keys) => $body,
+            $crate::keys::HostKeys::Hashes($keys) => $body,
         }
     };
 }
@@ -148,12 +176,13 @@ enum Items<'a> {
     Words(Cow<'a, [u64]>),
     Wide(Cow<'a, [u128]>),
     Strings(Vec<&'a [u8]>),
+    Hashes(Cow<'a, [u64]>),
 }
 
 /// Bytes of the address space of a process: no array is longer.
 const MOST_BYTES: usize = 1 << 48;
 
-fn too_long(what: &str, len: usize) -> Failure {
+pub fn too_long(what: &str, len: usize) -> Failure {
     Failure::new(Status::InvalidLength, format!("{what}: {len} items are more than memory has; check the length"))
 }
 
@@ -209,17 +238,6 @@ pub unsafe fn string<'a>(data: *const u8, len: usize) -> Result<&'a [u8]> {
 }
 
 impl warpset_keys {
-    fn key_type(&self) -> Result<warpset_key_type> {
-        use warpset_key_type::*;
-        let all =
-            [U8, I8, U16, I16, U32, I32, U64, I64, U128, Strings32, Strings64, StringPointers, FixedStrings, I128, F64];
-        let found = all.into_iter().find(|&known| known as u32 == self.key_type);
-        found.ok_or_else(|| {
-            let found = self.key_type;
-            Failure::value(format!("key_type = {found} is no warpset_key_type: fill in warpset_keys by warpset_keys_*"))
-        })
-    }
-
     /// Returns the stride of items of `size` bytes, after checking that all of them are within one allocation.
     fn stride_of(&self, size: usize) -> Result<isize> {
         let stride = if self.stride == 0 { size as isize } else { self.stride };
@@ -304,6 +322,7 @@ impl warpset_keys {
                 warpset_key_type::U64 | warpset_key_type::I64 | warpset_key_type::F64 => {
                     Items::Words(self.integers(true, |key: u64| key)?)
                 }
+                warpset_key_type::Hashes => Items::Hashes(self.integers(true, |hash: u64| hash)?),
                 warpset_key_type::U128 | warpset_key_type::I128 => Items::Wide(self.integers(true, |key: u128| key)?),
                 warpset_key_type::Strings32 => Items::Strings(self.strings_by_offsets::<i32>()?),
                 warpset_key_type::Strings64 => Items::Strings(self.strings_by_offsets::<i64>()?),
@@ -350,7 +369,7 @@ pub unsafe fn read<'a>(keys: *const warpset_keys) -> Result<Batch<'a>> {
     check(keys, "keys")?;
     // SAFETY: checked for NULL and alignment; the caller guarantees that it points to a description.
     let keys = unsafe { *keys };
-    let key_type = keys.key_type()?;
+    let key_type = warpset_key_type::of(keys.key_type)?;
     // SAFETY: the contract of this function.
     let (items, present) = unsafe { (keys.items(key_type)?, keys.present()?) };
     let Some(present) = present else { return Ok(Batch { key_type, items, present }) };
@@ -361,6 +380,7 @@ pub unsafe fn read<'a>(keys: *const warpset_keys) -> Result<Batch<'a>> {
         Items::Words(items) => Items::Words(picked(&items, &present).into()),
         Items::Wide(items) => Items::Wide(picked(&items, &present).into()),
         Items::Strings(items) => Items::Strings(picked(&items, &present)),
+        Items::Hashes(items) => Items::Hashes(picked(&items, &present).into()),
     };
     Ok(Batch { key_type, items, present: Some(present) })
 }
@@ -372,6 +392,7 @@ impl Batch<'_> {
             Items::Words(keys) => HostKeys::Words(keys),
             Items::Wide(keys) => HostKeys::Wide(keys),
             Items::Strings(keys) => HostKeys::Strings(keys),
+            Items::Hashes(hashes) => HostKeys::Hashes(as_hashed(hashes)),
         }
     }
 

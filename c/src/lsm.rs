@@ -144,6 +144,29 @@ macro_rules! device_pairs {
             self.remove_device(keys)?;
             Ok(keys.len() as u64)
         }
+        fn count_ranges_on_device(&self, lows: &Adopted<'_>, highs: &Adopted<'_>, counts: Address<u64>) -> Result<()> {
+            // SAFETY: the header demands memory for the counts; the wait orders the work on it.
+            let mut memory = unsafe { counts.adopt(self.device()) }?;
+            Ok(self.count_range_device(lows.words()?, highs.words()?, memory.as_mut_slice())?)
+        }
+        fn ranges_on_device(
+            &self,
+            lows: &Adopted<'_>,
+            highs: &Adopted<'_>,
+            offsets: Address<u64>,
+            keys: Address<u64>,
+            values: Address<u64>,
+        ) -> Result<()> {
+            let found = self.range_device(lows.words()?, highs.words()?)?;
+            let stream = self.device().new_stream()?;
+            for (to, from) in [(offsets, &found.offsets), (keys, &found.keys), (values, &found.values)] {
+                to.has_room(from.len())?;
+                // SAFETY: the header demands memory for the pairs; the wait orders the work on it.
+                let mut memory = unsafe { to.adopt(self.device()) }?;
+                stream.copy(memory.as_mut_slice().slice_mut(..from.len()), from)?;
+            }
+            Ok(stream.synchronize()?)
+        }
     };
 }
 
@@ -163,8 +186,8 @@ macro_rules! dictionaries {
     )*)*};
 }
 dictionaries! {
-    Lsm: [u32, u32] [u64, u64, device_pairs] [u128, u64];
-    SortedArray: [u32, u32] [u64, u64, device_pairs] [u128, u64];
+    Lsm: [u32, u32] [u64, u64, device_pairs] [u128, u64] [[u8; 16], u64];
+    SortedArray: [u32, u32] [u64, u64, device_pairs] [u128, u64] [[u8; 16], u64];
 }
 
 /// Dictionaries in mapped files. Both kinds have one type, so the handle tells which one it is.
@@ -174,17 +197,20 @@ macro_rules! mapped {
     )*};
 }
 mapped! {
-    [u32, u32] [u64, u64] [u128, u64]
+    [u32, u32] [u64, u64] [u128, u64] [[u8; 16], u64]
 }
 
 /// Builds an empty dictionary in its place; `$make` returns the builder for two types.
 macro_rules! of_elements {
     ($options:expr, $make:ident) => {
-        match ($options.given.map_key_bits, $options.given.map_value_bits) {
-            (32, 0 | 32) => in_place!($make!(u32, u32), $options),
-            (0 | 64, 0 | 64) => in_place!($make!(u64, u64), $options),
-            (128, 0 | 64) => in_place!($make!(u128, u64), $options),
-            (key, value) => Err(no_elements(key, value, "32 and 32, 64 and 64, or 128 and 64")),
+        match ($options.given.map_key_bits, $options.given.map_value_bits, $options.given.map_key_strings) {
+            (32, 0 | 32, 0) => in_place!($make!(u32, u32), $options),
+            (0 | 64, 0 | 64, 0) => in_place!($make!(u64, u64), $options),
+            (128, 0 | 64, 0) => in_place!($make!(u128, u64), $options),
+            (0 | 128, 0 | 64, 1) => in_place!($make!([u8; 16], u64), $options),
+            (key, value, _) => {
+                Err(no_elements(key, value, "32 and 32, 64 and 64, 128 and 64; strings have 128 and 64"))
+            }
         }
     };
 }

@@ -19,11 +19,8 @@ pub enum warpset_operator {
     Replace = 0,
     /// Sum, modulo 2 to the bits of a value.
     Sum = 1,
-    /// Minimum.
     Min = 2,
-    /// Maximum.
     Max = 3,
-    /// Bitwise or.
     Or = 4,
 }
 
@@ -145,6 +142,15 @@ pub unsafe extern "C" fn warpset_map_cleanup(structure: *const warpset_structure
     guard(|| unsafe { content(structure)?.write()?.cleanup() })
 }
 
+/// Checks that ranges have both bounds.
+pub fn one_high_per_low(lows: usize, highs: usize) -> Result<()> {
+    if lows != highs {
+        let why = format!("{lows} lows and {highs} highs: pass one high for each low");
+        return Err(Failure::new(Status::InvalidLength, why));
+    }
+    Ok(())
+}
+
 /// Reads the bounds of ranges.
 ///
 /// # Safety
@@ -152,11 +158,7 @@ pub unsafe extern "C" fn warpset_map_cleanup(structure: *const warpset_structure
 pub unsafe fn bounds<'a>(lows: *const warpset_keys, highs: *const warpset_keys) -> Result<(Batch<'a>, Batch<'a>)> {
     // SAFETY: the contract of this function.
     let (lows, highs) = unsafe { (read(lows)?, read(highs)?) };
-    if lows.len() != highs.len() {
-        let (lows, highs) = (lows.len(), highs.len());
-        let why = format!("{lows} lows and {highs} highs: pass one high for each low");
-        return Err(Failure::new(Status::InvalidLength, why));
-    }
+    one_high_per_low(lows.len(), highs.len())?;
     if lows.len() != lows.keys().len() || highs.len() != highs.keys().len() {
         return Err(Failure::value("bounds of ranges cannot be null"));
     }
@@ -252,5 +254,63 @@ pub unsafe extern "C" fn warpset_map_insert_device(
         }
         #[cfg(not(feature = "gpu"))]
         crate::device::no_device((held, keys, values))
+    })
+}
+
+/// Does the work of `warpset_map_count_ranges` with keys and counts (`uint64_t`) in device memory, and waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpset_map_count_ranges_device(
+    structure: *const warpset_structure,
+    lows: *const warpset_device_keys,
+    highs: *const warpset_device_keys,
+    counts: u64,
+) -> warpset_status {
+    // SAFETY: the contract of the header.
+    guard(|| unsafe {
+        let (object, (lows, highs)) = (content(structure)?.read()?, warpset_device_keys::bounds(lows, highs)?);
+        #[cfg(feature = "gpu")]
+        {
+            let devices = object.devices()?;
+            let device = devices.first();
+            return object.count_ranges_on_device(
+                &lows.adopt(device)?,
+                &highs.adopt(device)?,
+                Address::new(counts, lows.len),
+            );
+        }
+        #[cfg(not(feature = "gpu"))]
+        crate::device::no_device((object, lows, highs, counts))
+    })
+}
+
+/// Lists pairs as `warpset_map_ranges` does, in device memory, and waits: `lows->len + 1` offsets and up to `capacity`
+/// keys and values, all of them `uint64_t`. More pairs are `WARPSET_STATUS_INVALID_LENGTH`: count them before.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpset_map_ranges_device(
+    structure: *const warpset_structure,
+    lows: *const warpset_device_keys,
+    highs: *const warpset_device_keys,
+    offsets: u64,
+    keys: u64,
+    values: u64,
+    capacity: usize,
+) -> warpset_status {
+    // SAFETY: the contract of the header.
+    guard(|| unsafe {
+        let (object, (lows, highs)) = (content(structure)?.read()?, warpset_device_keys::bounds(lows, highs)?);
+        #[cfg(feature = "gpu")]
+        {
+            let devices = object.devices()?;
+            let device = devices.first();
+            return object.ranges_on_device(
+                &lows.adopt(device)?,
+                &highs.adopt(device)?,
+                Address::new(offsets, lows.len.saturating_add(1)),
+                Address::new(keys, capacity),
+                Address::new(values, capacity),
+            );
+        }
+        #[cfg(not(feature = "gpu"))]
+        crate::device::no_device((object, lows, highs, offsets, keys, values, capacity))
     })
 }

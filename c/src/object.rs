@@ -22,21 +22,16 @@ use crate::rows::Rows;
 pub enum warpset_kind {
     /// Split-block Bloom filter, as in Parquet.
     SplitBlockBloom = 1,
-    /// Blocked Bloom filter.
     BlockedBloom = 2,
     /// Two-level Bloom filter of Rao.
     RaoBloom = 3,
-    /// Minimal perfect hash function RecSplit.
     Recsplit = 16,
     /// Fingerprints on top of a perfect hash function.
     StaticFilter = 17,
-    /// Minimal perfect hash function Consensus.
     Consensus = 18,
-    /// Minimal perfect hash function by placement.
     Placement = 19,
     /// Exact map of strings.
     StringMap = 20,
-    /// Quotient filter.
     StandardQuotientFilter = 24,
     /// Quotient filter with rank and select, which counts.
     RankSelectQuotientFilter = 25,
@@ -46,19 +41,13 @@ pub enum warpset_kind {
     Lsm = 32,
     /// Dictionary as a sorted array.
     SortedArray = 33,
-    /// Binary fuse filter, 8 bits per fingerprint.
     BinaryFuse8 = 40,
-    /// Binary fuse filter, 16 bits per fingerprint.
     BinaryFuse16 = 41,
-    /// Binary fuse filter, 32 bits per fingerprint.
     BinaryFuse32 = 42,
     /// Values of known keys, without the keys.
     StaticFunction = 43,
-    /// Range filter.
     RangeFilter = 44,
-    /// Exact map of integers.
     StaticMap = 48,
-    /// Exact set of integers.
     StaticSet = 49,
     /// Bloom filter of k-mers.
     SequenceFilter = 56,
@@ -271,6 +260,38 @@ pub trait Object: Any + Send + Sync {
         fn get_on_device(&self, keys: &Adopted<'_>, values: Address<u64>, found: Address<u64>) -> Result<()>;
         /// Inserts keys on the device with values there.
         fn insert_values_on_device(&mut self, keys: &Adopted<'_>, values: Address<u64>) -> Result<()>;
+        /// Writes whether any key may lie in each range of keys on the device, as bits.
+        fn may_contain_ranges_on_device(
+            &self,
+            firsts: &Adopted<'_>,
+            lasts: &Adopted<'_>,
+            found: Address<u64>,
+            stream: Option<&Stream>,
+        ) -> Result<()>;
+        /// Writes an upper bound of the number of keys in each range of keys on the device.
+        fn count_ranges_at_most_on_device(
+            &self,
+            firsts: &Adopted<'_>,
+            lasts: &Adopted<'_>,
+            counts: Address<u64>,
+            stream: Option<&Stream>,
+        ) -> Result<()>;
+        /// Counts the pairs with keys from `lows` to `highs`, which are on the device.
+        fn count_ranges_on_device(
+            &self,
+            lows: &Adopted<'_>,
+            highs: &Adopted<'_>,
+            counts: Address<u64>,
+        ) -> Result<()>;
+        /// Lists the pairs with keys from `lows` to `highs` on the device.
+        fn ranges_on_device(
+            &self,
+            lows: &Adopted<'_>,
+            highs: &Adopted<'_>,
+            offsets: Address<u64>,
+            keys: Address<u64>,
+            values: Address<u64>,
+        ) -> Result<()>;
     }
 }
 

@@ -11,7 +11,7 @@ use warpset_base::file::{BYTE_STRING, FileKind, Header, HeaderBytes, SIGNED, Sav
 use crate::error::{Failure, Result, warpset_status as Status};
 use crate::object::{Object, warpset_kind as Kind};
 
-// Types of keys in the headers of range filters, besides unsigned integers.
+// Types of keys in headers, besides unsigned integers.
 const I32: u64 = 4 | SIGNED;
 const I64: u64 = 8 | SIGNED;
 const I128: u64 = 16 | SIGNED;
@@ -92,9 +92,11 @@ fn openers(header: &HeaderBytes) -> Result<Vec<Opener>> {
         (Some(FileKind::LSM), Some([4, 4])) => openers!(Lsm: lsm::Lsm<u32, u32>),
         (Some(FileKind::LSM), Some([8, 8])) => openers!(Lsm: lsm::Lsm<u64, u64>),
         (Some(FileKind::LSM), Some([16, 8])) => openers!(Lsm: lsm::Lsm<u128, u64>),
+        (Some(FileKind::LSM), Some([STRINGS, 8])) => openers!(Lsm: lsm::Lsm<[u8; 16], u64>),
         (Some(FileKind::SORTED_ARRAY), Some([4, 4])) => openers!(SortedArray: lsm::SortedArray<u32, u32>),
         (Some(FileKind::SORTED_ARRAY), Some([8, 8])) => openers!(SortedArray: lsm::SortedArray<u64, u64>),
         (Some(FileKind::SORTED_ARRAY), Some([16, 8])) => openers!(SortedArray: lsm::SortedArray<u128, u64>),
+        (Some(FileKind::SORTED_ARRAY), Some([STRINGS, 8])) => openers!(SortedArray: lsm::SortedArray<[u8; 16], u64>),
         (Some(FileKind::STATIC_MAP), Some([4, 0])) => openers!(StaticSet: static_sets::StaticSet<u32>),
         (Some(FileKind::STATIC_MAP), Some([8, 0])) => openers!(StaticSet: static_sets::StaticSet<u64>),
         (Some(FileKind::STATIC_MAP), Some([4, 4])) => openers!(StaticMap: static_sets::StaticMap<u32, u32>),

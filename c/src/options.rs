@@ -31,7 +31,6 @@ pub enum warpset_duplicates {
 pub enum warpset_function_kind {
     /// Consensus: small and quickly built.
     Consensus = 0,
-    /// RecSplit.
     Recsplit = 1,
     /// Placement: the fastest lookups.
     Placement = 2,
@@ -100,6 +99,8 @@ pub struct warpset_options {
     pub map_key_bits: u32,
     /// Bits of a value: of a static map 32 or 64 (default), of a dictionary 32 for keys of 32 bits and 64 for others.
     pub map_value_bits: u32,
+    /// Dictionaries: 1 for keys that are strings of 16 bytes, in the order of their bytes.
+    pub map_key_strings: u32,
     /// Sequence filters: letters of a k-mer. Default: 31.
     pub k: u32,
     /// LSM: number of pairs of a batch. Default: 65,536.

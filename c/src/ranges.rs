@@ -9,6 +9,8 @@ use warpset::range::{Builder, KeyOf, MappedRangeFilter, RangeFilter, RangeKey};
 use warpset_base::bitmap::bits_to;
 
 use crate::capabilities::*;
+#[cfg(feature = "gpu")]
+use crate::device::{Address, Adopted};
 use crate::error::{Failure, Result, warpset_status as Status};
 use crate::keys::{Batch, HostKeys, Order, warpset_key_type};
 use crate::object::{Object, OneKey};
@@ -21,22 +23,23 @@ type Near<K> = (K, Ordering);
 
 /// Type of the keys of a filter, made of keys of a caller.
 trait Ranged: RangeKey {
-    const ORDER: Order;
+    /// Type of the keys in C.
+    const KEY_TYPE: warpset_key_type;
     type Key<'a>: KeyOf<Self> + Copy;
 
     /// Converts an integer or a floating-point number of 64 bits.
     fn of_word<'a>(_: u64) -> Result<Near<Self::Key<'a>>> {
-        Err(other_order(Self::ORDER))
+        Err(other_order::<Self>())
     }
 
     /// Converts an integer of 128 bits.
     fn of_wide<'a>(_: u128) -> Result<Near<Self::Key<'a>>> {
-        Err(other_order(Self::ORDER))
+        Err(other_order::<Self>())
     }
 
     /// Converts a string.
     fn of_string(_: &[u8]) -> Result<Near<Self::Key<'_>>> {
-        Err(other_order(Self::ORDER))
+        Err(other_order::<Self>())
     }
 
     /// Converts keys.
@@ -45,25 +48,26 @@ trait Ranged: RangeKey {
             HostKeys::Words(keys) => keys.iter().map(|&key| Self::of_word(key)).collect(),
             HostKeys::Wide(keys) => keys.iter().map(|&key| Self::of_wide(key)).collect(),
             HostKeys::Strings(keys) => keys.iter().map(|&key| Self::of_string(key)).collect(),
+            HostKeys::Hashes(_) => Err(other_order::<Self>()),
         }
     }
 }
 
 #[cold]
-fn other_order(order: Order) -> Failure {
-    let keys = match order {
-        Order::Unsigned => "unsigned integers",
-        Order::Signed => "signed integers",
-        Order::Float => "doubles",
-        Order::Lexicographic => "strings",
+fn other_order<K: Ranged + ?Sized>() -> Failure {
+    let keys = match K::KEY_TYPE.order() {
+        Some(Order::Unsigned) => "unsigned integers",
+        Some(Order::Signed) => "signed integers",
+        Some(Order::Float) => "doubles",
+        Some(Order::Lexicographic) | None => "strings",
     };
     Failure::new(Status::WrongType, format!("the keys of this range filter are {keys}: pass keys of such a type"))
 }
 
 macro_rules! integers {
-    ($order:ident, $word:ty, $wide:ty: $($key:ty)*) => {$(
+    ($word:ty, $wide:ty: $($key:ty as $type:ident),*) => {$(
         impl Ranged for $key {
-            const ORDER: Order = Order::$order;
+            const KEY_TYPE: warpset_key_type = warpset_key_type::$type;
             type Key<'a> = $key;
 
             fn of_word<'a>(key: u64) -> Result<Near<Self::Key<'a>>> {
@@ -77,11 +81,11 @@ macro_rules! integers {
         }
     )*};
 }
-integers! { Unsigned, u64, u128: u32 u64 u128 }
-integers! { Signed, i64, i128: i32 i64 i128 }
+integers! { u64, u128: u32 as U32, u64 as U64, u128 as U128 }
+integers! { i64, i128: i32 as I32, i64 as I64, i128 as I128 }
 
 impl Ranged for f64 {
-    const ORDER: Order = Order::Float;
+    const KEY_TYPE: warpset_key_type = warpset_key_type::F64;
     type Key<'a> = f64;
 
     fn of_word<'a>(bits: u64) -> Result<Near<Self::Key<'a>>> {
@@ -90,7 +94,7 @@ impl Ranged for f64 {
 }
 
 impl Ranged for [u8] {
-    const ORDER: Order = Order::Lexicographic;
+    const KEY_TYPE: warpset_key_type = warpset_key_type::Strings64;
     type Key<'a> = &'a [u8];
 
     fn of_string(string: &[u8]) -> Result<Near<Self::Key<'_>>> {
@@ -111,8 +115,8 @@ fn ends<K>(first: Near<K>, last: Near<K>) -> Ends<K> {
 
 /// Pairs `firsts` and `lasts`, which have the order of the filter.
 fn ranges<'a, K: Ranged + ?Sized>(firsts: &'a Batch<'_>, lasts: &'a Batch<'_>) -> Result<Vec<Ends<K::Key<'a>>>> {
-    if [firsts, lasts].iter().any(|batch| batch.key_type.order() != K::ORDER) {
-        return Err(other_order(K::ORDER));
+    if [firsts, lasts].iter().any(|batch| batch.key_type.order() != K::KEY_TYPE.order()) {
+        return Err(other_order::<K>());
     }
     Ok(K::all(firsts.keys())?.into_iter().zip(K::all(lasts.keys())?).map(|(first, last)| ends(first, last)).collect())
 }
@@ -154,6 +158,33 @@ macro_rules! query_of_one {
     };
 }
 
+/// Ranges of keys on the device, which have the type of the filter.
+#[cfg(feature = "gpu")]
+macro_rules! device_ranges {
+    ($key:ty) => {
+        device_ranges! { $key, may_contain_ranges_on_device, may_contain_bitmap_device, may_contain_bitmap_async }
+        device_ranges! { $key, count_ranges_at_most_on_device, count_at_most_device, count_at_most_async }
+    };
+    ($key:ty, $name:ident, $waiting:ident, $queued:ident) => {
+        fn $name(
+            &self,
+            firsts: &Adopted<'_>,
+            lasts: &Adopted<'_>,
+            answers: Address<u64>,
+            stream: Option<&warpset::gpu::Stream>,
+        ) -> Result<()> {
+            let (firsts, lasts) = (firsts.of_type::<$key>(<$key>::KEY_TYPE)?, lasts.of_type::<$key>(<$key>::KEY_TYPE)?);
+            // SAFETY: the header demands memory for the answers; the stream or the wait orders the work on it.
+            let mut memory = unsafe { answers.adopt(self.device()) }?;
+            Ok(match stream {
+                // SAFETY: the header demands that all memory stays until the stream has passed the work.
+                Some(stream) => unsafe { self.$queued(stream, firsts, lasts, memory.as_mut_slice()) },
+                None => self.$waiting(firsts, lasts, memory.as_mut_slice()),
+            }?)
+        }
+    };
+}
+
 /// Filters by the type of their keys, and whether there are such filters on devices.
 macro_rules! filters {
     ($($key:ty $(, $device:ident)?;)*) => {$(
@@ -168,7 +199,7 @@ macro_rules! filters {
             #[cfg(feature = "gpu")]
             object! {
                 range::$device::RangeFilter<$key>, RangeFilter:
-                sized, numbered(len, fpr), on_device, queries($key)
+                sized, numbered(len, fpr), on_device, queries($key), device_ranges($key)
             }
         )?
     )*};
@@ -218,5 +249,6 @@ pub fn build(batch: &Batch<'_>, options: &Options) -> Result<Box<dyn Object>> {
         I128 => on_host!(i128),
         F64 => anywhere!(f64),
         Strings32 | Strings64 | StringPointers | FixedStrings => on_host!([u8]),
+        Hashes => Err(Failure::new(Status::WrongType, "hashes have no order: a range filter is built of keys")),
     }
 }

@@ -17,7 +17,7 @@ pub struct Rows {
     /// Begin of each list, and the end of the last one.
     pub offsets: Vec<u64>,
     pub keys: Vec<u64>,
-    /// Keys of 128 bits, in place of `keys`.
+    /// Keys of 16 bytes, in place of `keys`: integers, or strings in the order of memory.
     pub wide_keys: Vec<u128>,
     pub values: Vec<u64>,
 }
@@ -33,11 +33,10 @@ pub struct warpset_row_arrays {
     pub offsets: *const u64,
     /// Number of items of all lists.
     pub len: usize,
-    /// Keys; NULL if they have 128 bits.
+    /// Keys; NULL if they have 16 bytes.
     pub keys: *const u64,
-    /// Keys of 128 bits, the low half first; NULL if they have fewer.
+    /// Keys of 16 bytes, integers with the low half first, or strings; NULL if they have fewer.
     pub wide_keys: *const u64,
-    /// Values.
     pub values: *const u64,
 }
 

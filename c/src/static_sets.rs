@@ -88,7 +88,8 @@ macro_rules! maps {
         #[cfg(feature = "gpu")]
         object! {
             static_sets::gpu::StaticMap<$key, $value>, StaticMap:
-            sized, numbered(len, exact), on_device, filter, numbers($key), values($key, $value), device_filter
+            sized, numbered(len, exact), on_device, filter, numbers($key), values($key, $value),
+            device_filter(with_device_integers)
             $(, $device)?
         }
     )*};
@@ -114,7 +115,7 @@ macro_rules! sets {
         #[cfg(feature = "gpu")]
         object! {
             static_sets::gpu::StaticSet<$key>, StaticSet:
-            sized, numbered(len, exact), on_device, filter, numbers($key), device_filter
+            sized, numbered(len, exact), on_device, filter, numbers($key), device_filter(with_device_integers)
         }
     )*};
 }

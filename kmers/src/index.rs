@@ -21,7 +21,6 @@ use front::{Front, PART, Passed};
 
 pub use build::Indexing;
 pub(crate) use format::{open, write};
-pub(crate) use front::prefetch;
 pub use members::IndexKind;
 pub(crate) use members::Members;
 

@@ -13,10 +13,10 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 use warpset_base::file::{FIELDS, FileError, FileKind, Payload, Saved};
+use warpset_base::processor::prefetch;
 use warpset_base::words::{AlignedWords, OutOfMemory, zeroed_vec};
 
 use crate::K;
-use crate::index::prefetch;
 use crate::parts::{Counted, Cut, Parts};
 use crate::word::MOST_SHORT;
 use crate::word::sealed::Word as _;

@@ -15,7 +15,8 @@ use std::marker::PhantomData;
 
 use rayon::prelude::*;
 
-use crate::index::prefetch;
+use warpset_base::processor::prefetch;
+
 use crate::word::Word;
 
 /// Most high bits of a fingerprint that select its part: a part of a round should fit into a core's own cache.

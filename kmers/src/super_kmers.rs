@@ -16,9 +16,9 @@ use warpset_core::minimizer::reverse_complement;
 
 use crate::K;
 use crate::chunks::Chunks;
-use crate::index::prefetch;
 use crate::odd::is_plain;
 use crate::roll::{BREAK, CODES};
+use warpset_base::processor::prefetch;
 
 /// Number of bins, as a power of two; few in tests, so that each has k-mers.
 const BIN_BITS: u32 = if cfg!(test) { 4 } else { 13 };

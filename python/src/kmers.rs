@@ -9,7 +9,8 @@ use warpset::gpu;
 use warpset::prelude::Count;
 use warpset::quotient::{self, MappedRankSelectQuotientFilter, RankSelectQuotientFilter};
 use warpset_kmers::{
-    BackendChoice, Error, K, Progress, Screening, Settings, Table, Word, canonical, count_files, count_sequences, letters,
+    BackendChoice, Error, K, Progress, Screening, Settings, Table, Word, canonical, count_files, count_sequences,
+    letters,
 };
 
 use crate::device::Location;
@@ -184,9 +185,7 @@ fn codes<R>(keys: HostKeys<'_>, k: K, work: impl FnOnce(&[u64]) -> Result<R>) ->
         HostKeys::U64(codes) => work(codes),
         HostKeys::U32(codes) => work(&codes.iter().map(|&code| code.into()).collect::<Vec<u64>>()),
         HostKeys::I32(codes) => work(&codes.iter().map(|&code| code as u64).collect::<Vec<u64>>()),
-        HostKeys::Strings(kmers) => {
-            work(&numbers_of(kmers, k)?)
-        }
+        HostKeys::Strings(kmers) => work(&numbers_of(kmers, k)?),
     }
 }
 

@@ -11,9 +11,9 @@
 use std::ops::Range;
 use std::slice;
 
+use pyo3::IntoPyObjectExt;
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 use warpset::sequence::{Error, Minimizers, Scheme};

@@ -83,7 +83,11 @@ const OF_HANDLES: &[Call] = &calls! {
     warpset_map_neighbours(_ _ _ _);
     warpset_map_get_device(_ _ _ _);
     warpset_map_insert_device(_ _ _);
+    warpset_map_count_ranges_device(_ _ _ _);
+    warpset_map_ranges_device(_ _ _ _ _ _ _);
     warpset_range_filter_may_contain(_ _ _ _);
+    warpset_range_filter_may_contain_device(_ _ _ _ _);
+    warpset_range_filter_count_at_most_device(_ _ _ _ _);
     warpset_range_filter_count_at_most(_ _ _ _);
     warpset_rows_arrays(_ _);
     warpset_rows_free(_);

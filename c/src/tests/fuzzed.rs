@@ -101,6 +101,7 @@ impl Caller {
             value_bits: self.bits.0,
             key_bits: self.bits.1,
             map_key_bits: [0, 32, 64, 128][self.bits.0 as usize % 4],
+            map_key_strings: self.bits.0.is_multiple_of(5).into(),
             map_value_bits: [0, 32, 64][self.bits.1 as usize % 3],
             duplicates: self.bits.0 % 4,
             fingerprint_bits: [0, 8, 16, 32, 7][self.bits.1 as usize % 5],

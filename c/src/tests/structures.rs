@@ -381,7 +381,7 @@ fn listed(rows: *mut warpset_rows) -> (Vec<u64>, Vec<u64>, Vec<u64>) {
         ok(warpset_rows_arrays(rows, &mut arrays));
         let slice = |data: *const u64, len| std::slice::from_raw_parts(data, len).to_vec();
         let keys = if arrays.keys.is_null() {
-            slice(arrays.wide_keys, 2 * arrays.len).chunks(2).map(|key| key[0]).collect()
+            slice(arrays.wide_keys, 2 * arrays.len).chunks(2).map(|key| key[0] | key[1].swap_bytes()).collect()
         } else {
             slice(arrays.keys, arrays.len)
         };
@@ -391,24 +391,34 @@ fn listed(rows: *mut warpset_rows) -> (Vec<u64>, Vec<u64>, Vec<u64>) {
     }
 }
 
+/// Describes keys as integers, or as strings of 16 bytes in the same order, with the memory of these.
+fn in_order(keys: &[u64], is_string: u32) -> (Vec<[u8; 16]>, warpset_keys) {
+    let strings: Vec<_> = keys.iter().map(|&key| u128::from(key).to_be_bytes()).collect();
+    let of_strings = described(warpset_key_type::FixedStrings, strings.as_ptr().cast(), keys.len());
+    let described = if is_string == 1 { warpset_keys { width: 16, ..of_strings } } else { words(keys) };
+    (strings, described)
+}
+
 #[test]
 fn dictionaries_behave_like_btreemap() {
     let keys: Vec<u64> = keys().into_iter().map(|key| key & 0xffff_ffff).collect();
     let of_keys: Vec<u64> = keys.iter().map(|key| key % 1000).collect();
     for build in [warpset_lsm_build, warpset_sorted_array_build] {
-        for bits in [32, 64, 128] {
-            let options = warpset_options { map_key_bits: bits, batch_size: 64, ..defaults() };
+        for (bits, is_string) in [(32, 0), (64, 0), (128, 0), (0, 1)] {
+            let words = |keys: &[u64]| in_order(keys, is_string);
+            let options =
+                warpset_options { map_key_bits: bits, map_key_strings: is_string, batch_size: 64, ..defaults() };
             let mut model = BTreeMap::new();
             // SAFETY: the contract of the header.
             let map = unsafe {
                 let map = made(|out| build(&options, out));
                 for (keys, values) in keys.chunks(500).zip(of_keys.chunks(500)) {
-                    ok(warpset_map_insert(map, &words(keys), values.as_ptr(), 0));
+                    ok(warpset_map_insert(map, &words(keys).1, values.as_ptr(), 0));
                     model.extend(keys.iter().copied().zip(values.iter().copied()));
                 }
-                ok(warpset_filter_remove(map, &words(&keys[..100]), null_mut()));
+                ok(warpset_filter_remove(map, &words(&keys[..100]).1, null_mut()));
                 model.retain(|key, _| !keys[..100].contains(key));
-                ok(warpset_map_insert(map, &words(&keys[50..150]), of_keys[50..].as_ptr(), 1));
+                ok(warpset_map_insert(map, &words(&keys[50..150]).1, of_keys[50..].as_ptr(), 1));
                 for (key, value) in keys[50..150].iter().zip(&of_keys[50..150]) {
                     *model.entry(*key).or_default() += value;
                 }
@@ -416,7 +426,7 @@ fn dictionaries_behave_like_btreemap() {
                 map
             };
             in_all_places(map, |map, place| {
-                let (found, flags) = values(map, &words(&keys));
+                let (found, flags) = values(map, &words(&keys).1);
                 for (i, key) in keys.iter().enumerate() {
                     assert_eq!(
                         (model.get(key).copied().unwrap_or(0), model.contains_key(key).into()),
@@ -424,15 +434,15 @@ fn dictionaries_behave_like_btreemap() {
                         "{place}"
                     );
                 }
-                assert_eq!(contains(map, &words(&keys)), flags);
+                assert_eq!(contains(map, &words(&keys).1), flags);
                 let (lows, highs) = ([0, 1 << 20, 9], [1 << 31, u32::MAX.into(), 3]);
                 // SAFETY: the contract of the header.
                 unsafe {
                     assert_eq!(got(|len| warpset_structure_len(map, len)), model.len() as u64);
                     let (offsets, listed_keys, listed_values) =
-                        listed(made(|out| warpset_map_ranges(map, &words(&lows), &words(&highs), out)));
+                        listed(made(|out| warpset_map_ranges(map, &words(&lows).1, &words(&highs).1, out)));
                     let mut counts = [7; 3];
-                    ok(warpset_map_count_ranges(map, &words(&lows), &words(&highs), counts.as_mut_ptr()));
+                    ok(warpset_map_count_ranges(map, &words(&lows).1, &words(&highs).1, counts.as_mut_ptr()));
                     for i in 0..2 {
                         let range = offsets[i] as usize..offsets[i + 1] as usize;
                         let expected: Vec<_> = model.range(lows[i]..=highs[i]).map(|(k, v)| (*k, *v)).collect();
@@ -446,7 +456,7 @@ fn dictionaries_behave_like_btreemap() {
                         [(1, model.range(1 << 30..).next()), (0, model.range(..=1 << 30).next_back())]
                     {
                         let (_, keys, values) =
-                            listed(made(|out| warpset_map_neighbours(map, &words(&[1 << 30]), is_above, out)));
+                            listed(made(|out| warpset_map_neighbours(map, &words(&[1 << 30]).1, is_above, out)));
                         assert_eq!(keys.first().zip(values.first()), expected);
                     }
                 }

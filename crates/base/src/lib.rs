@@ -1,7 +1,7 @@
 //! Host code that Warpset's structures share: keys and their hashes ([`key`]), the traits of filters ([`filter`]),
 //! answers as bits ([`bitmap`]), selections of a batch's keys ([`stencil`]), work on all threads ([`parallel`]), a
-//! radix sort ([`sort`]), memory aligned to cache lines ([`words`]), saved files ([`mod@file`]), and detection of
-//! processor features ([`processor`]).
+//! radix sort ([`sort`]), memory aligned to cache lines ([`words`]), saved files ([`mod@file`]), and
+//! processor features and prefetches ([`processor`]).
 //!
 //! Programs use this crate through the structures, which re-export the names their users need. Versions are those of
 //! `warpset`, and follow its promise.

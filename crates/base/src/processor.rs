@@ -31,6 +31,19 @@ pub fn has_bit_instructions() -> bool {
     false
 }
 
+/// Prefetches the cache line of `items[index]`, which may lie outside of them: a hint, which reads nothing.
+#[inline(always)]
+pub fn prefetch<T>(items: &[T], index: usize) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch accesses no memory in the sense of the language, whatever the address; x86-64 has SSE.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(items.as_ptr().wrapping_add(index).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (items, index);
+}
+
 /// Selection of ones by `pdep`: a value of this type exists only where [`has_bit_instructions`] holds and `pdep` is
 /// fast, which it is not on AMD's processors before Zen 3.
 ///

@@ -160,19 +160,6 @@ pub(crate) mod engine {
     }
 }
 
-/// Prefetches the cache line of `words[index]`.
-#[inline(always)]
-pub(crate) fn prefetch<W>(words: &[W], index: usize) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        let pointer = words.as_ptr().wrapping_add(index).cast::<i8>();
-        // SAFETY: a prefetch does not access memory as the language sees it, whatever the address.
-        unsafe { std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(pointer) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (words, index);
-}
-
 /// Checks that header fields which a layout does not use are zero.
 pub(crate) fn zero_fields(fields: &[u64]) -> Result<(), Error> {
     match fields.iter().find(|&&f| f != 0) {

@@ -7,6 +7,7 @@
 
 use std::marker::PhantomData;
 
+use warpset_base::processor::prefetch;
 use warpset_base::with_vectors;
 use warpset_core::fuse::Graph;
 use warpset_core::fuse::hash::{fingerprint, mix, shard_of, within_shard};
@@ -232,17 +233,4 @@ fn contains_in_other<F: Width>(layout: &Layout, words: &[u64], word: u64) -> boo
 pub(crate) fn first_by_halves(graph: Graph, hash: u64) -> u32 {
     let starts = u64::from(graph.starts);
     (((hash >> 32) * starts + (((hash & u64::from(u32::MAX)) * starts) >> 32)) >> 32) as u32
-}
-
-/// Prefetches the cache line of a slot.
-#[inline(always)]
-pub(crate) fn prefetch<T>(slots: &[T], at: usize) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a hint, which may name any address; SSE is part of x86-64.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(slots.as_ptr().wrapping_add(at).cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (slots, at);
 }

@@ -4,4 +4,4 @@ mod node;
 mod tree;
 
 pub(crate) use node::{Compare, Portable, by_best, each};
-pub(crate) use tree::{SearchTree, prefetch};
+pub(crate) use tree::SearchTree;

@@ -107,14 +107,7 @@ pub(crate) fn scan<const N: usize>(words: &[u64], from: u64, mut rank: u32, sele
 /// Prefetches the word at `index` into the cache.
 #[inline(always)]
 pub(crate) fn prefetch(words: &[u64], index: u64) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: prefetching any address is harmless, and nothing is read.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(words.as_ptr().wrapping_add(index as usize).cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (words, index);
+    warpset_base::processor::prefetch(words, index as usize);
 }
 
 #[cfg(test)]

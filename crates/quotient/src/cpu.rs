@@ -16,12 +16,14 @@ pub(crate) mod fingerprints;
 mod from_fingerprints;
 mod in_place;
 pub(crate) mod one;
-pub(crate) mod prefetch;
 mod resize;
 pub(crate) mod rewrite;
 mod set_operations;
 pub(crate) mod test_and_insert;
 mod traits;
+
+/// Keys whose cache lines are prefetched before the first of them is looked up.
+pub(crate) const BATCH: usize = 32;
 
 /// Quotient filter in host memory: an approximate set or multiset of fingerprints.
 ///

@@ -10,9 +10,9 @@ use warpset_core::bits::Portable;
 use warpset_core::quotient::rank_select::Blocks;
 use warpset_core::quotient::slots::Container;
 
-use crate::cpu::prefetch::prefetch;
 use crate::slot_kind::{Change, Changed, Copies, Counts, PlacedItem, SlotKind, WriteJob};
 use crate::{Error, Layout, View};
+use warpset_base::processor::prefetch;
 
 mod append;
 mod blocks_mut;

@@ -75,14 +75,7 @@ impl Lines for Words<'_> {
 /// Prefetches the cache line of a bit.
 #[inline(always)]
 fn prefetch(words: &[u64], bit: u64) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch accesses no memory in the sense of the language, whatever the address.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(words.as_ptr().wrapping_add((bit / 64) as usize).cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (words, bit);
+    warpset_base::processor::prefetch(words, (bit / 64) as usize);
 }
 
 impl<K: RangeKey + ?Sized> RangeFilterView<'_, K> {

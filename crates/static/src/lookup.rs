@@ -10,6 +10,7 @@
 use bytemuck::Pod;
 use warpset_base::bitmap::Bitmap;
 use warpset_base::key::Key;
+use warpset_base::processor::prefetch;
 use warpset_base::{parallel, with_vectors};
 use warpset_core::static_set::{self, BUCKET_WORDS, Shape};
 
@@ -42,19 +43,6 @@ struct Batch<K> {
     keys: [K; BATCH],
     /// Groups, then buckets, then slots.
     at: [usize; BATCH],
-}
-
-/// Prefetches a cache line.
-#[inline(always)]
-pub(crate) fn prefetch<T>(items: &[T], index: usize) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch accesses no memory in the sense of the language, whatever the address.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(items.as_ptr().wrapping_add(index).cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (items, index);
 }
 
 /// Prefetches the values of a bucket.

@@ -6,9 +6,10 @@ use warpset_base::filter::same_length;
 use warpset_core::static_set::{BUCKET_WORDS, Shape, place};
 
 use crate::key::Line;
-use crate::lookup::{Lookup, prefetch, prefetch_values};
+use crate::lookup::{Lookup, prefetch_values};
 use crate::tags;
 use crate::{Bitmap, Error, Iter, Keys, Layout, MapValue, StaticKey, Value};
+use warpset_base::processor::prefetch;
 
 /// Borrowed words of a [`StaticMap`](crate::StaticMap), or of saved bytes, with every lookup.
 ///

@@ -146,10 +146,21 @@ pub unsafe fn contain(
 }
 
 /// Makes the two kernels of a kind with the plan `$plan`: `$lookup` for functions, `$contains` for static filters
-/// around them. `$number_of` returns the number of the key with a hash, from a
-/// [`DeviceFunction`](crate::recsplit::device_function::DeviceFunction), the hash and the remix.
+/// around them.
 macro_rules! lookup_kernels {
-    ($plan:ty, $number_of:ident, $lookup:ident, $contains:ident) => {
+    ($plan:ty, $lookup:ident, $contains:ident) => {
+        use warpset_simt::{Global, GlobalMut};
+
+        use crate::batch::keys::KeyKind;
+        #[cfg(feature = "bodies")]
+        use crate::recsplit::answers::{Query, contain, look_up};
+        #[cfg(feature = "bodies")]
+        use crate::recsplit::device_function::DeviceFunction;
+        #[cfg(feature = "bodies")]
+        use crate::recsplit::device_words::DeviceWords;
+
+        pub use crate::recsplit::answers::{BLOCK, FunctionPlan};
+
         kernel! {
             /// Looks up `n` keys: place `i` of `out` becomes the number of key `i`, or the value at that number of
             /// `table`, as `form` says.
@@ -168,7 +179,7 @@ macro_rules! lookup_kernels {
                 unsafe {
                     let parts = DeviceFunction::new(words, function.words, rows, &function.plan);
                     let query = Query { keys, kind, seed, n };
-                    look_up(query, (form, table, out), |hash| $number_of(parts, hash, function.remix));
+                    look_up(query, (form, table, out), |hash| parts.number_of(hash, function.remix));
                 }
             }
 
@@ -195,7 +206,7 @@ macro_rules! lookup_kernels {
                     let kept = if function.plan.keys > 0 { Some(kept) } else { None };
                     let query = Query { keys, kind, seed, n };
                     contain(query, (kept, function.width), (found_form, found), (form, numbers), |hash| {
-                        $number_of(parts, hash, function.remix)
+                        parts.number_of(hash, function.remix)
                     });
                 }
             }

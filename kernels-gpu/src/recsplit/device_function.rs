@@ -32,25 +32,27 @@ impl<'p, P> DeviceFunction<'p, P> {
 }
 
 impl DeviceFunction<'_, recsplit::Plan> {
-    /// Returns the number of the key with this hash.
+    /// Returns the number of the key with this hash. The [`Remix`] is tested at every trial hash, by all threads alike:
+    /// two versions of the walk would take twice as long to compile.
     #[inline(always)]
-    pub fn number_of(self, hash: Hash128, remix: Remix) -> u64 {
+    pub fn number_of(self, hash: Hash128, remix: u32) -> u64 {
+        let remix = if remix == Remix::Bits32 as u32 { Remix::Bits32 } else { Remix::Bits64 };
         recsplit::Function::value_of(&self.0, hash, remix, ByHalves)
     }
 }
 
 impl DeviceFunction<'_, consensus::Plan> {
-    /// Returns the number of the key with this hash.
+    /// Returns the number of the key with this hash; there is one kind of hash.
     #[inline(always)]
-    pub fn number_of(self, hash: Hash128) -> u64 {
+    pub fn number_of(self, hash: Hash128, _remix: u32) -> u64 {
         consensus::Function::value_of(&self.0, hash, ByHalves)
     }
 }
 
 impl DeviceFunction<'_, placement::Plan> {
-    /// Returns the number of the key with this hash.
+    /// Returns the number of the key with this hash; there is one kind of hash.
     #[inline(always)]
-    pub fn number_of(self, hash: Hash128) -> u64 {
+    pub fn number_of(self, hash: Hash128, _remix: u32) -> u64 {
         placement::Function::value_of(&self.0, hash, ByHalves)
     }
 }

@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
+use warpset_base::processor::prefetch;
 use warpset_base::words::{AlignedWords, OutOfMemory};
 use warpset_core::hash::mix_spread;
 
@@ -51,18 +52,6 @@ fn hash_of<W: Word>(kmer: W) -> u64 {
 #[inline(always)]
 fn bits_of(hash: u64) -> u64 {
     [0, 6, 12, 18].into_iter().fold(0, |bits, shift| bits | 1 << ((hash >> shift) & 63))
-}
-
-#[inline(always)]
-pub(crate) fn prefetch<T>(items: &[T], index: usize) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch accesses no memory, whatever its address, and every x86-64 processor has it.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(items.as_ptr().wrapping_add(index).cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (items, index);
 }
 
 /// Borrows words as atomic ones.

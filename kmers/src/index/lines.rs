@@ -22,7 +22,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use warpset_base::words::{AlignedWords, OutOfMemory};
 
-use super::front::{prefetch, shared};
+use super::front::shared;
+use warpset_base::processor::prefetch;
 
 /// Words per line.
 const LINE: usize = 8;

@@ -4,6 +4,7 @@
 //! task, and no other task writes its blocks. Distribution keeps the order of the keys within a stripe, as bulk
 //! `test_and_insert` requires: equal keys meet in one stripe, in their order.
 
+use warpset_base::processor::prefetch;
 use warpset_base::{bitmap, parallel};
 
 use super::by_hash::ByHash;
@@ -86,7 +87,7 @@ fn insert_probes<L: OneBlock>(layout: &L, words: &mut [u32], first_block: u64, p
     for batch in probes.chunks(BATCH) {
         for probe in batch {
             let index = (layout.block_of(probe) - first_block) as usize * block_words;
-            crate::layout::prefetch(words, index);
+            prefetch(words, index);
         }
         layout.insert_batch(words, first_block, before);
         before = batch;
@@ -316,7 +317,7 @@ fn insert_absent<L: OneBlock>(
         if far {
             for key in ahead.next().unwrap_or(&[]) {
                 let index = (layout.block_of(&key.probe) - first_block) as usize * block_words;
-                crate::layout::prefetch(words, index);
+                prefetch(words, index);
             }
         }
         probes.iter_mut().zip(batch).for_each(|(probe, key)| *probe = key.probe);

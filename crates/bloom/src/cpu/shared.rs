@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::Bloom;
 use crate::Key;
+use crate::layout::BATCH;
 use crate::layout::engine::OneBlock;
-use crate::layout::{BATCH, prefetch};
+use warpset_base::processor::prefetch;
 
 /// Words of the largest block: 1024 bits.
 const MOST_WORDS: usize = 32;

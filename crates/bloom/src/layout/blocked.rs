@@ -7,10 +7,11 @@ use warpset_base::file::FileKind;
 use warpset_core::bloom::blocked::{self, BlockShape, MAX_HASHES, Pattern};
 use warpset_core::hash;
 
+use super::Layout;
 use super::engine::{Engine, OneBlock};
 use super::split_block::fold_blocks;
-use super::{Layout, prefetch};
 use crate::{Error, FileError, Key, rates};
+use warpset_base::processor::prefetch;
 
 /// The most blocks, so that bit numbers fit 64 bits with room to spare.
 const MAX_BLOCKS: u64 = 1 << 48;

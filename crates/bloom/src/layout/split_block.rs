@@ -9,9 +9,10 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 
+use super::Layout;
 use super::engine::{Engine, OneBlock, Word};
-use super::{Layout, prefetch};
 use crate::{Error, FileError, Hashed, Key, PhysicalType, rates};
+use warpset_base::processor::prefetch;
 
 /// Parameters of a [`SplitBlockBloom`](crate::SplitBlockBloom): the number of 256-bit blocks, and how integers hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

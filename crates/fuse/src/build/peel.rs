@@ -84,7 +84,7 @@ fn ahead<const ARITY: usize, T: Item, O>(graph: Graph, list: &[u32], i: usize, h
 /// Prefetches the cache line of a slot.
 #[inline(always)]
 fn prefetch<T>(slots: &[T], slot: u32) {
-    crate::lookup::prefetch(slots, slot as usize);
+    warpset_base::processor::prefetch(slots, slot as usize);
 }
 
 impl<T: Item> Peeler<T> {

@@ -10,8 +10,9 @@ use warpset_core::bits::{lowest, window};
 use warpset_core::fuse::hash::{mix, shard_of, within_shard};
 use warpset_core::fuse::value::value_in;
 
-use crate::lookup::{FAR, first_by_halves, prefetch};
+use crate::lookup::{FAR, first_by_halves};
 use crate::{Arity, Key, Layout, word_of};
+use warpset_base::processor::prefetch;
 
 /// Keys per batch.
 const BATCH: usize = 64;

@@ -9,9 +9,10 @@ use crate::element::filter_hash;
 use crate::level::Sorted;
 use crate::run::Run;
 use crate::search_index::Filter;
+use crate::search_tree::SearchTree;
 use crate::search_tree::{Compare, by_best, each};
-use crate::search_tree::{SearchTree, prefetch};
 use crate::{OrderedKey, Value};
+use warpset_base::processor::prefetch;
 
 /// Keys that pass through the levels together; one word of a bitmap.
 const GROUP: usize = 64;

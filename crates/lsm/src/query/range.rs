@@ -15,9 +15,10 @@ use crate::gains::Gains;
 use crate::level::Sorted;
 use crate::merge::{Folder, PART, close_gaps, merge_live_into, split};
 use crate::run::Run;
+use crate::search_tree::SearchTree;
 use crate::search_tree::by_best;
-use crate::search_tree::{SearchTree, prefetch};
 use crate::{OrderedKey, Value};
+use warpset_base::processor::prefetch;
 
 /// Queries per task.
 const TASK: usize = 64;

@@ -5,8 +5,8 @@
 
 use warpset_core::lsm::{filter_mask, filter_word};
 
-use super::tree::prefetch;
 use crate::OrderedKey;
+use warpset_base::processor::prefetch;
 
 /// Bytes per node.
 const NODE_BYTES: usize = 64;

@@ -13,6 +13,7 @@
 //! Source: Kim et al., "FAST: Fast Architecture Sensitive Tree Search on Modern CPUs and GPUs", SIGMOD 2010; nodes of
 //! 16 keys.
 
+use warpset_base::processor::prefetch;
 use warpset_base::words::AlignedWords;
 
 use super::node::{Compare, Portable, by_best, node};
@@ -157,19 +158,6 @@ fn in_last_node<K: OrderedKey>(by: impl Compare, keys: &[K], place: usize, key: 
         Some(whole) => first + by.count_below(whole, key),
         None => first + Portable.count_below(&keys[first..], key),
     }
-}
-
-/// Prefetches the cache line of an item.
-#[inline(always)]
-pub(crate) fn prefetch<T>(items: &[T], index: usize) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch is a hint and may name any address; SSE is part of x86-64.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(items.as_ptr().wrapping_add(index).cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (items, index);
 }
 
 #[cfg(test)]

@@ -13,8 +13,9 @@ use super::change::with_select;
 use super::run::Fields;
 use super::{blocks, counted_blocks};
 use crate::Layout;
+use crate::cpu::BATCH;
 use crate::cpu::one::{self, Ask};
-use crate::cpu::prefetch::{BATCH, prefetch};
+use warpset_base::processor::prefetch;
 
 /// Blocks of a filter for lookups, with counters or without.
 #[derive(Clone, Copy)]

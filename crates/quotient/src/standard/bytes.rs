@@ -6,8 +6,9 @@ use warpset_core::quotient::slots::{BLOCK_SLOTS, ByteSlots, OCCUPIED, bytes_of_s
 use warpset_core::quotient::standard::{self as core, Inserted};
 
 use crate::Layout;
-use crate::cpu::prefetch::{BATCH, prefetch};
+use crate::cpu::BATCH;
 use crate::slot_kind::{Change, Changed, PlacedItem, SlotWriter};
+use warpset_base::processor::prefetch;
 
 /// Writer of items in ascending slots into zero words, like `warpset_core::quotient::slots::Appender`, with the words
 /// kept in registers.

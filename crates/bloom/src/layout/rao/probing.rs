@@ -9,7 +9,7 @@
 use warpset_core::bloom::rao::{BucketShape, Positions};
 use warpset_core::bloom::reduce32;
 
-use crate::layout::prefetch;
+use warpset_base::processor::prefetch;
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;

@@ -13,8 +13,9 @@ use warpset_core::quotient::Split;
 use super::Packed;
 use super::update::next;
 use crate::Layout;
+use crate::cpu::BATCH;
 use crate::cpu::one::{self, Ask};
-use crate::cpu::prefetch::{BATCH, prefetch};
+use warpset_base::processor::prefetch;
 
 /// Nanoseconds per block of the pass.
 const BLOCK_NS: f64 = 2.0;

@@ -11,8 +11,8 @@ use warpset_core::quotient::standard::Inserted;
 
 use super::Packed;
 use crate::Layout;
-use crate::cpu::prefetch::prefetch;
 use crate::slot_kind::{Change, Changed};
+use warpset_base::processor::prefetch;
 
 /// Packed slots for writing: those of a filter, or of a part with its first slot as the first quotient.
 pub(in super::super) struct PackedMut<'a> {
