@@ -180,7 +180,7 @@ impl Layout {
         }
         let split = Split { quotient_bits: self.quotient_bits() - bits, ..self.split };
         let limit = (self.limit >> bits).max(1);
-        Layout::with_limit(split, limit, self.container, self.duplicates, self.seed(), self.exact)
+        Layout::with_limit(split, limit, self.container, self.duplicates, self.seed(), self.exact, self.ordered_bits)
     }
 
     /// Returns this layout for quotients of another width. Fingerprints keep their length, so one more quotient bit is
