@@ -1,7 +1,8 @@
 //! Super-k-mers: stretches of sequences whose k-mers have one minimizer, so that copies of a k-mer meet in one *bin*.
 //!
 //! The minimizer of a k-mer is the least hash of its m-mers on both strands. Neighbouring k-mers mostly share it: a
-//! stretch has (w + 1) / 2 k-mers on average, w = k - m + 1 m-mers per k-mer, and takes as much as two k-mers. Bins by minimizer are counted one by one in hash tables that fit into a core's own cache. Source: Li et al.,
+//! stretch has (w + 1) / 2 k-mers on average, w = k - m + 1 m-mers per k-mer, and takes as much as two k-mers. Bins by
+//! minimizer are counted one by one in hash tables that fit into a core's own cache. Source: Li et al.,
 //! "MSPKmerCounter", 2015, and Deorowicz et al., "KMC 2", Bioinformatics 31 (2015), section 2. Departures: minimizers
 //! by hash instead of their letters, and no bins on disk.
 //!
