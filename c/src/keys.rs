@@ -271,30 +271,31 @@ impl warpset_keys {
     ///
     /// # Safety
     /// As [`read`].
-    unsafe fn strings_by_offsets<'a, T: Copy + PartialOrd + TryInto<usize> + 'a>(&self) -> Result<Vec<&'a [u8]>> {
+    unsafe fn strings_by_offsets<'a, T: Copy + PartialOrd + Into<i64> + 'a>(&self) -> Result<Vec<&'a [u8]>> {
         if self.len == usize::MAX {
             return Err(too_long("keys", self.len));
         }
         // SAFETY: there are `len + 1` offsets, as the caller guarantees.
         let offsets = unsafe { array(self.offsets.cast::<T>(), self.len + 1, "offsets") }?;
-        let offset = |i: usize| {
-            let found: Option<usize> = offsets[i].try_into().ok().filter(|&offset| offset <= MOST_BYTES);
-            found.ok_or_else(|| Failure::value(format!("offsets[{i}] is negative or longer than memory")))
-        };
-        let (first, last) = (offset(0)?, offset(self.len)?);
-        if let Some(i) = offsets.windows(2).position(|ends| ends[0] > ends[1]) {
+        for i in [0, self.len] {
+            if !(0..=MOST_BYTES as i64).contains(&offsets[i].into()) {
+                return Err(Failure::value(format!("offsets[{i}] is negative or longer than memory")));
+            }
+        }
+        // All of them are compared, because a loop without an exit is vectorised.
+        if offsets.windows(2).fold(false, |falls, ends| falls | (ends[0] > ends[1])) {
+            let i = offsets.windows(2).position(|ends| ends[0] > ends[1]).unwrap_or(0);
             return Err(Failure::value(format!("offsets[{}] is below the one before it", i + 1)));
         }
-        if self.data.is_null() && last > first {
+        if self.data.is_null() && offsets[self.len] > offsets[0] {
             return Err(null("data"));
         }
         let base = if self.data.is_null() { ptr::dangling() } else { self.data };
-        let bytes = |offset: T| offset.try_into().unwrap_or(first);
         let strings = offsets.windows(2).map(|ends| {
-            let (begin, end) = (bytes(ends[0]), bytes(ends[1]));
-            // SAFETY: offsets ascend from `first` to `last`, so all are in range. The bytes up to the last offset are
-            // readable, as the caller guarantees; without `data` every string is empty.
-            unsafe { slice::from_raw_parts(if begin == end { base } else { base.add(begin) }, end - begin) }
+            let [begin, end]: [i64; 2] = [ends[0].into(), ends[1].into()];
+            // SAFETY: offsets ascend from one that is not negative to one within memory. The bytes up to the last offset
+            // are readable, as the caller guarantees; without `data` every string is empty, and the pointer not NULL.
+            unsafe { slice::from_raw_parts(base.wrapping_add(begin as usize), (end - begin) as usize) }
         });
         collected(self.len, strings)
     }

@@ -1,6 +1,7 @@
 //! Perfect hash functions, static filters and maps of strings.
 
 use warpset::mphf::{self, Builder, ConsensusKind, HashKind, PlacementKind, RecSplitKind};
+use warpset_base::bitmap::options_to;
 
 use crate::capabilities::*;
 #[cfg(feature = "gpu")]
@@ -172,9 +173,7 @@ macro_rules! string_map {
             let HostKeys::Strings(keys) = keys else {
                 return if keys.len() == 0 { Ok(()) } else { Err(not_strings()) };
             };
-            for ((answer, value), found) in self.get_bulk(keys).into_iter().zip(values).zip(found) {
-                (*value, *found) = (answer.unwrap_or(0), answer.is_some().into());
-            }
+            options_to(values, found, self.get_bulk(keys));
             Ok(())
         }
     };
