@@ -19,8 +19,12 @@
 //! | [`Remove`] | take out one copy of each key | quotient filters |
 //! | [`Count`] | count the copies of each key | quotient filters |
 
+use std::convert::Infallible;
+
+use warpset_core::hash;
+
 use crate::bitmap::{Bitmap, bits_to};
-use crate::key::Key;
+use crate::key::{Hashed, Key};
 pub use crate::length::{LengthMismatch, same_length};
 use crate::stencil::{Stencil, select};
 
@@ -324,6 +328,34 @@ pub trait Count: Filter {
     /// # Errors
     /// [`LengthMismatch`], and the errors of the backend.
     fn count_bulk_into<K: Key>(&self, keys: &[K], counts: &mut [u64]) -> Result<(), Self::Error>;
+}
+
+/// Returns the share of `samples` random hashes, drawn with `seed`, that are in a set; `count` counts those of a batch
+/// of at most `most`. The hashes are the same for every `most`.
+#[doc(hidden)]
+pub fn share_of_hashes<E>(
+    (samples, seed): (u64, u64),
+    most: u64,
+    mut count: impl FnMut(&[Hashed]) -> Result<usize, E>,
+) -> Result<f64, E> {
+    let (spread, mut hits, mut done) = (hash::spread_seed(seed), 0, 0);
+    let mut hashes = Vec::with_capacity(most.min(samples) as usize);
+    while done < samples {
+        let end = samples.min(done + most);
+        hashes.clear();
+        hashes.extend((done..end).map(|i| Hashed(hash::mix_spread(i, spread))));
+        hits += count(&hashes)? as u64;
+        done = end;
+    }
+    Ok(hits as f64 / samples.max(1) as f64)
+}
+
+/// Performs the work of [`share_of_hashes`] for a set in host memory; `bits` answers with one bit per hash.
+#[doc(hidden)]
+pub fn share_of_hashes_on_host(samples: u64, seed: u64, bits: impl Fn(&[Hashed]) -> Vec<u64>) -> f64 {
+    let ones = |words: Vec<u64>| words.iter().map(|word| word.count_ones() as usize).sum();
+    let Ok(share) = share_of_hashes((samples, seed), 1 << 16, |hashes| Ok::<_, Infallible>(ones(bits(hashes))));
+    share
 }
 
 /// Writes methods of a trait that call the inherent methods of the same names. `as Ok` marks an inherent method that

@@ -2,18 +2,17 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use warpset_base::filter::share_of_hashes_on_host;
 use warpset_base::parallel;
 
 use crate::layout::BATCH;
 use crate::layout::engine::Word;
-use crate::{BlockedLayout, Hashed, Key, Layout, RaoLayout, SplitBlockLayout};
+use crate::{BlockedLayout, Key, Layout, RaoLayout, SplitBlockLayout};
 
 /// Filters above this size (half of a usual L2 cache) are prefetched.
 pub(crate) const PREFETCH_BYTES: usize = 1 << 20;
 /// Nanoseconds to combine, count or scan a word of 32 bits.
 pub(crate) const WORD_NS: f64 = 0.25;
-/// Random hashes that are looked up at a time.
-const SAMPLE: usize = 1 << 16;
 
 /// A filter's parameters and a borrow of its words: answers queries, owns nothing.
 ///
@@ -176,18 +175,6 @@ impl<'a, L: Layout> View<'a, L> {
 
     /// Returns the fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain.
     pub fn measured_fpr(&self, samples: u64, seed: u64) -> f64 {
-        let spread = warpset_core::hash::spread_seed(seed);
-        let mut hits = 0;
-        let mut done = 0;
-        let mut hashes = vec![Hashed(0); SAMPLE.min(samples as usize)];
-        while done < samples {
-            let n = hashes.len().min((samples - done) as usize);
-            for (i, hash) in hashes[..n].iter_mut().enumerate() {
-                hash.0 = warpset_core::hash::mix_spread(done + i as u64, spread);
-            }
-            hits += self.bits(&hashes[..n]).iter().map(|word| word.count_ones() as u64).sum::<u64>();
-            done += n as u64;
-        }
-        hits as f64 / samples.max(1) as f64
+        share_of_hashes_on_host(samples, seed, |hashes| self.bits(hashes))
     }
 }

@@ -6,9 +6,8 @@
 
 use std::marker::PhantomData;
 
-use warpset_base::filter::Filter;
+use warpset_base::filter::{Filter, share_of_hashes};
 use warpset_base::words::OutOfMemory;
-use warpset_core::hash;
 use warpset_gpu::batch::Hashing;
 use warpset_gpu::{Device, DeviceVec};
 use warpset_kernels::fuse::graph::fuse_graph_assign;
@@ -18,7 +17,7 @@ use warpset_simt::EntryOf;
 
 use crate::image::{in_device_memory, measures};
 use crate::width::Width;
-use crate::{Error, Hashed, Layout, cpu, view};
+use crate::{Error, Layout, cpu, view};
 
 mod build;
 mod builder;
@@ -97,15 +96,7 @@ impl<F: DeviceWidth> BinaryFuse<F> {
     /// # Errors
     /// [`Error::Gpu`] if the device fails or has too little memory.
     pub fn measured_fpr(&self, samples: u64, seed: u64) -> Result<f64, Error> {
-        let spread = hash::spread_seed(seed);
-        let (mut hits, mut done) = (0, 0);
-        while done < samples {
-            let n = SAMPLES.min(samples - done);
-            let hashes: Vec<Hashed> = (done..done + n).map(|i| Hashed(hash::mix_spread(i, spread))).collect();
-            hits += self.count_contained_bulk(&hashes)?;
-            done += n;
-        }
-        Ok(hits as f64 / samples.max(1) as f64)
+        share_of_hashes((samples, seed), SAMPLES, |hashes| self.count_contained_bulk(hashes))
     }
 }
 

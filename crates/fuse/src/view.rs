@@ -2,13 +2,13 @@
 
 use std::marker::PhantomData;
 
+use warpset_base::filter::share_of_hashes_on_host;
 use warpset_base::parallel;
-use warpset_core::hash;
 
 use crate::build::word_of;
 use crate::lookup::Lookup;
 use crate::width::Width;
-use crate::{Hashed, Key, Layout};
+use crate::{Key, Layout};
 
 /// Nanoseconds per key of a batch of lookups.
 const LOOKUP_NS: f64 = 5.0;
@@ -61,18 +61,7 @@ impl<F: Width> View<'_, F> {
 
     /// Returns the fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain.
     pub fn measured_fpr(&self, samples: u64, seed: u64) -> f64 {
-        let spread = hash::spread_seed(seed);
-        let (mut hits, mut done) = (0, 0);
-        let mut hashes = vec![Hashed(0); (1 << 16).min(samples as usize)];
-        while done < samples {
-            let n = hashes.len().min((samples - done) as usize);
-            for (i, hash) in hashes[..n].iter_mut().enumerate() {
-                hash.0 = hash::mix_spread(done + i as u64, spread);
-            }
-            hits += self.bits(&hashes[..n]).iter().map(|word| word.count_ones() as u64).sum::<u64>();
-            done += n as u64;
-        }
-        hits as f64 / samples.max(1) as f64
+        share_of_hashes_on_host(samples, seed, |hashes| self.bits(hashes))
     }
 }
 

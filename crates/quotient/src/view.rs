@@ -3,12 +3,12 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use warpset_base::filter::share_of_hashes_on_host;
 use warpset_base::parallel;
-use warpset_core::hash;
 
 use crate::cpu::fingerprint_source;
 use crate::slot_kind::{Counts, SlotKind};
-use crate::{Hashed, Key, Layout, rates};
+use crate::{Key, Layout, rates};
 
 /// Nanoseconds per key of a batch of lookups.
 const LOOKUP_NS: f64 = 20.0;
@@ -178,18 +178,7 @@ impl<'a, S: SlotKind> View<'a, S> {
 
     /// Returns the share of `samples` random hashes, drawn with `seed`, that the filter claims to contain.
     pub fn measured_fpr(&self, samples: u64, seed: u64) -> f64 {
-        let spread = hash::spread_seed(seed);
-        let (mut hits, mut done) = (0, 0);
-        let mut hashes = vec![Hashed(0); (1 << 16).min(samples as usize)];
-        while done < samples {
-            let n = hashes.len().min((samples - done) as usize);
-            for (i, hash) in hashes[..n].iter_mut().enumerate() {
-                hash.0 = hash::mix_spread(done + i as u64, spread);
-            }
-            hits += self.bits(&hashes[..n]).iter().map(|word| word.count_ones() as u64).sum::<u64>();
-            done += n as u64;
-        }
-        hits as f64 / samples.max(1) as f64
+        share_of_hashes_on_host(samples, seed, |hashes| self.bits(hashes))
     }
 }
 

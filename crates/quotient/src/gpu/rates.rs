@@ -1,10 +1,9 @@
 //! Rates of false positives, and the number of different fingerprints.
 
-use warpset_base::filter::Filter;
-use warpset_core::hash;
+use warpset_base::filter::{Filter, share_of_hashes};
 
 use super::{DeviceSlotKind, QuotientFilter};
-use crate::{Error, Hashed, rates};
+use crate::{Error, rates};
 
 /// Hashes per lookup.
 const SAMPLES: u64 = 1 << 22;
@@ -51,14 +50,6 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// # Errors
     /// [`Error::Gpu`] if the device fails or has too little memory.
     pub fn measured_fpr(&self, samples: u64, seed: u64) -> Result<f64, Error> {
-        let spread = hash::spread_seed(seed);
-        let (mut hits, mut done) = (0, 0);
-        while done < samples {
-            let n = SAMPLES.min(samples - done);
-            let hashes: Vec<Hashed> = (done..done + n).map(|i| Hashed(hash::mix_spread(i, spread))).collect();
-            hits += self.count_contained_bulk(&hashes)?;
-            done += n;
-        }
-        Ok(hits as f64 / samples.max(1) as f64)
+        share_of_hashes((samples, seed), SAMPLES, |hashes| self.count_contained_bulk(hashes))
     }
 }
