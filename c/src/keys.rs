@@ -3,8 +3,6 @@
 use std::borrow::Cow;
 use std::{ptr, slice};
 
-use warpset_base::key::{Hashed, as_hashed};
-
 use crate::error::{Failure, Result, warpset_status as Status};
 use crate::handle::{check, null};
 
@@ -37,7 +35,7 @@ pub enum warpset_key_type {
     I128 = 14,
     /// `double`: the key of its 64 bits. Range filters order numbers by IEEE 754's totalOrder, -0.0 before 0.0.
     F64 = 15,
-    /// Uniform hashes of 64 bits in place of keys, which filters use unchanged. Functions take them as integers.
+    /// Uniform hashes of 64 bits in place of keys. Perfect hash functions and static filters take them as integers.
     Hashes = 16,
 }
 
@@ -142,7 +140,7 @@ pub enum HostKeys<'a> {
     /// Strings.
     Strings(&'a [&'a [u8]]),
     /// Hashes in place of keys.
-    Hashes(&'a [Hashed]),
+    Hashes(&'a [u64]),
 }
 
 /// Runs `$body` with the slice of keys under the name `$keys`, whatever their type.
@@ -152,15 +150,30 @@ macro_rules! with_keys {
             $crate::keys::HostKeys::Words($keys) => $body,
             $crate::keys::HostKeys::Wide($keys) => $body,
             $crate::keys::HostKeys::Strings($keys) => $body,
-            $crate::keys::HostKeys::Hashes($keys) => $body,
+            $crate::keys::HostKeys::Hashes(hashes) => {
+                let $keys = warpset_base::key::as_hashed(hashes);
+                $body
+            }
         }
     };
 }
 pub(crate) use with_keys;
 
+/// [`with_keys`] for structures to which a hash is the integer of its bits, without a copy of generic code for hashes.
+macro_rules! with_function_keys {
+    ($batch:expr, |$keys:ident| $body:expr) => {
+        match $batch {
+            $crate::keys::HostKeys::Words($keys) | $crate::keys::HostKeys::Hashes($keys) => $body,
+            $crate::keys::HostKeys::Wide($keys) => $body,
+            $crate::keys::HostKeys::Strings($keys) => $body,
+        }
+    };
+}
+pub(crate) use with_function_keys;
+
 impl HostKeys<'_> {
     pub fn len(&self) -> usize {
-        with_keys!(self, |keys| keys.len())
+        with_function_keys!(self, |keys| keys.len())
     }
 }
 
@@ -293,7 +306,7 @@ impl warpset_keys {
         let base = if self.data.is_null() { ptr::dangling() } else { self.data };
         let strings = offsets.windows(2).map(|ends| {
             let [begin, end]: [i64; 2] = [ends[0].into(), ends[1].into()];
-            // SAFETY: offsets ascend from one that is not negative to one within memory. The bytes up to the last offset
+            // SAFETY: offsets ascend from one that is not negative to one within memory. The bytes up to the last one
             // are readable, as the caller guarantees; without `data` every string is empty, and the pointer not NULL.
             unsafe { slice::from_raw_parts(base.wrapping_add(begin as usize), (end - begin) as usize) }
         });
@@ -393,7 +406,7 @@ impl Batch<'_> {
             Items::Words(keys) => HostKeys::Words(keys),
             Items::Wide(keys) => HostKeys::Wide(keys),
             Items::Strings(keys) => HostKeys::Strings(keys),
-            Items::Hashes(hashes) => HostKeys::Hashes(as_hashed(hashes)),
+            Items::Hashes(hashes) => HostKeys::Hashes(hashes),
         }
     }
 

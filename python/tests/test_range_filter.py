@@ -89,9 +89,8 @@ def test_files_of_other_floats_are_refused():
     saved = bytes(RangeFilter([1.5, 2.5], key="float64"))
     wide, narrow = ((1 << 34 | size).to_bytes(8, "little") for size in (8, 4))  # the field with the type of keys
     assert wide in saved
-    for read in (RangeFilter.from_bytes, warpset.from_bytes) if hasattr(warpset, "from_bytes") else (RangeFilter.from_bytes,):
-        with pytest.raises(warpset.FileError, match="f32|4 bytes|type"):
-            read(saved.replace(wide, narrow, 1))
+    with pytest.raises(warpset.FileError, match="f32"):
+        RangeFilter.from_bytes(saved.replace(wide, narrow, 1))
 
 
 @pytest.mark.parametrize("key", list(OF_TYPE))
