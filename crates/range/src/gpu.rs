@@ -261,7 +261,8 @@ macro_rules! lookups {
             /// Whether each key may be in the filter: bit `i % 64` of word `i / 64` of `found` answers for key `i`.
             ///
             /// # Errors
-            /// [`Error::LengthMismatch`] if there are fewer bits than keys; [`Error::Gpu`], for memory of another device.
+            /// [`Error::LengthMismatch`] if there are fewer bits than keys; [`Error::Gpu`], for memory of another
+            /// device.
             pub fn contains_bitmap_device(
                 &self,
                 keys: DeviceSlice<'_, K>,
@@ -270,8 +271,9 @@ macro_rules! lookups {
                 self.may_contain_bitmap_device(keys, keys, found)
             }
 
-            /// Whether any key may lie in each range from a first to a last key, both inclusive: bit `i % 64` of word `i / 64`
-            /// of `found` answers for range `i`. A range whose first key is larger than its last one has no keys.
+            /// Whether any key may lie in each range from a first to a last key, both inclusive: bit `i % 64` of word
+            /// `i / 64` of `found` answers for range `i`. A range whose first key is larger than its last one has no
+            /// keys.
             ///
             /// # Errors
             /// [`Error::LengthMismatch`] if there is another number of last keys, or there are fewer bits than ranges;

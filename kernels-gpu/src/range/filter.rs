@@ -1,5 +1,5 @@
-//! Kernels of range filters: codes of keys, the words of a filter from its codes, lookups of keys and ranges; hashes and
-//! lookups of dynamic filters.
+//! Kernels of range filters: codes of keys, the words of a filter from its codes, lookups of keys and ranges; hashes
+//! and lookups of dynamic filters.
 
 use warpset_core::bits::{ByHalves, ReadWords, lowest};
 use warpset_core::hash::mix_spread;

@@ -31,8 +31,8 @@ pub(crate) fn fpr_of(layout: &Layout, keys: u64, length: u64) -> f64 {
     (together * (-f64::from(prefix_bits)).exp2()).min(1.0)
 }
 
-/// Returns the number of prefixes from which on a range gets a "yes" without a lookup: so many that the bound of the
-/// rate at capacity is 1, not counting both ends.
+/// Returns the number of prefixes from which on a range gets a "yes" without a lookup, because the bound of the rate at
+/// capacity is 1 without both ends, or because of the number of lookups.
 pub(crate) fn most_prefixes(layout: &Layout) -> u64 {
     let prefixes = 1u128 << (layout.fingerprint_bits() - layout.ordered_bits());
     (prefixes.div_ceil(layout.limit().into()) + 1).min(MOST_PREFIXES.into()) as u64
