@@ -42,7 +42,7 @@ const LANES: usize = 32;
 const PADDING: usize = 8;
 
 /// Words of super-k-mers.
-type Words = Chunks<6>;
+type Words = Chunks<u64, 6>;
 
 /// Bytes of a super-k-mer.
 pub(crate) const BYTES: u64 = 16;
@@ -53,7 +53,7 @@ pub(crate) const OPEN_BYTES: u64 = BINS as u64 * Words::BYTES;
 
 /// Whether k-mers are long enough.
 pub(crate) fn suit(k: K) -> bool {
-    k.get() >= LEAST_K
+    k.get() >= LEAST_K && !k.is_long()
 }
 
 /// Returns the average number of k-mers per super-k-mer of random bases.
@@ -453,7 +453,7 @@ mod tests {
     fn check(batches: &[&[u8]]) -> Result<(), TestCaseError> {
         for k in (LEAST_K..=32).map(|k| K::new(k).unwrap()) {
             let mut wanted = BTreeMap::<u64, u64>::new();
-            batches.iter().for_each(|batch| Roll::new(k).each(batch, |kmer| *wanted.entry(kmer).or_default() += 1));
+            batches.iter().for_each(|batch| Roll::of(k).each(batch, |kmer| *wanted.entry(kmer).or_default() += 1));
             prop_assert!(by_bins(batches, k) == wanted, "{k:?}");
         }
         Ok(())

@@ -1,6 +1,8 @@
-//! Checks of the number of arguments.
+//! Checks of the number of arguments, and the form of answers.
 
-use datafusion::common::Result;
+use datafusion::arrow::array::ArrayRef;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::ColumnarValue;
 
 use crate::error::Cause;
 
@@ -14,6 +16,15 @@ pub(crate) fn exactly<'a, T, const N: usize>(function: &'static str, arguments: 
 /// Returns the arguments of a function that takes `least` to `most`.
 pub(crate) fn between<'a, T>(function: &'static str, arguments: &'a [T], least: usize, most: usize) -> Result<&'a [T]> {
     if (least..=most).contains(&arguments.len()) { Ok(arguments) } else { Err(wrong(function, arguments, least, most)) }
+}
+
+/// Returns the answers of a function; one value if all of its arguments are.
+pub(crate) fn answer(answers: ArrayRef, scalar: bool) -> Result<ColumnarValue> {
+    Ok(if scalar {
+        ColumnarValue::Scalar(ScalarValue::try_from_array(&answers, 0)?)
+    } else {
+        ColumnarValue::Array(answers)
+    })
 }
 
 fn wrong<T>(function: &'static str, arguments: &[T], least: usize, most: usize) -> datafusion::error::DataFusionError {

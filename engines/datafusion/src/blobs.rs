@@ -215,6 +215,33 @@ impl<'a> Argument<'a> {
         })
     }
 
+    /// Calls `ask` with each structure and its rows, of `len`; returns the rows without a structure as nulls.
+    pub(crate) fn try_for_each<E>(
+        &self,
+        len: usize,
+        mut ask: impl FnMut(Range<usize>, &'a [u8]) -> Result<(), E>,
+    ) -> Result<Option<NullBuffer>, E> {
+        match self {
+            Argument::One(None) => Ok(Some(NullBuffer::new_null(len))),
+            Argument::One(Some(saved)) => {
+                if len > 0 {
+                    ask(0..len, saved)?;
+                }
+                Ok(None)
+            }
+            Argument::Each(column) => {
+                let mut there = vec![true; len];
+                for (rows, saved) in column.runs(len) {
+                    match saved {
+                        None => there[rows].fill(false),
+                        Some(saved) => ask(rows, saved)?,
+                    }
+                }
+                Ok(Some(NullBuffer::from(there)))
+            }
+        }
+    }
+
     /// Returns the structure of a row.
     pub(crate) fn get(&self, row: usize) -> Option<&'a [u8]> {
         match self {

@@ -49,6 +49,19 @@ pub enum Cause {
         /// The argument's type.
         found: DataType,
     },
+    /// A range filter has keys of another type than its bounds.
+    #[error(
+        "a range filter of {keys} keys takes no bounds of types {low} and {high}: cast both to an integer, `REAL` \
+         (`f32`), `DOUBLE` (`f64`) or a string (`[u8]`)"
+    )]
+    BoundType {
+        /// Type of the filter's keys; `any` if there is none of both bounds.
+        keys: &'static str,
+        /// Type of the lower bound.
+        low: DataType,
+        /// Type of the upper bound.
+        high: DataType,
+    },
     /// A parameter of an aggregate is not the same in every row, or is missing.
     #[error("the parameter `{parameter}` is not a literal: write a number, not a column and not NULL")]
     NotLiteral {
@@ -112,6 +125,9 @@ pub enum Cause {
     /// A perfect hash function could not be built or opened.
     #[error(transparent)]
     PerfectHash(#[from] warpset_mphf::Error),
+    /// A range filter could not be opened.
+    #[error(transparent)]
+    Range(#[from] warpset_range::Error),
     /// There is not enough memory.
     #[error(transparent)]
     OutOfMemory(#[from] warpset_base::words::OutOfMemory),

@@ -16,6 +16,7 @@
 //! | `perfect_hash_agg(x)` | a minimal perfect hash function of a column's distinct values |
 //! | `perfect_hash_index(function, x)` | the number of `x`, consecutive from 0 |
 //! | `lookup_or_null(function, x)` | the value of `x` in a static function, NULL for values that a filtered one rejects |
+//! | `range_may_contain(filter, low, high)` | whether a range filter may have a key from `low` to `high` |
 //! | `shared_filter(structure)` | the same structure, which the engine never copies |
 //! | `bloom_filter_to_parquet(filter)`, `bloom_filter_to_presto(filter)` | the filter in the format of another engine |
 //! | `spark_bloom_filter_agg(x [, items [, bits [, version]]])` | the filter of Spark's `bloom_filter_agg` |
@@ -83,6 +84,7 @@ mod lookup;
 mod parameters;
 mod perfect_hash;
 mod quotient;
+mod range;
 mod rows;
 mod share;
 mod sized;
@@ -145,6 +147,7 @@ pub fn scalars() -> Vec<Arc<ScalarUDF>> {
         Lookup::function(PerfectHashIndex),
         Lookup::function(LookupOrNull),
         contains::function(),
+        range::function(),
         quotient::intersection_count(),
         to_parquet,
         to_presto,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray};
 use datafusion::arrow::buffer::{BooleanBuffer, NullBuffer};
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::Result;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 use warpset_base::file::FileError;
 use warpset_base::key::Key;
@@ -82,27 +82,9 @@ impl<A: Ask> Visitor for Batch<'_, A> {
 
     fn visit<K: Key + Copy>(self, keys: &[K]) -> Self::Output {
         let mut answers = vec![A::Answer::default(); keys.len()];
-        let nulls = match self.structures {
-            blobs::Argument::One(None) => Some(NullBuffer::new_null(keys.len())),
-            blobs::Argument::One(Some(saved)) => {
-                if !keys.is_empty() {
-                    self.asker.ask(blobs::aligned(saved).bytes(), keys, &mut answers)?;
-                }
-                None
-            }
-            blobs::Argument::Each(column) => {
-                let mut there = vec![true; keys.len()];
-                for (rows, saved) in column.runs(keys.len()) {
-                    match saved {
-                        None => there[rows].fill(false),
-                        Some(saved) => {
-                            self.asker.ask(blobs::aligned(saved).bytes(), &keys[rows.clone()], &mut answers[rows])?;
-                        }
-                    }
-                }
-                Some(NullBuffer::from(there))
-            }
-        };
+        let nulls = self.structures.try_for_each(keys.len(), |rows, saved| {
+            self.asker.ask(blobs::aligned(saved).bytes(), &keys[rows.clone()], &mut answers[rows])
+        })?;
         Ok((answers, nulls))
     }
 }
@@ -152,11 +134,7 @@ pub(crate) fn answers<A: Ask>(
         let (answers, nulls) = keys::visit(&keys, Batch { structures, asker })??;
         Ok(A::array(answers, NullBuffer::union(nulls.as_ref(), keys.logical_nulls().as_ref())))
     };
-    let answers = answer().map_err(|cause| cause.of(function))?;
-    if both_scalar {
-        return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&answers, 0)?));
-    }
-    Ok(ColumnarValue::Array(answers))
+    arguments::answer(answer().map_err(|cause| cause.of(function))?, both_scalar)
 }
 
 impl<A: Ask> fmt::Debug for Lookup<A> {

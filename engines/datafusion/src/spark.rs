@@ -8,7 +8,7 @@ use datafusion::arrow::array::{Array, AsArray, BooleanArray};
 use datafusion::arrow::buffer::{BooleanBuffer, NullBuffer};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Int64Type};
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::Result;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 use warpset_bloom::{SparkBloomView, SparkKey};
 
@@ -74,11 +74,7 @@ impl ScalarUDFImpl for SparkMightContain {
             let values: Vec<&[u8]> = (0..bytes.len()).map(|row| bytes.value(row)).collect();
             answers(&filters, &values, keys.nulls())
         };
-        let answers = answer().map_err(|cause| cause.of(NAME))?;
-        if both_scalar {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&answers, 0)?));
-        }
-        Ok(ColumnarValue::Array(Arc::new(answers)))
+        arguments::answer(Arc::new(answer().map_err(|cause| cause.of(NAME))?), both_scalar)
     }
 }
 
@@ -89,20 +85,9 @@ fn answers<K: SparkKey>(
     nulls: Option<&NullBuffer>,
 ) -> Result<BooleanArray, Cause> {
     let mut answers = vec![false; keys.len()];
-    let mut there = vec![true; keys.len()];
-    let mut ask = |rows: std::ops::Range<usize>, saved: Option<&[u8]>| -> Result<(), Cause> {
-        match saved {
-            None => there[rows].fill(false),
-            Some(saved) => {
-                SparkBloomView::from_bytes(saved)?.contains_bulk_into(&keys[rows.clone()], &mut answers[rows])?;
-            }
-        }
-        Ok(())
-    };
-    match filters {
-        blobs::Argument::One(saved) => ask(0..keys.len(), *saved)?,
-        blobs::Argument::Each(column) => column.runs(keys.len()).try_for_each(|(rows, saved)| ask(rows, saved))?,
-    }
-    let nulls = NullBuffer::union(Some(&NullBuffer::from(there)), nulls);
+    let missing = filters.try_for_each(keys.len(), |rows, saved| -> Result<(), Cause> {
+        Ok(SparkBloomView::from_bytes(saved)?.contains_bulk_into(&keys[rows.clone()], &mut answers[rows])?)
+    })?;
+    let nulls = NullBuffer::union(missing.as_ref(), nulls);
     Ok(BooleanArray::new(BooleanBuffer::from(answers), nulls))
 }

@@ -79,6 +79,9 @@ impl FileKind {
     /// `warpset_kmers::Labels`: a header with names and numbers, then the function.
     pub const KMERS_LABELS: FileKind = FileKind::new(65, 1, "warpset_kmers::Labels");
 
+    /// `warpset_kmers`: k-mers of more than 32 bases with their copies.
+    pub const KMERS_LONG: FileKind = FileKind::new(66, 1, "warpset_kmers::Table of long k-mers");
+
     /// All structures, in the order of their numbers.
     pub const ALL: &[FileKind] = &[
         FileKind::SPLIT_BLOCK_BLOOM,
@@ -104,6 +107,7 @@ impl FileKind {
         FileKind::SEQUENCE_FILTER,
         FileKind::KMERS_INDEX,
         FileKind::KMERS_LABELS,
+        FileKind::KMERS_LONG,
     ];
 
     /// Describes a structure without elements.

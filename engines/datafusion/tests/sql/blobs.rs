@@ -14,17 +14,20 @@ use warpset_bloom::SplitBlockBloom;
 use warpset_fuse::{BinaryFuse8, BinaryFuse16, BinaryFuse32, StaticFunction};
 use warpset_mphf::RecSplit;
 use warpset_quotient::{Duplicates, RankSelectQuotientFilter};
+use warpset_range::RangeFilter;
 
 use crate::{context, integers, table};
 
-/// Calls a function of a structure and a key without an engine.
+/// Calls a function of a structure and a key without an engine; the key is both ends of a range.
 fn call(function: &str, structure: ColumnarValue, key: ColumnarValue, rows: usize) -> Result<ColumnarValue> {
     let function = warpset_datafusion::scalars().into_iter().find(|f| f.name() == function).unwrap();
     let field = |value: &ColumnarValue| Arc::new(Field::new("a", value.data_type(), true));
-    let returns = function.return_type(&[structure.data_type(), key.data_type()]).unwrap();
+    let keys = if function.name() == "range_may_contain" { vec![key.clone(), key] } else { vec![key] };
+    let args: Vec<ColumnarValue> = [structure].into_iter().chain(keys).collect();
+    let returns = function.return_type(&args.iter().map(ColumnarValue::data_type).collect::<Vec<_>>()).unwrap();
     function.invoke_with_args(ScalarFunctionArgs {
-        arg_fields: vec![field(&structure), field(&key)],
-        args: vec![structure, key],
+        arg_fields: args.iter().map(field).collect(),
+        args,
         number_rows: rows,
         return_field: Arc::new(Field::new("r", returns, true)),
         config_options: Arc::default(),
@@ -115,6 +118,7 @@ fn wrong_bytes_are_errors() {
     ];
     let values: Vec<u8> = (0..100).collect();
     let static_function = StaticFunction::<u8>::builder().build_from(&keys, &values).unwrap().to_bytes();
+    let range_filter = RangeFilter::<u32>::builder().build_from(&[5u32, 1_000_000]).unwrap().to_bytes();
     let ask = |function: &str, bytes: &[u8]| {
         let structure = ColumnarValue::Scalar(ScalarValue::Binary(Some(bytes.to_vec())));
         call(function, structure, ColumnarValue::Array(integers([5])), 1)
@@ -128,6 +132,7 @@ fn wrong_bytes_are_errors() {
         ("quotient_filter_count", &quotient),
         ("perfect_hash_index", &hash),
         ("lookup_or_null", &static_function),
+        ("range_may_contain", &range_filter),
     ] {
         ask(function, right).unwrap();
         let check = |bytes: &[u8], what: &str| {
@@ -141,8 +146,12 @@ fn wrong_bytes_are_errors() {
             check(&right[..at], &format!("{function} cut to {at} bytes"));
         }
         check(&[&right[..], &[0]].concat(), "a byte too many");
-        let functions =
-            [(&quotient, "quotient_filter_count"), (&hash, "perfect_hash_index"), (&static_function, "lookup_or_null")];
+        let functions = [
+            (&quotient, "quotient_filter_count"),
+            (&hash, "perfect_hash_index"),
+            (&static_function, "lookup_or_null"),
+            (&range_filter, "range_may_contain"),
+        ];
         let filters = [&bloom, fuse_8, fuse_16, fuse_32].map(|filter| (filter, "might_contain"));
         for (other, _) in functions.into_iter().chain(filters).filter(|&(_, of)| of != function) {
             check(other, "another structure");

@@ -11,6 +11,7 @@ mod groups;
 mod joins;
 mod perfect_hash;
 mod quotient;
+mod range;
 mod spark;
 
 use std::sync::Arc;
