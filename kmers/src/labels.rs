@@ -71,8 +71,9 @@ pub struct Labels {
 /// bytes per different k-mer beside the function.
 ///
 /// # Errors
-/// [`Error::InvalidK`] for more than 32 bases; [`Error::NoInput`], [`Error::TooManyGenomes`]; [`Error::NoKmers`] if no genome has any; [`Error::Index`] for too
-/// many bits, or if memory runs out; the errors of [`count_files`](crate::count_files).
+/// [`Error::InvalidK`] for more than 32 bases; [`Error::NoInput`], [`Error::TooManyGenomes`]; [`Error::NoKmers`] if no
+/// genome has any; [`Error::Index`] for too many bits, or if memory runs out; the errors of
+/// [`count_files`](crate::count_files).
 pub fn label_files(genomes: &[PathBuf], settings: &Settings, filter_bits: u32) -> Result<Labels, Error> {
     settings.k.within::<u64>()?;
     match genomes.len() {

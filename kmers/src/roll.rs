@@ -139,8 +139,8 @@ impl<W: Word> Roll<W> {
 /// Returns the canonical k-mer of `k` letters: A, C, G, T, U in either case.
 ///
 /// # Errors
-/// [`Error::NotKmer`] for other letters, or another number of them; [`Error::InvalidK`] if `u64` is to hold more than 32
-/// bases.
+/// [`Error::NotKmer`] for other letters, or another number of them; [`Error::InvalidK`] if `u64` is to hold more than
+/// 32 bases.
 pub fn canonical<W: Word>(kmer: &[u8], k: K) -> Result<W, Error> {
     let mut found = None;
     if kmer.len() == k.get() as usize {

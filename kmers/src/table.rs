@@ -1,10 +1,9 @@
 //! Tables of k-mer counts, saved and loaded.
 //!
-//! A table is an exact rank-and-select quotient filter with counters, and its file is that of the filter; above 32 bases
-//! it is a list of [long k-mers](crate::long). The number of bits of a filter's keys gives `k`: keys have 2k bits from
-//! k = 17 on. Up to k = 16 they have 31 more bits, all zero, which
-//! makes the number odd. Short k-mers are dense, and a filter of 2k bits, with remainders of a bit or two, would have
-//! no room for all of them and their counters.
+//! A table is an exact rank-and-select quotient filter with counters, and its file is that of the filter; above 32
+//! bases it is a list of [long k-mers](crate::long). The number of bits of a filter's keys gives `k`: keys have 2k bits
+//! from k = 17 on. Up to k = 16 they have 31 more bits, all zero, which makes the number odd. Short k-mers are dense,
+//! and a filter of 2k bits, with remainders of a bit or two, would have no room for all of them and their counters.
 
 use std::fs::File;
 use std::io::Read;

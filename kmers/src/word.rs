@@ -81,7 +81,7 @@ impl sealed::Word for u128 {
         mix_spread(self as u64, finalise((self >> 64) as u64 ^ SPREAD))
     }
 
-    /// Two rounds of a Feistel network on both halves, which have at most 63 bits.
+    /// Applies two rounds of a Feistel network to both halves, which have at most 63 bits.
     #[inline(always)]
     fn fingerprint(self, bits: u32) -> u128 {
         let (high, low, mask) = halves(self, bits);

@@ -262,7 +262,8 @@ class! {
     ///   does.
     ///
     /// K-mers are letters as `str` or `bytes`, in arrays or lists, or up to 32 bases integers as `arrays` and
-    /// `minimizers` return them: 2 bits per base, the first base highest, A 0, C 1, G 2, T 3. `len` is the number of different k-mers.
+    /// `minimizers` return them: 2 bits per base, the first base highest, A 0, C 1, G 2, T 3. `len` is the number of
+    /// different k-mers.
     ///
     /// >>> import warpset
     /// >>> counter = warpset.KmerCounter(k=4)

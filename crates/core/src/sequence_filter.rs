@@ -1,8 +1,9 @@
 //! Sequence filter: addressing and bit patterns of a Bloom filter with blocks chosen by minimizers.
 //!
 //! A k-mer is found if all of its `k - s + 1` s-mers are. An s-mer is two bits of one 32-bit word in a block of 256
-//! bits. S-mers have at most 32 bases, k-mers up to 31 bases more. The minimizer of the s-mer, the least [hash](Span::hash) of its m-mers, chooses the block, so that
-//! neighbouring s-mers mostly share a block: `(s - m + 2) / 2` of them on average.
+//! bits. S-mers have at most 32 bases, k-mers up to 31 bases more. The minimizer of the s-mer, the least
+//! [hash](Span::hash) of its m-mers, chooses the block, so that neighbouring s-mers mostly share a block: `(s - m + 2)
+//! / 2` of them on average.
 //!
 //! ```text
 //! word[i]   u32  the 16 bases from position i on, the first lowest; for l < 16 a mask keeps the first l

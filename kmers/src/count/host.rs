@@ -21,7 +21,7 @@ use crate::filling::Filling;
 use crate::long::Long;
 use crate::parts::{Cut, Parts};
 use crate::pieces::Text;
-use crate::super_kmers::{self, BINS, SuperKmers, Tally};
+use crate::super_kmers::{self, BINS, Stretch, SuperKmers, Tally, Wide};
 use crate::table::key_bits;
 use crate::word::Word;
 use crate::word::sealed::Word as _;
@@ -88,13 +88,13 @@ struct Counter<'s, W> {
 }
 
 /// State of one thread.
-struct Worker<W> {
+struct Worker<W: Counts> {
     filling: Filling<W>,
-    super_kmers: SuperKmers,
-    tally: Tally,
+    super_kmers: SuperKmers<W::Stretch>,
+    tally: Tally<W::Stretch>,
 }
 
-impl<W: Word> Worker<W> {
+impl<W: Counts> Worker<W> {
     /// Returns a worker per thread.
     fn all(settings: &Settings) -> Vec<Worker<W>> {
         let of = |k| Worker { filling: Filling::new(k), super_kmers: SuperKmers::new(k), tally: Tally::default() };
@@ -102,7 +102,7 @@ impl<W: Word> Worker<W> {
     }
 }
 
-impl<'s, W: Word> Counter<'s, W> {
+impl<'s, W: Counts> Counter<'s, W> {
     fn new(settings: &'s Settings) -> Self {
         let cut = Cut::new(key_bits(settings.k));
         let (parts, taken) = (Parts::new(cut), AtomicU64::new(0));
@@ -149,7 +149,7 @@ impl<'s, W: Word> Counter<'s, W> {
         let of_threads = self.settings.threads as u64 * (2 * self.of_thread() + super_kmers::OPEN_BYTES);
         wanted.min(
             allowed.saturating_sub(counted + of_threads)
-                / (1 + size_of::<W>() as u64 * super_kmers::MOST / super_kmers::BYTES),
+                / (1 + size_of::<W>() as u64 * W::Stretch::MOST as u64 / W::Stretch::BYTES),
         )
     }
 
@@ -179,7 +179,7 @@ impl<'s, W: Word> Counter<'s, W> {
         }
         // The share of k-mers that were not new is about the share of all different k-mers that are known.
         let known = 1.0 - (different - before) as f64 / kmers as f64;
-        let next = self.super_kmers() / super_kmers::BYTES * super_kmers::average(self.settings.k);
+        let next = self.super_kmers() / W::Stretch::BYTES * super_kmers::average(self.settings.k);
         let pays = known >= LEAST_KNOWN && next as f64 * known >= LEAST_COPIES * different as f64;
         self.by_minimizers = pays && super_kmers::suit(self.settings.k) && self.genome.is_none();
         Ok(())
@@ -205,7 +205,7 @@ impl<'s, W: Word> Counter<'s, W> {
             let (round, counter) = (self.fingerprints()?, &*self);
             let apart =
                 workers.iter_mut().map(|Worker { super_kmers, filling, tally, .. }| (&*super_kmers, (filling, tally)));
-            let (super_kmers, own): (Vec<&SuperKmers>, Vec<_>) = apart.unzip();
+            let (super_kmers, own): (Vec<&SuperKmers<W::Stretch>>, Vec<_>) = apart.unzip();
             own.into_par_iter().for_each(|(filling, tally)| {
                 while !counter.is_over(round) {
                     let bin = next.fetch_add(1, Ordering::Relaxed);
@@ -215,7 +215,7 @@ impl<'s, W: Word> Counter<'s, W> {
                     let of_bin: Vec<&[u64]> = super_kmers.iter().flat_map(|own| own.of_bin(bin)).collect();
                     let mut all = 0;
                     tally.count(counter.settings.k, &of_bin, |kmer, copies| {
-                        filling.add(W::from(kmer), copies, &counter.taken);
+                        filling.add(kmer, copies, &counter.taken);
                         all += copies;
                     });
                     kmers.fetch_add(all, Ordering::Relaxed);
@@ -297,6 +297,9 @@ impl<'s, W: Word> Counter<'s, W> {
 
 /// Builds tables of counts of these k-mers.
 trait Counts: Word {
+    /// Super-k-mers of these k-mers.
+    type Stretch: Stretch<Kmer = Self> + Send + Sync;
+
     /// Builds a table of all counts.
     fn table(settings: &Settings, parts: Parts<Self>) -> Result<Table, Error>;
 }
@@ -311,6 +314,8 @@ fn check_budget<W: Word>(settings: &Settings, parts: &Parts<W>, table: u64) -> R
 }
 
 impl Counts for u64 {
+    type Stretch = u128;
+
     fn table(settings: &Settings, parts: Parts<u64>) -> Result<Table, Error> {
         let builder = builder_for(settings.k, &parts.sum::<CLASSES>(class_of))?;
         check_budget(settings, &parts, 8 * builder.layout()?.words())?;
@@ -320,6 +325,8 @@ impl Counts for u64 {
 }
 
 impl Counts for u128 {
+    type Stretch = Wide;
+
     fn table(settings: &Settings, parts: Parts<u128>) -> Result<Table, Error> {
         check_budget(settings, &parts, parts.bytes())?;
         Ok(Long::from_parts(settings.k, &parts).map_err(Error::of_table)?.into())

@@ -42,9 +42,10 @@ impl Builder {
         self
     }
 
-    /// Sets the bases per s-mer: at most `k` and 32, at least `k - 31`. A k-mer is found if its `k - s + 1` s-mers are, so more s-mers give a
-    /// lower false-positive rate, as long as s-mers of foreign sequences are seldom in the filter by chance. Default:
-    /// `k - 4`, or 32 if that is less; more if the filter is so large that shorter s-mers would be found by chance.
+    /// Sets the bases per s-mer: at most `k` and 32, at least `k - 31`. A k-mer is found if its `k - s + 1` s-mers are,
+    /// so more s-mers give a lower false-positive rate, as long as s-mers of foreign sequences are seldom in the filter
+    /// by chance. Default: `k - 4`, or 32 if that is less; more if the filter is so large that shorter s-mers would be
+    /// found by chance.
     pub fn s(mut self, s: u32) -> Self {
         self.s = Some(s);
         self
