@@ -169,7 +169,7 @@ impl Long {
     #[inline(always)]
     fn guess(&self, cut: Cut<u128>, fingerprint: u128) -> (usize, Range<usize>) {
         let places = self.places(cut.part(fingerprint));
-        let share = u128::from(cut.share(fingerprint)) * places.len() as u128 >> 64;
+        let share = (u128::from(cut.share(fingerprint)) * places.len() as u128) >> 64;
         (places.start + share as usize, places)
     }
 

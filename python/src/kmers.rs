@@ -20,7 +20,7 @@ use crate::filter::numbers;
 use crate::keys::{Batch, HostKeys, OneKey, one_key};
 use crate::output::array;
 use crate::sequences::expect_letters;
-use crate::structure::{ALL_OF_IT, Forms, Object, Structure, Where, read_only};
+use crate::structure::{ALL_OF_IT, Forms, Object, Structure, Where, length, read_only};
 use crate::threads::{Shared, Threads, Watch, run, run_watched};
 use crate::{anywhere, ask, class, with_device_keys};
 
@@ -405,12 +405,11 @@ class! {
 
         /// Returns the number of different k-mers.
         fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-            let len = self.0.read(py, None, ALL_OF_IT, |value| Ok(match value {
+            Ok(length(self.0.read(py, None, ALL_OF_IT, |value| Ok(match value {
                 Where::Host(table) => table.distinct(),
                 Where::Mapped(there, _) => there.filter.distinct(),
                 Where::Device(there) => there.filter.distinct()?,
-            }))?;
-            Ok(isize::try_from(len).unwrap_or(isize::MAX) as usize)
+            }))?))
         }
 
         /// Returns the number of k-mers including copies.

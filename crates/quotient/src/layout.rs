@@ -172,6 +172,17 @@ impl Layout {
         halved.map_err(|_| Error::CannotHalve { limit: self.limit })
     }
 
+    /// Returns the layout of a part of this filter: the fingerprints with the same `bits` highest bits, without them.
+    #[cfg(feature = "gpu")]
+    pub(crate) fn part(&self, bits: u32) -> Layout {
+        if bits == 0 {
+            return *self;
+        }
+        let split = Split { quotient_bits: self.quotient_bits() - bits, ..self.split };
+        let limit = (self.limit >> bits).max(1);
+        Layout::with_limit(split, limit, self.container, self.duplicates, self.seed(), self.exact, self.ordered_bits)
+    }
+
     /// Returns this layout for quotients of another width. Fingerprints keep their length, so one more quotient bit is
     /// one remainder bit less. A filter built at that size gets the same layout, if the load limit is the `usual_load`
     /// of its kind of slots, or a whole per cent of at least 2^7 slots.

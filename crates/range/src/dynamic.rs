@@ -33,6 +33,8 @@ mod view;
 #[cfg(feature = "mmap")]
 pub use format::MappedDynamicRangeFilter;
 pub use view::DynamicRangeFilterView;
+#[cfg(feature = "gpu")]
+pub(crate) use view::{fpr_of, most_prefixes};
 
 /// Most bits of a suffix. Longer runs of near keys would make updates and the overflow region long.
 const MOST_SUFFIX_BITS: u32 = 8;
@@ -177,7 +179,7 @@ impl<K: ?Sized> fmt::Debug for DynamicBuilder<K> {
 /// # Ok::<(), warpset_range::Error>(())
 /// ```
 pub struct DynamicRangeFilter<K: ?Sized> {
-    slots: RankSelectQuotientFilter,
+    pub(crate) slots: RankSelectQuotientFilter,
     keys: PhantomData<fn() -> K>,
 }
 
@@ -188,7 +190,7 @@ impl<K: RangeKey + ?Sized> DynamicRangeFilter<K> {
     }
 
     /// Makes a filter of slots with such a layout.
-    fn from_slots(slots: RankSelectQuotientFilter) -> DynamicRangeFilter<K> {
+    pub(crate) fn from_slots(slots: RankSelectQuotientFilter) -> DynamicRangeFilter<K> {
         DynamicRangeFilter { slots, keys: PhantomData }
     }
 
@@ -304,7 +306,7 @@ fn fingerprint<W: Word>(layout: &Layout, word: W) -> u64 {
 }
 
 /// Returns the fingerprints of keys, in their order.
-fn fingerprints<K: RangeKey + ?Sized, Q: KeyOf<K>>(layout: &Layout, keys: &[Q]) -> Vec<u64> {
+pub(crate) fn fingerprints<K: RangeKey + ?Sized, Q: KeyOf<K>>(layout: &Layout, keys: &[Q]) -> Vec<u64> {
     let mut all = vec![0; keys.len()];
     parallel::answer(keys, &mut all, (HASH_NS, 1), |keys, places| {
         keys.iter().zip(places).for_each(|(key, place)| *place = fingerprint(layout, key.word()));

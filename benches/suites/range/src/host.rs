@@ -6,7 +6,7 @@ use bench_frame::clock::Effort;
 use bench_frame::suite::{Session, Step, Target, Threads};
 use warpset::range::{Builder, DynamicBuilder, DynamicRangeFilter, RangeFilter};
 
-use super::{BITS, LENGTH, input, plausible, row};
+use super::{BITS, LENGTH, input, plausible, rate, row};
 
 /// Number of lookups.
 const ASKED: usize = 1 << 21;

@@ -17,12 +17,26 @@ use crate::key::sealed::Word;
 use crate::view::bools;
 use crate::{DynamicRangeFilter, Error, KeyOf, RangeKey};
 
-/// Prefixes of a range from which on it gets a "yes" without a lookup.
+/// Most prefixes that are looked up for a range.
 const MOST_PREFIXES: u64 = 1 << 12;
 /// Most prefixes of a range that is looked up with others.
 const FEW: u64 = 16;
 /// Nanoseconds per range of a batch.
 const LOOKUP_NS: f64 = 30.0;
+
+/// Returns the bound of the rate at ranges of `length` keys, with this number of stored keys.
+pub(crate) fn fpr_of(layout: &Layout, keys: u64, length: u64) -> f64 {
+    let prefix_bits = layout.fingerprint_bits() - layout.ordered_bits();
+    let together = keys as f64 * overlays(length, layout.ordered_bits()) as f64;
+    (together * (-f64::from(prefix_bits)).exp2()).min(1.0)
+}
+
+/// Returns the number of prefixes from which on a range gets a "yes" without a lookup, because the bound of the rate at
+/// capacity is 1 without both ends, or because of the number of lookups.
+pub(crate) fn most_prefixes(layout: &Layout) -> u64 {
+    let prefixes = 1u128 << (layout.fingerprint_bits() - layout.ordered_bits());
+    (prefixes.div_ceil(layout.limit().into()) + 1).min(MOST_PREFIXES.into()) as u64
+}
 
 /// A dynamic filter's parameters and a borrow of its words: answers queries, owns nothing.
 pub struct DynamicRangeFilterView<'a, K: ?Sized> {
@@ -84,11 +98,8 @@ impl<'a, K: RangeKey + ?Sized> DynamicRangeFilterView<'a, K> {
         let bits = layout.ordered_bits();
         let ((from, low), (to, high)) = (first.split(bits), last.split(bits));
         let further = to.minus(from).wide();
-        if further > 1 {
-            let covered = (further - 1).saturating_mul(layout.limit().into());
-            if further >= MOST_PREFIXES.into() || covered >> (layout.fingerprint_bits() - bits) > 0 {
-                return None;
-            }
+        if further > 1 && further >= most_prefixes(layout).into() {
+            return None;
         }
         let further = further as u64;
         let interval = move |i| {
@@ -167,10 +178,7 @@ crate::view::queries! {
     /// Returns a bound of the probability that a range of `length` keys gets a wrong "yes", with the keys that are
     /// stored: see [`DynamicRangeFilter`].
     fn fpr_of(self, length: u64) -> f64 {
-        let layout = self.layout();
-        let prefix_bits = layout.fingerprint_bits() - layout.ordered_bits();
-        let together = self.len() as f64 * overlays(length, layout.ordered_bits()) as f64;
-        (together * (-f64::from(prefix_bits)).exp2()).min(1.0)
+        fpr_of(self.layout(), self.len(), length)
     }
 }
 
