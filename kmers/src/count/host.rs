@@ -1,8 +1,9 @@
 //! Counting on the CPU: all threads parse letters and roll them into fingerprints, grouped by parts, and the parts are
 //! counted in rounds.
 //!
-//! A round ends when its fingerprints take the memory of all counts so far (at least 256 MiB), or the rest of the
-//! budget. So fingerprints never take memory for all k-mers of the input, and counts are read again only a few times.
+//! A round ends when its fingerprints take the memory of all counts so far (at least 256 MiB, or 512 above 32 bases),
+//! or the rest of the budget. So fingerprints never take memory for all k-mers of the input, and counts are read again
+//! only a few times.
 //!
 //! Once k-mers repeat, rounds begin with [super-k-mers](crate::super_kmers), each of which takes the memory of two
 //! fingerprints and has some ten k-mers. Their copies are counted bin by bin, and only different k-mers of the round
@@ -27,8 +28,8 @@ use crate::word::Word;
 use crate::word::sealed::Word as _;
 use crate::{Error, Settings, Table};
 
-/// Least memory per round, if the budget allows it; small in tests, so that they have several rounds.
-const LEAST_ROUND: u64 = if cfg!(test) { 1 << 18 } else { 256 << 20 };
+/// Least number of fingerprints per round, if the budget allows it; small in tests, so that they have several rounds.
+const LEAST_ROUND: u64 = if cfg!(test) { 1 << 15 } else { 32 << 20 };
 /// Memory per thread for a batch and other buffers, about.
 const THREAD_BYTES: u64 = 2 << 20;
 /// Share of k-mers that are known, and copies of each k-mer in a round, that pay for super-k-mers.
@@ -103,6 +104,9 @@ impl<W: Counts> Worker<W> {
 }
 
 impl<'s, W: Counts> Counter<'s, W> {
+    /// Least memory per round.
+    const LEAST_ROUND: u64 = LEAST_ROUND * size_of::<W>() as u64;
+
     fn new(settings: &'s Settings) -> Self {
         let cut = Cut::new(key_bits(settings.k));
         let (parts, taken) = (Parts::new(cut), AtomicU64::new(0));
@@ -127,7 +131,7 @@ impl<'s, W: Counts> Counter<'s, W> {
     fn fingerprints(&self) -> Result<u64, Error> {
         let counted = self.parts.bytes();
         // Beside super-k-mers, which take the larger part of the memory, short rounds suffice.
-        let wanted = if self.held > 0 { LEAST_ROUND } else { LEAST_ROUND.max(counted) };
+        let wanted = if self.held > 0 { Self::LEAST_ROUND } else { Self::LEAST_ROUND.max(counted) };
         let Some(allowed) = self.settings.memory else { return Ok(wanted) };
         let threads = self.settings.threads;
         let of_threads = threads as u64 * self.of_thread();
@@ -144,7 +148,7 @@ impl<'s, W: Counts> Counter<'s, W> {
     /// k-mers, even if no two are equal.
     fn super_kmers(&self) -> u64 {
         let counted = self.parts.bytes();
-        let wanted = LEAST_ROUND.max(counted + counted / 2);
+        let wanted = Self::LEAST_ROUND.max(counted + counted / 2);
         let Some(allowed) = self.settings.memory else { return wanted };
         let of_threads = self.settings.threads as u64 * (2 * self.of_thread() + super_kmers::OPEN_BYTES);
         wanted.min(
