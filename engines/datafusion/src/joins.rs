@@ -15,12 +15,13 @@
 //! when the probe side starts. No operator ever waits for it: until a filter exists, every row passes.
 //!
 //! - `rule` decides which joins get a filter ([`estimate`]) and where (`place`).
-//! - `build` is the operator that gathers (`gathering`, `bounds`), `probe` the operator that drops rows.
+//! - `build` is the operator that gathers (`gathering`, `bounds`, `bitmap`), `probe` the operator that drops rows.
 //! - `expression` connects them: a condition on the keys that contains the filter (`key_filter`). It is suspended while
 //!   it drops too few rows (`usefulness`).
 //! - `subquery` is the variant for engines with distributed plans: the filter is the result of a subquery on the table
 //!   that the keys come from (`lineage`).
 
+mod bitmap;
 mod bounds;
 mod build;
 mod estimate;
