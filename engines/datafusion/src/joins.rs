@@ -54,8 +54,9 @@ pub use subquery::{ScreenBySubquery, screen_by_subquery};
 /// The engine's rule that hands filters to scans. Ours runs before it.
 const PUSHDOWN: &str = "FilterPushdown(Post)";
 
-/// Makes hash joins screen their probe sides by split-block Bloom filters of their build sides' keys. Rows without a
-/// partner are dropped below the exchange, and row groups of Parquet files without any partner are not read.
+/// Makes hash joins screen their probe sides by split-block Bloom filters, or bitmaps of dense integers, of their build
+/// sides' keys. Rows without a partner are dropped below the exchange, and row groups of Parquet files without any
+/// partner are not read.
 ///
 /// Screened are inner joins, semi joins, left joins, left anti joins (without the `NULL` rules of `NOT IN`) and left
 /// mark joins, in the engine's names: a probe row without a partner adds no row to their output. The table in
