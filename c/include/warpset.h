@@ -180,7 +180,7 @@ typedef enum {
     WARPSET_KEY_TYPE_I128 = 14,
     // double: the key of its 64 bits. Range filters order numbers by IEEE 754's totalOrder, -0.0 before 0.0.
     WARPSET_KEY_TYPE_F64 = 15,
-    // Uniform hashes of 64 bits in place of keys, which filters use unchanged. Functions take them as integers.
+    // Uniform hashes of 64 bits in place of keys. Perfect hash functions and static filters take them as integers.
     WARPSET_KEY_TYPE_HASHES = 16,
 } warpset_key_type;
 

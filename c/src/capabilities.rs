@@ -115,24 +115,49 @@ macro_rules! on_devices {
 #[cfg(feature = "gpu")]
 pub(crate) use on_devices;
 
-/// Lookups in a filter, by the trait `Filter`.
+/// Lookups in a filter, by the trait `Filter`; the argument tells how it takes hashes.
 macro_rules! filter {
     () => {
+        filter! { with_keys }
+    };
+    ($with:ident) => {
         fn contains_one(&self, key: $crate::object::OneKey<'_>) -> $crate::error::Result<bool> {
             Ok($crate::object::with_key!(key, |key| warpset::prelude::Filter::contains(self, key))?)
         }
         fn contains(&self, keys: $crate::keys::HostKeys<'_>, answers: &mut [u8]) -> $crate::error::Result<()> {
-            $crate::keys::with_keys!(keys, |keys| {
+            $crate::keys::$with!(keys, |keys| {
                 warpset::prelude::Filter::contains_bytes_bulk_into(self, keys, answers)?
             });
             Ok(())
         }
         fn count_contained(&self, keys: $crate::keys::HostKeys<'_>) -> $crate::error::Result<usize> {
-            Ok($crate::keys::with_keys!(keys, |keys| warpset::prelude::Filter::count_contained_bulk(self, keys))?)
+            Ok($crate::keys::$with!(keys, |keys| warpset::prelude::Filter::count_contained_bulk(self, keys))?)
         }
     };
 }
 pub(crate) use filter;
+
+/// Lookups in an exact set or map of integers, which holds no other keys, by the trait `Filter`.
+macro_rules! members {
+    () => {
+        fn contains_one(&self, key: $crate::object::OneKey<'_>) -> $crate::error::Result<bool> {
+            Ok(matches!(key, $crate::object::OneKey::Word(key) if warpset::prelude::Filter::contains(self, key)?))
+        }
+        fn contains(&self, keys: $crate::keys::HostKeys<'_>, answers: &mut [u8]) -> $crate::error::Result<()> {
+            let keys = match keys {
+                $crate::keys::HostKeys::Strings(_) | $crate::keys::HostKeys::Hashes(_) => {
+                    answers.fill(0);
+                    return Ok(());
+                }
+                keys => keys,
+            };
+            <u64 as $crate::elements::MapKey>::answered(keys, answers, |keys, answers| {
+                Ok(warpset::prelude::Filter::contains_bytes_bulk_into(self, keys, answers)?)
+            })
+        }
+    };
+}
+pub(crate) use members;
 
 /// Insertions into a filter, by the traits `Insert` and `TestAndInsert`.
 macro_rules! grows {

@@ -41,6 +41,21 @@ pub mod absent {
 #[cfg(not(feature = "gpu"))]
 use absent as gpu;
 
+/// Runs a call with device memory; in a library without devices, `$arguments` go to the error.
+#[cfg(feature = "gpu")]
+macro_rules! on_device {
+    ($arguments:expr, $call:expr) => {
+        $call
+    };
+}
+#[cfg(not(feature = "gpu"))]
+macro_rules! on_device {
+    ($arguments:expr, $call:expr) => {
+        $crate::device::no_device($arguments)
+    };
+}
+pub(crate) use on_device;
+
 handles! {
     warpset_device: b"wdevice\x01", gpu::Devices;
     warpset_stream: b"wstream\x01", gpu::Stream;
@@ -143,16 +158,16 @@ pub unsafe extern "C" fn warpset_device_group(
     guard(|| unsafe {
         handle::check(devices, "devices")?;
         let devices = array(devices, len, "devices")?;
-        #[cfg(feature = "gpu")]
-        return hand_out(out, || {
-            let mut all = Vec::new();
-            for &device in devices {
-                all.extend_from_slice(content(device)?.all());
-            }
-            Ok(gpu::Devices::new(all)?)
-        });
-        #[cfg(not(feature = "gpu"))]
-        no_device((devices, out))
+        on_device!(
+            (devices, out),
+            hand_out(out, || {
+                let mut all = Vec::new();
+                for &device in devices {
+                    all.extend_from_slice(content(device)?.all());
+                }
+                Ok(gpu::Devices::new(all)?)
+            })
+        )
     })
 }
 
@@ -169,10 +184,7 @@ pub unsafe extern "C" fn warpset_device_synchronize(device: *const warpset_devic
     // SAFETY: the contract of the header.
     guard(|| unsafe {
         let device = content(device)?;
-        #[cfg(feature = "gpu")]
-        return device.all().iter().try_for_each(|device| Ok(device.synchronize()?));
-        #[cfg(not(feature = "gpu"))]
-        no_device(device)
+        on_device!(device, device.all().iter().try_for_each(|device| Ok(device.synchronize()?)))
     })
 }
 
@@ -186,15 +198,12 @@ pub unsafe extern "C" fn warpset_device_memory(
     // SAFETY: the contract of the header.
     guard(|| unsafe {
         let device = content(device)?;
-        #[cfg(feature = "gpu")]
-        {
+        on_device!((device, free, total), {
             let info = device.first().memory_info()?;
             handle::check(total, "total")?;
             give(free, "free", info.free as u64)?;
-            return give(total, "total", info.total as u64);
-        }
-        #[cfg(not(feature = "gpu"))]
-        no_device((device, free, total))
+            give(total, "total", info.total as u64)
+        })
     })
 }
 
@@ -207,10 +216,7 @@ pub unsafe extern "C" fn warpset_stream_new(
     // SAFETY: the contract of the header.
     guard(|| unsafe {
         let device = content(device)?;
-        #[cfg(feature = "gpu")]
-        return hand_out(out, || Ok(device.first().new_stream()?));
-        #[cfg(not(feature = "gpu"))]
-        no_device((device, out))
+        on_device!((device, out), hand_out(out, || Ok(device.first().new_stream()?)))
     })
 }
 
@@ -228,10 +234,7 @@ pub unsafe extern "C" fn warpset_stream_adopt(
         if raw.is_null() {
             return Err(handle::null("raw"));
         }
-        #[cfg(feature = "gpu")]
-        return hand_out(out, || Ok(gpu::Stream::adopt(device.first(), raw)?));
-        #[cfg(not(feature = "gpu"))]
-        no_device((device, out))
+        on_device!((device, out), hand_out(out, || Ok(gpu::Stream::adopt(device.first(), raw)?)))
     })
 }
 
@@ -241,10 +244,7 @@ pub unsafe extern "C" fn warpset_stream_synchronize(stream: *const warpset_strea
     // SAFETY: the contract of the header.
     guard(|| unsafe {
         let stream = content(stream)?;
-        #[cfg(feature = "gpu")]
-        return Ok(stream.synchronize()?);
-        #[cfg(not(feature = "gpu"))]
-        no_device(stream)
+        on_device!(stream, Ok(stream.synchronize()?))
     })
 }
 
@@ -279,17 +279,14 @@ pub unsafe extern "C" fn warpset_buffer_new(
     // SAFETY: the contract of the header.
     guard(|| unsafe {
         let device = content(device)?;
-        #[cfg(feature = "gpu")]
-        {
+        on_device!((device, address, bytes, out), {
             handle::check(address, "address")?;
-            return hand_out(out, || {
+            hand_out(out, || {
                 let memory = device.first().alloc_zeroed::<u64>(bytes.div_ceil(8))?;
                 address.write(memory.as_slice().as_raw());
                 Ok(memory.into())
-            });
-        }
-        #[cfg(not(feature = "gpu"))]
-        no_device((device, address, bytes, out))
+            })
+        })
     })
 }
 

@@ -7,7 +7,7 @@ use crate::object::{OneKey, warpset_structure};
 
 #[cfg(feature = "gpu")]
 use crate::device::Address;
-use crate::device::{warpset_device_keys, warpset_stream};
+use crate::device::{on_device, warpset_device_keys, warpset_stream};
 
 /// Writes whether each key may be in the structure: `answers[i]` is 1 or 0, for `keys->len` keys.
 #[unsafe(no_mangle)]
@@ -191,14 +191,14 @@ pub unsafe extern "C" fn warpset_filter_contains_device(
     // SAFETY: the contract of the header.
     guard(|| unsafe {
         let (object, keys) = (content(structure)?.read()?, warpset_device_keys::read(keys)?);
-        #[cfg(feature = "gpu")]
-        return object.contains_on_device(
-            &keys.adopt(object.devices()?.first())?,
-            Address::new(answers, keys.len),
-            (!stream.is_null()).then(|| content(stream)).transpose()?,
-        );
-        #[cfg(not(feature = "gpu"))]
-        crate::device::no_device((object, keys, answers, stream))
+        on_device!(
+            (object, keys, answers, stream),
+            object.contains_on_device(
+                &keys.adopt(object.devices()?.first())?,
+                Address::new(answers, keys.len),
+                (!stream.is_null()).then(|| content(stream)).transpose()?,
+            )
+        )
     })
 }
 
@@ -212,10 +212,10 @@ pub unsafe extern "C" fn warpset_filter_count_contained_device(
     // SAFETY: the contract of the header.
     guard(|| unsafe {
         let (object, keys) = (content(structure)?.read()?, warpset_device_keys::read(keys)?);
-        #[cfg(feature = "gpu")]
-        return give(count, "count", object.count_contained_on_device(&keys.adopt(object.devices()?.first())?)?);
-        #[cfg(not(feature = "gpu"))]
-        crate::device::no_device((object, keys, count))
+        on_device!(
+            (object, keys, count),
+            give(count, "count", object.count_contained_on_device(&keys.adopt(object.devices()?.first())?)?)
+        )
     })
 }
 
@@ -228,14 +228,11 @@ pub unsafe extern "C" fn warpset_filter_insert_device(
     // SAFETY: the contract of the header.
     guard(|| unsafe {
         let (held, keys) = (content(structure)?, warpset_device_keys::read(keys)?);
-        #[cfg(feature = "gpu")]
-        {
+        on_device!((held, keys), {
             let mut object = held.write()?;
             let keys = keys.adopt(object.devices()?.first())?;
-            return object.insert_on_device(&keys);
-        }
-        #[cfg(not(feature = "gpu"))]
-        crate::device::no_device((held, keys))
+            object.insert_on_device(&keys)
+        })
     })
 }
 
@@ -249,14 +246,14 @@ pub unsafe extern "C" fn warpset_filter_remove_device(
     // SAFETY: the contract of the header.
     guard(|| unsafe {
         let (held, keys) = (content(structure)?, warpset_device_keys::read(keys)?);
-        #[cfg(feature = "gpu")]
-        return give_some(removed, "removed", || {
-            let mut object = held.write()?;
-            let keys = keys.adopt(object.devices()?.first())?;
-            object.remove_on_device(&keys)
-        });
-        #[cfg(not(feature = "gpu"))]
-        crate::device::no_device((held, keys, removed))
+        on_device!(
+            (held, keys, removed),
+            give_some(removed, "removed", || {
+                let mut object = held.write()?;
+                let keys = keys.adopt(object.devices()?.first())?;
+                object.remove_on_device(&keys)
+            })
+        )
     })
 }
 
@@ -270,9 +267,9 @@ pub unsafe extern "C" fn warpset_filter_counts_device(
     // SAFETY: the contract of the header.
     guard(|| unsafe {
         let (object, keys) = (content(structure)?.read()?, warpset_device_keys::read(keys)?);
-        #[cfg(feature = "gpu")]
-        return object.counts_on_device(&keys.adopt(object.devices()?.first())?, Address::new(counts, keys.len));
-        #[cfg(not(feature = "gpu"))]
-        crate::device::no_device((object, keys, counts))
+        on_device!(
+            (object, keys, counts),
+            object.counts_on_device(&keys.adopt(object.devices()?.first())?, Address::new(counts, keys.len))
+        )
     })
 }

@@ -7,7 +7,7 @@ use crate::object::{OneKey, warpset_structure};
 
 #[cfg(feature = "gpu")]
 use crate::device::Address;
-use crate::device::{warpset_device_keys, warpset_stream};
+use crate::device::{on_device, warpset_device_keys, warpset_stream};
 
 /// Writes the number of each key. Keys of the build have numbers below `warpset_function_bound`, and different ones,
 /// but for RecSplit with several keys per number. Another key has UINT64_MAX in a static set or map, most often
@@ -78,13 +78,13 @@ pub unsafe extern "C" fn warpset_function_numbers_device(
     // SAFETY: the contract of the header.
     guard(|| unsafe {
         let (object, keys) = (content(structure)?.read()?, warpset_device_keys::read(keys)?);
-        #[cfg(feature = "gpu")]
-        return object.numbers_on_device(
-            &keys.adopt(object.devices()?.first())?,
-            Address::new(numbers, keys.len),
-            (!stream.is_null()).then(|| content(stream)).transpose()?,
-        );
-        #[cfg(not(feature = "gpu"))]
-        crate::device::no_device((object, keys, numbers, stream))
+        on_device!(
+            (object, keys, numbers, stream),
+            object.numbers_on_device(
+                &keys.adopt(object.devices()?.first())?,
+                Address::new(numbers, keys.len),
+                (!stream.is_null()).then(|| content(stream)).transpose()?,
+            )
+        )
     })
 }

@@ -27,21 +27,21 @@ fuse! {
 }
 
 /// Builds a structure of keys in its place, by a builder and the arguments after the keys; `$there` returns the builder
-/// of a structure on devices.
+/// of a structure on devices, and `$with` tells how it takes hashes.
 macro_rules! built_of {
     ($builder:expr, $options:expr, $batch:expr $(, $argument:expr)*) => {
-        built_of!(@ $builder, $options, $batch, |builder, devices| builder.on(devices.first()) $(, $argument)*)
+        built_of!(@ with_keys, $builder, $options, $batch, |builder, devices| builder.on(devices.first()) $(, $argument)*)
     };
-    (@ $builder:expr, $options:expr, $batch:expr, |$name:ident, $devices:ident| $there:expr $(, $argument:expr)*) => {{
+    (@ $with:ident, $builder:expr, $options:expr, $batch:expr, |$name:ident, $devices:ident| $there:expr $(, $argument:expr)*) => {{
         let builder = $builder;
         match &$options.place {
-            $crate::device::Place::Host => Ok(Box::new($crate::keys::with_keys!($batch.keys(), |keys| {
+            $crate::device::Place::Host => Ok(Box::new($crate::keys::$with!($batch.keys(), |keys| {
                 builder.build_from(keys $(, $argument)*)?
             })) as Box<dyn $crate::object::Object>),
             #[cfg(feature = "gpu")]
             $crate::device::Place::On($devices) => {
                 let $name = builder;
-                Ok(Box::new($crate::keys::with_keys!($batch.keys(), |keys| $there.build_from(keys $(, $argument)*)?)))
+                Ok(Box::new($crate::keys::$with!($batch.keys(), |keys| $there.build_from(keys $(, $argument)*)?)))
             }
         }
     }};

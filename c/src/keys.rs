@@ -3,8 +3,6 @@
 use std::borrow::Cow;
 use std::{ptr, slice};
 
-use warpset_base::key::{Hashed, as_hashed};
-
 use crate::error::{Failure, Result, warpset_status as Status};
 use crate::handle::{check, null};
 
@@ -37,7 +35,7 @@ pub enum warpset_key_type {
     I128 = 14,
     /// `double`: the key of its 64 bits. Range filters order numbers by IEEE 754's totalOrder, -0.0 before 0.0.
     F64 = 15,
-    /// Uniform hashes of 64 bits in place of keys, which filters use unchanged. Functions take them as integers.
+    /// Uniform hashes of 64 bits in place of keys. Perfect hash functions and static filters take them as integers.
     Hashes = 16,
 }
 
@@ -142,7 +140,7 @@ pub enum HostKeys<'a> {
     /// Strings.
     Strings(&'a [&'a [u8]]),
     /// Hashes in place of keys.
-    Hashes(&'a [Hashed]),
+    Hashes(&'a [u64]),
 }
 
 /// Runs `$body` with the slice of keys under the name `$keys`, whatever their type.
@@ -152,15 +150,30 @@ macro_rules! with_keys {
             $crate::keys::HostKeys::Words($keys) => $body,
             $crate::keys::HostKeys::Wide($keys) => $body,
             $crate::keys::HostKeys::Strings($keys) => $body,
-            $crate::keys::HostKeys::Hashes($keys) => $body,
+            $crate::keys::HostKeys::Hashes(hashes) => {
+                let $keys = warpset_base::key::as_hashed(hashes);
+                $body
+            }
         }
     };
 }
 pub(crate) use with_keys;
 
+/// [`with_keys`] for structures to which a hash is the integer of its bits, without a copy of generic code for hashes.
+macro_rules! with_function_keys {
+    ($batch:expr, |$keys:ident| $body:expr) => {
+        match $batch {
+            $crate::keys::HostKeys::Words($keys) | $crate::keys::HostKeys::Hashes($keys) => $body,
+            $crate::keys::HostKeys::Wide($keys) => $body,
+            $crate::keys::HostKeys::Strings($keys) => $body,
+        }
+    };
+}
+pub(crate) use with_function_keys;
+
 impl HostKeys<'_> {
     pub fn len(&self) -> usize {
-        with_keys!(self, |keys| keys.len())
+        with_function_keys!(self, |keys| keys.len())
     }
 }
 
@@ -271,30 +284,31 @@ impl warpset_keys {
     ///
     /// # Safety
     /// As [`read`].
-    unsafe fn strings_by_offsets<'a, T: Copy + PartialOrd + TryInto<usize> + 'a>(&self) -> Result<Vec<&'a [u8]>> {
+    unsafe fn strings_by_offsets<'a, T: Copy + PartialOrd + Into<i64> + 'a>(&self) -> Result<Vec<&'a [u8]>> {
         if self.len == usize::MAX {
             return Err(too_long("keys", self.len));
         }
         // SAFETY: there are `len + 1` offsets, as the caller guarantees.
         let offsets = unsafe { array(self.offsets.cast::<T>(), self.len + 1, "offsets") }?;
-        let offset = |i: usize| {
-            let found: Option<usize> = offsets[i].try_into().ok().filter(|&offset| offset <= MOST_BYTES);
-            found.ok_or_else(|| Failure::value(format!("offsets[{i}] is negative or longer than memory")))
-        };
-        let (first, last) = (offset(0)?, offset(self.len)?);
-        if let Some(i) = offsets.windows(2).position(|ends| ends[0] > ends[1]) {
+        for i in [0, self.len] {
+            if !(0..=MOST_BYTES as i64).contains(&offsets[i].into()) {
+                return Err(Failure::value(format!("offsets[{i}] is negative or longer than memory")));
+            }
+        }
+        // All of them are compared, because a loop without an exit is vectorised.
+        if offsets.windows(2).fold(false, |falls, ends| falls | (ends[0] > ends[1])) {
+            let i = offsets.windows(2).position(|ends| ends[0] > ends[1]).unwrap_or(0);
             return Err(Failure::value(format!("offsets[{}] is below the one before it", i + 1)));
         }
-        if self.data.is_null() && last > first {
+        if self.data.is_null() && offsets[self.len] > offsets[0] {
             return Err(null("data"));
         }
         let base = if self.data.is_null() { ptr::dangling() } else { self.data };
-        let bytes = |offset: T| offset.try_into().unwrap_or(first);
         let strings = offsets.windows(2).map(|ends| {
-            let (begin, end) = (bytes(ends[0]), bytes(ends[1]));
-            // SAFETY: offsets ascend from `first` to `last`, so all are in range. The bytes up to the last offset are
-            // readable, as the caller guarantees; without `data` every string is empty.
-            unsafe { slice::from_raw_parts(if begin == end { base } else { base.add(begin) }, end - begin) }
+            let [begin, end]: [i64; 2] = [ends[0].into(), ends[1].into()];
+            // SAFETY: offsets ascend from one that is not negative to one within memory. The bytes up to the last one
+            // are readable, as the caller guarantees; without `data` every string is empty, and the pointer not NULL.
+            unsafe { slice::from_raw_parts(base.wrapping_add(begin as usize), (end - begin) as usize) }
         });
         collected(self.len, strings)
     }
@@ -392,7 +406,7 @@ impl Batch<'_> {
             Items::Words(keys) => HostKeys::Words(keys),
             Items::Wide(keys) => HostKeys::Wide(keys),
             Items::Strings(keys) => HostKeys::Strings(keys),
-            Items::Hashes(hashes) => HostKeys::Hashes(as_hashed(hashes)),
+            Items::Hashes(hashes) => HostKeys::Hashes(hashes),
         }
     }
 

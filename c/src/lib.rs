@@ -12,7 +12,6 @@
 //! and catches panics.
 
 #![allow(clippy::missing_safety_doc, reason = "one contract for all functions, above")]
-#![allow(clippy::needless_return, reason = "the last statement of functions with an end for builds without devices")]
 
 mod arrow;
 mod bloom;

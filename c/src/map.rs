@@ -8,7 +8,7 @@ use crate::rows::warpset_rows;
 
 #[cfg(feature = "gpu")]
 use crate::device::Address;
-use crate::device::warpset_device_keys;
+use crate::device::{on_device, warpset_device_keys};
 
 /// Operators that combine the value of a key with a new one.
 #[repr(C)]
@@ -225,14 +225,14 @@ pub unsafe extern "C" fn warpset_map_get_device(
     // SAFETY: the contract of the header.
     guard(|| unsafe {
         let (object, keys) = (content(structure)?.read()?, warpset_device_keys::read(keys)?);
-        #[cfg(feature = "gpu")]
-        return object.get_on_device(
-            &keys.adopt(object.devices()?.first())?,
-            Address::new(values, keys.len),
-            Address::new(found, keys.len.div_ceil(64)),
-        );
-        #[cfg(not(feature = "gpu"))]
-        crate::device::no_device((object, keys, values, found))
+        on_device!(
+            (object, keys, values, found),
+            object.get_on_device(
+                &keys.adopt(object.devices()?.first())?,
+                Address::new(values, keys.len),
+                Address::new(found, keys.len.div_ceil(64)),
+            )
+        )
     })
 }
 
@@ -246,14 +246,11 @@ pub unsafe extern "C" fn warpset_map_insert_device(
     // SAFETY: the contract of the header.
     guard(|| unsafe {
         let (held, keys) = (content(structure)?, warpset_device_keys::read(keys)?);
-        #[cfg(feature = "gpu")]
-        {
+        on_device!((held, keys, values), {
             let mut object = held.write()?;
             let adopted = keys.adopt(object.devices()?.first())?;
-            return object.insert_values_on_device(&adopted, Address::new(values, keys.len));
-        }
-        #[cfg(not(feature = "gpu"))]
-        crate::device::no_device((held, keys, values))
+            object.insert_values_on_device(&adopted, Address::new(values, keys.len))
+        })
     })
 }
 
@@ -268,18 +265,14 @@ pub unsafe extern "C" fn warpset_map_count_ranges_device(
     // SAFETY: the contract of the header.
     guard(|| unsafe {
         let (object, (lows, highs)) = (content(structure)?.read()?, warpset_device_keys::bounds(lows, highs)?);
-        #[cfg(feature = "gpu")]
-        {
-            let devices = object.devices()?;
-            let device = devices.first();
-            return object.count_ranges_on_device(
-                &lows.adopt(device)?,
-                &highs.adopt(device)?,
+        on_device!((object, lows, highs, counts), {
+            let device = object.devices()?;
+            object.count_ranges_on_device(
+                &lows.adopt(device.first())?,
+                &highs.adopt(device.first())?,
                 Address::new(counts, lows.len),
-            );
-        }
-        #[cfg(not(feature = "gpu"))]
-        crate::device::no_device((object, lows, highs, counts))
+            )
+        })
     })
 }
 
@@ -298,19 +291,15 @@ pub unsafe extern "C" fn warpset_map_ranges_device(
     // SAFETY: the contract of the header.
     guard(|| unsafe {
         let (object, (lows, highs)) = (content(structure)?.read()?, warpset_device_keys::bounds(lows, highs)?);
-        #[cfg(feature = "gpu")]
-        {
-            let devices = object.devices()?;
-            let device = devices.first();
-            return object.ranges_on_device(
-                &lows.adopt(device)?,
-                &highs.adopt(device)?,
+        on_device!((object, lows, highs, offsets, keys, values, capacity), {
+            let device = object.devices()?;
+            object.ranges_on_device(
+                &lows.adopt(device.first())?,
+                &highs.adopt(device.first())?,
                 Address::new(offsets, lows.len.saturating_add(1)),
                 Address::new(keys, capacity),
                 Address::new(values, capacity),
-            );
-        }
-        #[cfg(not(feature = "gpu"))]
-        crate::device::no_device((object, lows, highs, offsets, keys, values, capacity))
+            )
+        })
     })
 }

@@ -1,13 +1,14 @@
 //! Perfect hash functions, static filters and maps of strings.
 
 use warpset::mphf::{self, Builder, ConsensusKind, HashKind, PlacementKind, RecSplitKind};
+use warpset_base::bitmap::options_to;
 
 use crate::capabilities::*;
 #[cfg(feature = "gpu")]
 use crate::device::{Address, Adopted, with_device_keys};
 use crate::error::{Failure, Result, warpset_status as Status};
 use crate::fuse::built_of;
-use crate::keys::{Batch, HostKeys, with_keys};
+use crate::keys::{Batch, HostKeys, with_function_keys};
 use crate::object::{Object, OneKey, with_key};
 use crate::options::{Options, warpset_function_kind, with_settings};
 
@@ -15,7 +16,7 @@ use crate::options::{Options, warpset_function_kind, with_settings};
 macro_rules! function {
     () => {
         fn numbers(&self, keys: HostKeys<'_>, numbers: &mut [u64]) -> Result<()> {
-            Ok(with_keys!(keys, |keys| self.get_bulk_into(keys, numbers))?)
+            Ok(with_function_keys!(keys, |keys| self.get_bulk_into(keys, numbers))?)
         }
         fn number_bound(&self) -> Result<u64> {
             Ok(self.values())
@@ -59,7 +60,7 @@ macro_rules! device_function {
 macro_rules! numbered_filter {
     () => {
         fn numbers(&self, keys: HostKeys<'_>, numbers: &mut [u64]) -> Result<()> {
-            let found = with_keys!(keys, |keys| self.get_bulk_into(keys, numbers))?;
+            let found = with_function_keys!(keys, |keys| self.get_bulk_into(keys, numbers))?;
             let strangers = numbers.iter_mut().zip(found.iter()).filter(|(_, is_found)| !is_found);
             strangers.for_each(|(number, _)| *number = u64::MAX);
             Ok(())
@@ -89,16 +90,16 @@ macro_rules! functions {
 
         object! {
             mphf::StaticFilter<$hash>, StaticFilter:
-            sized, numbered(len, fpr), saved(mphf::gpu::StaticFilter<$hash>), filter, numbered_filter, numbered_on_host
+            sized, numbered(len, fpr), saved(mphf::gpu::StaticFilter<$hash>), filter(with_function_keys), numbered_filter, numbered_on_host
         }
         object! {
             mphf::MappedStaticFilter<$hash>, StaticFilter:
-            sized, numbered(len, fpr), filter, numbered_filter, numbered_on_host
+            sized, numbered(len, fpr), filter(with_function_keys), numbered_filter, numbered_on_host
         }
         #[cfg(feature = "gpu")]
         object! {
             mphf::gpu::StaticFilter<$hash>, StaticFilter:
-            sized, numbered(len, fpr), on_device, filter, numbered_filter, device_filter
+            sized, numbered(len, fpr), on_device, filter(with_function_keys), numbered_filter, device_filter
         }
     )*};
 }
@@ -121,17 +122,17 @@ fn of_all<M: HashKind, S>(builder: Builder<M, S>, options: &Options) -> Builder<
 pub fn recsplit(batch: &Batch<'_>, options: &Options) -> Result<Box<dyn Object>> {
     let builder = with_settings!(of_all(mphf::RecSplit::builder(), options), options;
         leaf_size = leaf_size, load_factor = load_factor, keys_per_value = keys_per_value);
-    built_of!(@ builder, options, batch, |builder, devices| builder.on_each(devices))
+    built_of!(@ with_function_keys, builder, options, batch, |builder, devices| builder.on_each(devices))
 }
 
 pub fn consensus(batch: &Batch<'_>, options: &Options) -> Result<Box<dyn Object>> {
     let builder = with_settings!(of_all(mphf::Consensus::builder(), options), options; overhead = overhead);
-    built_of!(@ builder, options, batch, |builder, devices| builder.on_each(devices))
+    built_of!(@ with_function_keys, builder, options, batch, |builder, devices| builder.on_each(devices))
 }
 
 pub fn placement(batch: &Batch<'_>, options: &Options) -> Result<Box<dyn Object>> {
     let builder = with_settings!(of_all(mphf::Placement::builder(), options), options; keys_per_seed = keys_per_seed);
-    built_of!(@ builder, options, batch, |builder, devices| builder.on_each(devices))
+    built_of!(@ with_function_keys, builder, options, batch, |builder, devices| builder.on_each(devices))
 }
 
 pub fn static_filter(batch: &Batch<'_>, options: &Options) -> Result<Box<dyn Object>> {
@@ -140,7 +141,7 @@ pub fn static_filter(batch: &Batch<'_>, options: &Options) -> Result<Box<dyn Obj
             let builder = of_all(mphf::StaticFilter::builder_of_kind($kind), options);
             let builder = with_settings!(builder, options;
                 fpr = fpr, width = fingerprint_bits $(, $setter = $setter)*);
-            built_of!(@ builder, options, batch, |builder, devices| builder.on_each(devices))
+            built_of!(@ with_function_keys, builder, options, batch, |builder, devices| builder.on_each(devices))
         }};
     }
     match options.function_kind()? {
@@ -172,9 +173,7 @@ macro_rules! string_map {
             let HostKeys::Strings(keys) = keys else {
                 return if keys.len() == 0 { Ok(()) } else { Err(not_strings()) };
             };
-            for ((answer, value), found) in self.get_bulk(keys).into_iter().zip(values).zip(found) {
-                (*value, *found) = (answer.unwrap_or(0), answer.is_some().into());
-            }
+            options_to(values, found, self.get_bulk(keys));
             Ok(())
         }
     };

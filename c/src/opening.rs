@@ -6,7 +6,7 @@ use std::path::Path;
 
 use warpset::mphf::{ConsensusKind, PlacementKind, RecSplitKind};
 use warpset::{bloom, fuse, lsm, mphf, quotient, range, sequence, static_sets};
-use warpset_base::file::{BYTE_STRING, FileKind, Header, HeaderBytes, SIGNED, SavedType};
+use warpset_base::file::{BYTE_STRING, FLOAT, FileKind, Header, HeaderBytes, SIGNED, SavedType};
 
 use crate::error::{Failure, Result, warpset_status as Status};
 use crate::object::{Object, warpset_kind as Kind};
@@ -15,7 +15,7 @@ use crate::object::{Object, warpset_kind as Kind};
 const I32: u64 = 4 | SIGNED;
 const I64: u64 = 8 | SIGNED;
 const I128: u64 = 16 | SIGNED;
-const F64: u64 = 8 | 1 << 34;
+const F64: u64 = 8 | FLOAT;
 const STRINGS: u64 = 16 | BYTE_STRING;
 
 /// Functions that read one type.

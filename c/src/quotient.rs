@@ -1,8 +1,11 @@
 //! Quotient filters and maplets.
 
 #[cfg(feature = "gpu")]
+use warpset::lsm::Bitmap;
+#[cfg(feature = "gpu")]
 use warpset::prelude::{BitOr, Max, Min, Sum};
 use warpset::quotient::{self, Builder};
+use warpset_base::bitmap::options_to;
 
 use crate::bloom::in_place;
 use crate::capabilities::*;
@@ -43,15 +46,10 @@ macro_rules! device_maplet {
             with_device_keys!(keys, |keys| self.get_device(keys, values.as_mut_slice()))?;
             // The device marks keys without a value by a value.
             let mut answers = values.as_slice().to_vec()?;
-            let mut bits = vec![0u64; answers.len().div_ceil(64)];
-            for (i, answer) in answers.iter_mut().enumerate() {
-                match *answer {
-                    quotient::gpu::Maplet::ABSENT => *answer = 0,
-                    _ => bits[i / 64] |= 1 << (i % 64),
-                }
-            }
+            let is_found: Vec<bool> = answers.iter().map(|&answer| answer != quotient::gpu::Maplet::ABSENT).collect();
+            answers.iter_mut().zip(&is_found).filter(|(_, is_found)| !**is_found).for_each(|(answer, _)| *answer = 0);
             values.as_mut_slice().copy_from_slice(&answers)?;
-            Ok(found.as_mut_slice().copy_from_slice(&bits)?)
+            Ok(found.as_mut_slice().copy_from_slice(Bitmap::from_bools(&is_found).as_words())?)
         }
         fn insert_values_on_device(&mut self, keys: &Adopted<'_>, values: Address<u64>) -> Result<()> {
             // SAFETY: the header demands memory with the values; the wait orders the work on it.
@@ -108,10 +106,7 @@ pub fn maplet(keys: u64, options: &Options) -> Result<Box<dyn Object>> {
 macro_rules! maplet_values {
     () => {
         fn get(&self, keys: HostKeys<'_>, values: &mut [u64], found: &mut [u8]) -> Result<()> {
-            let answers: Vec<Option<u64>> = with_keys!(keys, |keys| self.get_bulk(keys).settled())?;
-            for ((answer, value), found) in answers.into_iter().zip(values).zip(found) {
-                (*value, *found) = (answer.unwrap_or(0), answer.is_some().into());
-            }
+            options_to(values, found, with_keys!(keys, |keys| self.get_bulk(keys).settled())?);
             Ok(())
         }
     };

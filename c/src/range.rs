@@ -2,7 +2,7 @@
 
 #[cfg(feature = "gpu")]
 use crate::device::Address;
-use crate::device::{warpset_device_keys, warpset_stream};
+use crate::device::{on_device, warpset_device_keys, warpset_stream};
 use crate::error::{guard, warpset_status};
 use crate::handle::content;
 use crate::keys::{array_mut, warpset_keys};
@@ -54,19 +54,15 @@ pub unsafe extern "C" fn warpset_range_filter_may_contain_device(
     // SAFETY: the contract of the header.
     guard(|| unsafe {
         let (object, (firsts, lasts)) = (content(structure)?.read()?, warpset_device_keys::bounds(firsts, lasts)?);
-        #[cfg(feature = "gpu")]
-        {
-            let devices = object.devices()?;
-            let device = devices.first();
-            return object.may_contain_ranges_on_device(
-                &firsts.adopt(device)?,
-                &lasts.adopt(device)?,
+        on_device!((object, firsts, lasts, found, stream), {
+            let device = object.devices()?;
+            object.may_contain_ranges_on_device(
+                &firsts.adopt(device.first())?,
+                &lasts.adopt(device.first())?,
                 Address::new(found, firsts.len.div_ceil(64)),
                 (!stream.is_null()).then(|| content(stream)).transpose()?,
-            );
-        }
-        #[cfg(not(feature = "gpu"))]
-        crate::device::no_device((object, firsts, lasts, found, stream))
+            )
+        })
     })
 }
 
@@ -82,18 +78,14 @@ pub unsafe extern "C" fn warpset_range_filter_count_at_most_device(
     // SAFETY: the contract of the header.
     guard(|| unsafe {
         let (object, (firsts, lasts)) = (content(structure)?.read()?, warpset_device_keys::bounds(firsts, lasts)?);
-        #[cfg(feature = "gpu")]
-        {
-            let devices = object.devices()?;
-            let device = devices.first();
-            return object.count_ranges_at_most_on_device(
-                &firsts.adopt(device)?,
-                &lasts.adopt(device)?,
+        on_device!((object, firsts, lasts, counts, stream), {
+            let device = object.devices()?;
+            object.count_ranges_at_most_on_device(
+                &firsts.adopt(device.first())?,
+                &lasts.adopt(device.first())?,
                 Address::new(counts, firsts.len),
                 (!stream.is_null()).then(|| content(stream)).transpose()?,
-            );
-        }
-        #[cfg(not(feature = "gpu"))]
-        crate::device::no_device((object, firsts, lasts, counts, stream))
+            )
+        })
     })
 }

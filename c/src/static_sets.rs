@@ -77,18 +77,18 @@ macro_rules! maps {
     ($($key:ty, $value:ty $(, $device:ident)?;)*) => {$(
         object! {
             StaticMap<$key, $value>, StaticMap:
-            sized, numbered(len, exact), saved(static_sets::gpu::StaticMap<$key, $value>), filter, numbers($key),
+            sized, numbered(len, exact), saved(static_sets::gpu::StaticMap<$key, $value>), members, numbers($key),
             number_on_host($key), values($key, $value), value_on_host($key)
         }
         object! {
             MappedStaticMap<$key, $value>, StaticMap:
-            sized, numbered(len, exact), filter, numbers($key), number_on_host($key), values($key, $value),
+            sized, numbered(len, exact), members, numbers($key), number_on_host($key), values($key, $value),
             value_on_host($key)
         }
         #[cfg(feature = "gpu")]
         object! {
             static_sets::gpu::StaticMap<$key, $value>, StaticMap:
-            sized, numbered(len, exact), on_device, filter, numbers($key), values($key, $value),
+            sized, numbered(len, exact), on_device, members, numbers($key), values($key, $value),
             device_filter(with_device_integers)
             $(, $device)?
         }
@@ -105,17 +105,17 @@ macro_rules! sets {
     ($($key:ty;)*) => {$(
         object! {
             StaticSet<$key>, StaticSet:
-            sized, numbered(len, exact), saved(static_sets::gpu::StaticSet<$key>), filter, numbers($key),
+            sized, numbered(len, exact), saved(static_sets::gpu::StaticSet<$key>), members, numbers($key),
             number_on_host($key)
         }
         object! {
             MappedStaticSet<$key>, StaticSet:
-            sized, numbered(len, exact), filter, numbers($key), number_on_host($key)
+            sized, numbered(len, exact), members, numbers($key), number_on_host($key)
         }
         #[cfg(feature = "gpu")]
         object! {
             static_sets::gpu::StaticSet<$key>, StaticSet:
-            sized, numbered(len, exact), on_device, filter, numbers($key), device_filter(with_device_integers)
+            sized, numbered(len, exact), on_device, members, numbers($key), device_filter(with_device_integers)
         }
     )*};
 }

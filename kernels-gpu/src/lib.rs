@@ -237,6 +237,8 @@ pub mod primitives {
         feature = "operators"
     ))]
     pub mod by_key;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "primitives_exchange"))]
+    pub mod exchange;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "primitives_merge"))]
     pub mod merge;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "primitives_merge_many"))]
@@ -494,6 +496,7 @@ modules! {
     ]
     #[cfg(all())] [
         "primitives_by_key",
+        "primitives_exchange",
         "primitives_merge",
         "primitives_merge_many",
         "primitives_non_associative",

@@ -122,7 +122,7 @@ fn compared(
     let before = resident();
     let (start, mut map) = (processor()?, HashMap::<u64, u8, BuildHasherDefault<Fast>>::default());
     for (genome, number) in genomes.iter().zip(1..) {
-        Roll::new(k).each(genome, |kmer| {
+        Roll::new(k)?.each(genome, |kmer| {
             let label = map.entry(kmer).or_insert(number);
             *label = if *label == number { number } else { SEVERAL };
         });
@@ -138,7 +138,7 @@ fn compared(
     let (start, mut named) = (processor()?, Vec::new());
     for read in made {
         let (mut votes, mut total) = ([0u32; 256], 0);
-        Roll::new(k).each(read, |kmer| {
+        Roll::new(k)?.each(read, |kmer| {
             total += 1;
             if let Some(&label) = map.get(&kmer) {
                 votes[usize::from(label)] += 1;

@@ -6,6 +6,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use bytemuck::Pod;
 use warpset_base::words::advise_huge_pages;
 
 /// Words per slab, as a power of two; small in tests, so that they use several slabs.
@@ -14,8 +15,8 @@ const SLAB_BITS: u32 = if cfg!(test) { 14 } else { 22 };
 const NONE: u64 = !0;
 
 /// Words with the places of each group.
-pub(crate) struct Chunks<const CHUNK_BITS: u32> {
-    slabs: Vec<Vec<u64>>,
+pub(crate) struct Chunks<W, const CHUNK_BITS: u32> {
+    slabs: Vec<Vec<W>>,
     /// Link of each chunk to the one before of the same group.
     before: Vec<u64>,
     /// Place of the next word of each group, counted through all slabs. At a multiple of a chunk's length the next
@@ -25,10 +26,10 @@ pub(crate) struct Chunks<const CHUNK_BITS: u32> {
     open: Vec<u64>,
 }
 
-impl<const CHUNK_BITS: u32> Chunks<CHUNK_BITS> {
+impl<W: Pod, const CHUNK_BITS: u32> Chunks<W, CHUNK_BITS> {
     const CHUNK: usize = 1 << CHUNK_BITS;
     /// Bytes of a chunk.
-    pub(crate) const BYTES: u64 = 8 << CHUNK_BITS;
+    pub(crate) const BYTES: u64 = (size_of::<W>() as u64) << CHUNK_BITS;
 
     pub(crate) fn new(groups: usize) -> Self {
         Chunks { slabs: Vec::new(), before: Vec::new(), next: vec![0; groups], open: vec![NONE; groups] }
@@ -37,7 +38,7 @@ impl<const CHUNK_BITS: u32> Chunks<CHUNK_BITS> {
     /// Appends words to a group, `N` a power of two that is the same in all calls, and adds to `taken` the bytes that
     /// are newly in use.
     #[inline(always)]
-    pub(crate) fn push<const N: usize>(&mut self, group: usize, words: [u64; N], taken: &AtomicU64) {
+    pub(crate) fn push<const N: usize>(&mut self, group: usize, words: [W; N], taken: &AtomicU64) {
         let Chunks { slabs, before, next, open } = self;
         let next = &mut next[group];
         if *next & (Self::CHUNK as u64 - 1) == 0 {
@@ -45,7 +46,7 @@ impl<const CHUNK_BITS: u32> Chunks<CHUNK_BITS> {
             before.push(std::mem::replace(&mut open[group], chunk));
             *next = chunk << CHUNK_BITS;
             if (*next >> SLAB_BITS) as usize == slabs.len() {
-                let mut slab = vec![0; 1 << SLAB_BITS];
+                let mut slab = bytemuck::zeroed_vec(1 << SLAB_BITS);
                 advise_huge_pages(&mut slab);
                 slabs.push(slab);
             }
@@ -59,7 +60,7 @@ impl<const CHUNK_BITS: u32> Chunks<CHUNK_BITS> {
     }
 
     /// Returns the words of a group, chunk by chunk.
-    pub(crate) fn of_group(&self, group: usize) -> impl Iterator<Item = &[u64]> {
+    pub(crate) fn of_group(&self, group: usize) -> impl Iterator<Item = &[W]> {
         let last = self.next[group] & (Self::CHUNK as u64 - 1);
         let mut len = if last == 0 { Self::CHUNK } else { last as usize };
         let mut chunk = self.open[group];
@@ -97,7 +98,7 @@ mod tests {
     /// Checks groups with none, few, exactly one chunk, and many words, in three rounds of several slabs.
     #[test]
     fn every_word_is_in_its_group_once() {
-        let (mut chunks, taken) = (Chunks::<6>::new(50), AtomicU64::new(0));
+        let (mut chunks, taken) = (Chunks::<u64, 6>::new(50), AtomicU64::new(0));
         for (round, len) in [(0, 1000), (1, 3 << SLAB_BITS), (2, 0)] {
             let mut wanted = vec![Vec::new(); 50];
             // Group 7 fills its chunks to the last place, and group 8 has none.

@@ -58,7 +58,7 @@ pub struct Count {
     /// Files of sequences; `-` is the standard input
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
-    /// Bases per k-mer, 1 to 32
+    /// Bases per k-mer, 1 to 63
     #[arg(short, long, default_value_t = 31)]
     pub k: u32,
     /// File for the table; `-` is the standard output
@@ -106,7 +106,7 @@ pub struct IndexArgs {
     /// File for the index; `-` is the standard output
     #[arg(short, long)]
     pub output: PathBuf,
-    /// Bases per k-mer, odd, 1 to 31
+    /// Bases per k-mer, odd, 1 to 63
     #[arg(short, long, default_value_t = 31)]
     pub k: u32,
     /// K-mers per window, one of which is selected: odd, 1 to 63; not for an index of kind sequences [default: 15]

@@ -7,10 +7,20 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Number of bases per k-mer outside of 1 to 32.
-    #[error("k is {k}: choose 1 to 32 bases")]
+    /// Number of bases per k-mer outside of 1 to `most`.
+    #[error("k is {k}: choose 1 to {most} bases")]
     InvalidK {
         /// Requested number.
+        k: u32,
+        /// Largest number here: 63, and 32 for labels and for k-mers in numbers of 64 bits.
+        most: u32,
+    },
+    /// K-mers of more than 32 bases, which are counted and screened on the CPU, requested on a device.
+    #[error(
+        "{k}-mers have more than 32 bases, and are counted and screened on the CPU: pass `--backend cpu`, or no device"
+    )]
+    LongOnDevice {
+        /// Bases per k-mer.
         k: u32,
     },
     /// File that could not be opened or read, or damaged compressed stream.
@@ -108,7 +118,7 @@ pub enum Error {
     },
     /// Windows with an even number of k-mers, or k-mers with an even number of bases.
     #[error(
-        "windows of {w} {k}-mers: choose an odd k from 1 to 31 and an odd w from 1 to 63, so that both strands have the same \
+        "windows of {w} {k}-mers: choose an odd k from 1 to 63 and an odd w from 1 to 63, so that both strands have the same \
          minimizers"
     )]
     InvalidWindow {
@@ -171,6 +181,12 @@ pub enum Error {
     /// Index for Deacon, which reads minimizers only, requested of a sequence filter.
     #[error("a sequence filter holds all k-mers, and Deacon reads minimizers: make an index of another kind for it")]
     NotForDeacon,
+    /// Filter of k-mers of more than 32 bases requested for Deacon, which has none.
+    #[error("Deacon has filters of k up to 32, not of {k}: make an exact index for it")]
+    LongFilterForDeacon {
+        /// Bases per k-mer.
+        k: u32,
+    },
     /// Index that could not be built, read or written; the error names its file if there is one.
     #[error(transparent)]
     Index(Box<dyn std::error::Error + Send + Sync>),
@@ -314,6 +330,13 @@ impl Error {
     /// Wraps an error of the parts of an index.
     pub(crate) fn of_index(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
         Error::Index(error.into())
+    }
+}
+
+impl Error {
+    /// Wraps an error of memory for a table.
+    pub(crate) fn of_table(error: warpset_base::words::OutOfMemory) -> Error {
+        Error::Filter(Box::new(error.into()))
     }
 }
 

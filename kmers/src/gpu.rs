@@ -72,8 +72,11 @@ impl Counter {
     /// Creates a counter of k-mers of `k` bases.
     ///
     /// # Errors
-    /// [`Error::Device`] if the driver creates no stream.
+    /// [`Error::LongOnDevice`] for k-mers of more than 32 bases; [`Error::Device`] if the driver creates no stream.
     pub fn new(device: &Device, k: K) -> Result<Counter, Error> {
+        if k.is_long() {
+            return Err(Error::LongOnDevice { k: k.get() });
+        }
         Ok(Counter { k, stream: device.new_stream()?, runs: None })
     }
 

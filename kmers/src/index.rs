@@ -12,8 +12,10 @@ use std::fmt;
 use std::path::Path;
 
 use warpset_base::words::AlignedWords;
-use warpset_sequence::{Minimizers, SequenceFilterView};
+use warpset_core::minimizer::{DEACON_ROTATION, Kmer, MOST_K};
+use warpset_sequence::{Minimizers, Scheme, SequenceFilterView};
 
+use crate::word::Word;
 use crate::{Error, K};
 use front::{Front, PART, Passed};
 
@@ -54,7 +56,14 @@ pub struct Index {
 /// Checks that an index can have these windows.
 fn check(k: u32, w: u32) -> Result<(u32, u32), Error> {
     let is_odd = k % 2 == 1 && w % 2 == 1;
-    if is_odd && k <= 31 && w <= 63 { Ok((k, w)) } else { Err(Error::InvalidWindow { k, w }) }
+    if is_odd && k <= MOST_K && w <= 63 { Ok((k, w)) } else { Err(Error::InvalidWindow { k, w }) }
+}
+
+/// Returns the search for minimizers of an index.
+fn minimizers<W: Kmer>(k: u32, w: u32) -> Result<Minimizers<W>, Error> {
+    K::new(k)?.within::<W>()?;
+    let scheme = Scheme::new(k, w).ok_or(Error::InvalidWindow { k, w })?;
+    Minimizers::with_scheme(scheme.rotated_by(DEACON_ROTATION)).map_err(Error::of_index)
 }
 
 impl Index {
@@ -63,14 +72,14 @@ impl Index {
     ///
     /// # Errors
     /// [`Error::Read`]; [`Error::NotIndex`] if the file is damaged or no index; [`Error::InvalidWindow`] for an index
-    /// of Deacon of more than 31 bases or 63 k-mers; [`Error::Index`] if there is no memory.
+    /// of Deacon of more than 63 k-mers; [`Error::Index`] if there is no memory.
     pub fn load(path: impl AsRef<Path>) -> Result<Index, Error> {
         format::load(path.as_ref())
     }
 
     /// Maps a file that [`save`](Index::save) wrote into memory, and reads only its header. This takes milliseconds,
     /// and processes that map one file share its memory. Damage gives wrong answers and no other harm. Indexes of
-    /// Deacon are read instead.
+    /// Deacon, and exact ones of more than 32 bases, are read instead.
     ///
     /// # Errors
     /// The errors of [`load`](Index::load).
@@ -101,14 +110,14 @@ impl Index {
     ///
     /// # Errors
     /// [`Error::Write`], also for a filter without any minimizer, or not built for Deacon; [`Error::NotForDeacon`] for
-    /// a sequence filter.
+    /// a sequence filter, and [`Error::LongFilterForDeacon`] for another filter of more than 32 bases.
     pub fn save_for_deacon(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         format::save_for_deacon(self, path.as_ref())
     }
 
     /// Returns the bases per k-mer.
     pub fn k(&self) -> K {
-        K::new(self.k).expect("an index has k from 1 to 31")
+        K::new(self.k).expect("an index has k from 1 to 63")
     }
 
     /// Returns the k-mers per window.
@@ -137,26 +146,31 @@ impl Index {
         self.members.memory_bytes() + self.front.as_ref().map_or(0, |words| 8 * words.as_slice().len() as u64)
     }
 
-    /// Returns the search for minimizers with the parameters of the index.
-    pub fn minimizers(&self) -> Minimizers {
-        Minimizers::deacon(self.k, self.w).expect("an index has windows that minimizers have")
+    /// Returns the search for minimizers with the parameters of the index, as numbers of 64 or 128 bits.
+    ///
+    /// # Errors
+    /// [`Error::InvalidK`] if `u64` is to hold more than 32 bases.
+    pub fn minimizers<W: Kmer>(&self) -> Result<Minimizers<W>, Error> {
+        minimizers(self.k, self.w)
     }
 
     /// Whether the index has each of these canonical k-mers, given as by [`Minimizers`]; a filter may also claim
-    /// others.
-    pub fn contains_bulk(&self, kmers: &[u64]) -> Vec<bool> {
+    /// others. K-mers of an index are numbers of 64 bits up to 32 bases, and otherwise of 128; it has no others.
+    pub fn contains_bulk<W: Word>(&self, kmers: &[W]) -> Vec<bool> {
         let mut found = vec![false; kmers.len()];
-        self.contains_into(kmers, &mut found);
+        if self.k().is_long() == (W::BITS > u64::BITS) {
+            self.contains_into(kmers, &mut found);
+        }
         found
     }
 
-    /// Looks up k-mers on this thread, some thousands at a time.
-    pub(crate) fn contains_into(&self, kmers: &[u64], found: &mut [bool]) {
+    /// Looks up k-mers, as long as those of the index, on this thread, some thousands at a time.
+    pub(crate) fn contains_into<W: Word>(&self, kmers: &[W], found: &mut [bool]) {
         let parts = kmers.chunks(PART).zip(found.chunks_mut(PART));
         let Some(front) = self.front(kmers.len()) else {
             return parts.for_each(|(kmers, found)| self.members.contains_into(kmers, found));
         };
-        let mut passed = Passed { kmers: [0; PART], at: [0; PART] };
+        let mut passed = Passed { kmers: [W::default(); PART], at: [0; PART] };
         let mut there = [false; PART];
         for (kmers, found) in parts {
             let count = front.pass(kmers, &mut passed);

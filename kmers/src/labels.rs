@@ -71,9 +71,11 @@ pub struct Labels {
 /// bytes per different k-mer beside the function.
 ///
 /// # Errors
-/// [`Error::NoInput`], [`Error::TooManyGenomes`]; [`Error::NoKmers`] if no genome has any; [`Error::Index`] for too
-/// many bits, or if memory runs out; the errors of [`count_files`](crate::count_files).
+/// [`Error::InvalidK`] for more than 32 bases; [`Error::NoInput`], [`Error::TooManyGenomes`]; [`Error::NoKmers`] if no
+/// genome has any; [`Error::Index`] for too many bits, or if memory runs out; the errors of
+/// [`count_files`](crate::count_files).
 pub fn label_files(genomes: &[PathBuf], settings: &Settings, filter_bits: u32) -> Result<Labels, Error> {
+    settings.k.within::<u64>()?;
     match genomes.len() {
         0 => return Err(Error::NoInput),
         1..=MOST_GENOMES => {}
@@ -163,7 +165,7 @@ impl Labels {
     /// # Errors
     /// [`Error::NotKmer`] unless `kmer` is [`Labels::k`] letters A, C, G or T.
     pub fn get(&self, kmer: &[u8]) -> Result<Option<Label>, Error> {
-        let number = self.function.get(canonical(kmer, self.k)?).map(usize::from);
+        let number = self.function.get(canonical::<u64>(kmer, self.k)?).map(usize::from);
         Ok(number.filter(|&number| number <= self.genomes.len()).map(|number| match number {
             0 => Label::Several,
             number => Label::Genome(number - 1),

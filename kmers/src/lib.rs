@@ -18,7 +18,9 @@
 //! ```
 //!
 //! A *canonical* k-mer is the smaller of `k` bases and their reverse complement, each base in 2 bits, A < C < G < T.
-//! Counts are kept in a [`Table`], an exact quotient filter with counters.
+//! K-mers of up to 32 bases are numbers of 64 bits, and longer ones, up to 63, of 128 ([`Word`]).
+//!
+//! Counts are kept in a [`Table`]: an exact quotient filter with counters, or above 32 bases an ascending list.
 //!
 //! Tables and indexes have `save` and `load`, indexes also `map`. [`Error`] names the file, the cause and the remedy.
 //! Use of the program, its costs and its limits: `docs/kmers.md`.
@@ -33,6 +35,7 @@ mod filling;
 pub mod gpu;
 mod index;
 mod labels;
+mod long;
 mod odd;
 mod packing;
 mod parts;
@@ -46,6 +49,7 @@ mod settings;
 mod super_kmers;
 mod table;
 mod wide;
+mod word;
 
 pub use count::{count_bytes, count_files, count_sequences};
 pub use error::Error;
@@ -59,3 +63,4 @@ pub use roll::{K, Roll, canonical, letters};
 pub use screen::{Pairing, Rule, Screened, Screening};
 pub use settings::{BackendChoice, Settings};
 pub use table::Table;
+pub use word::Word;

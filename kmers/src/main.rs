@@ -157,7 +157,7 @@ fn count(args: &cli::Count, voice: Voice) -> Done {
 
 fn of_table(table: &Table, path: &Path) -> String {
     let (distinct, total, k) = (table.distinct(), table.total(), table.k().get());
-    let bytes = table.filter().memory_bytes();
+    let bytes = table.memory_bytes();
     format!("{}: {distinct} different {k}-mers, {total} in all, {bytes} bytes", path.display())
 }
 
@@ -199,6 +199,9 @@ fn index(args: &cli::IndexArgs, voice: Voice) -> Done {
     };
     match kind {
         IndexKind::Sequences if args.for_deacon => return Err(Error::NotForDeacon.into()),
+        IndexKind::Fuse16 | IndexKind::Fuse32 if args.for_deacon && args.k > 32 => {
+            return Err(Error::LongFilterForDeacon { k: args.k }.into());
+        }
         IndexKind::Sequences if args.w.is_some() => {
             return Err(without_effect("-w", "an index of kind sequences has all k-mers"));
         }

@@ -11,9 +11,13 @@
 //! distributes the chunks of a part by the next bits of the fingerprint, so that each place gets a few, sorts these,
 //! and merges them into the counts of the part. All of that happens in a core's own cache.
 
+use std::marker::PhantomData;
+
 use rayon::prelude::*;
 
 use warpset_base::processor::prefetch;
+
+use crate::word::Word;
 
 /// Most high bits of a fingerprint that select its part: a part of a round should fit into a core's own cache.
 const PART_BITS: u32 = 11;
@@ -26,17 +30,18 @@ const MOST_PLACE_BITS: u32 = 14;
 
 /// Division of a fingerprint into bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cut {
+pub(crate) struct Cut<W> {
     fingerprint_bits: u32,
     part_bits: u32,
     copy_bits: u32,
+    words: PhantomData<W>,
 }
 
-impl Cut {
-    pub(crate) fn new(fingerprint_bits: u32) -> Cut {
+impl<W: Word> Cut<W> {
+    pub(crate) fn new(fingerprint_bits: u32) -> Cut<W> {
         let part_bits = PART_BITS.min(fingerprint_bits / 2);
-        let copy_bits = COPY_BITS.min(64 - (fingerprint_bits - part_bits));
-        Cut { fingerprint_bits, part_bits, copy_bits }
+        let copy_bits = COPY_BITS.min(W::BITS - (fingerprint_bits - part_bits));
+        Cut { fingerprint_bits, part_bits, copy_bits, words: PhantomData }
     }
 
     pub(crate) fn parts(self) -> usize {
@@ -49,30 +54,48 @@ impl Cut {
     }
 
     #[inline(always)]
-    pub(crate) fn part(self, fingerprint: u64) -> usize {
-        (fingerprint >> self.low_bits()) as usize
+    pub(crate) fn part(self, fingerprint: W) -> usize {
+        (fingerprint >> self.low_bits()).low() as usize
     }
 
-    fn low(self, fingerprint: u64) -> u64 {
-        fingerprint & !(!0 << self.low_bits())
+    fn low(self, fingerprint: W) -> W {
+        fingerprint & !(!W::default() << self.low_bits())
+    }
+
+    /// Whether a number has no more bits than a fingerprint without those of its part.
+    pub(crate) fn is_value(self, low: W) -> bool {
+        low == self.low(low)
+    }
+
+    /// Returns the fingerprint with these bits of its part, and these others.
+    #[inline(always)]
+    pub(crate) fn fingerprint(self, part: usize, low: W) -> W {
+        W::from(part as u64) << self.low_bits() | low
+    }
+
+    /// Returns the highest 64 bits of a fingerprint after those of its part, or all and zeros.
+    #[inline(always)]
+    pub(crate) fn share(self, fingerprint: W) -> u64 {
+        let (low, bits) = (self.low(fingerprint), self.low_bits());
+        if bits < 64 { low.low() << (64 - bits) } else { (low >> (bits - 64)).low() }
     }
 
     /// Returns the word of a count; `copies` is at most [`Cut::most_copies`].
     #[inline(always)]
-    pub(crate) fn word(self, fingerprint: u64, copies: u64) -> u64 {
-        self.low(fingerprint) << self.copy_bits | copies
+    pub(crate) fn word(self, fingerprint: W, copies: u64) -> W {
+        self.low(fingerprint) << self.copy_bits | W::from(copies)
     }
 
     /// Returns a word's fingerprint without the bits of its part.
     #[inline(always)]
-    pub(crate) fn value(self, word: u64) -> u64 {
+    pub(crate) fn value(self, word: W) -> W {
         word >> self.copy_bits
     }
 
     /// Returns a word's copies.
     #[inline(always)]
-    pub(crate) fn copies(self, word: u64) -> u64 {
-        word & self.most_copies()
+    pub(crate) fn copies(self, word: W) -> u64 {
+        word.low() & self.most_copies()
     }
 
     /// Returns the largest number of copies that fits into a word.
@@ -83,34 +106,45 @@ impl Cut {
 
 /// Counts of a part, in ascending order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counted {
-    words: Vec<u64>,
+pub(crate) struct Counted<W> {
+    words: Vec<W>,
     /// Places in `words`, ascending, of numbers of copies that do not fit into a word, with these numbers.
     many: Vec<(usize, u64)>,
 }
 
-impl Counted {
+impl<W: Word> Counted<W> {
     pub(crate) fn len(&self) -> usize {
         self.words.len()
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        8 * self.words.capacity() as u64 + 16 * self.many.capacity() as u64
+        (size_of::<W>() * self.words.capacity()) as u64 + 16 * self.many.capacity() as u64
     }
 
+    /// Returns the words, as [`Cut::word`] makes them.
+    pub(crate) fn words(&self) -> &[W] {
+        &self.words
+    }
+
+    /// Returns the places of numbers of copies that do not fit into a word, with these numbers.
+    pub(crate) fn many(&self) -> &[(usize, u64)] {
+        &self.many
+    }
+
+    /// Appends a fingerprint above all others, without the bits of its part.
     #[inline(always)]
-    fn push(&mut self, cut: Cut, low: u64, copies: u64) {
+    pub(crate) fn push(&mut self, cut: Cut<W>, low: W, copies: u64) {
         let copies = if copies <= cut.most_copies() {
             copies
         } else {
             self.many.push((self.words.len(), copies));
             0
         };
-        self.words.push(low << cut.copy_bits | copies);
+        self.words.push(low << cut.copy_bits | W::from(copies));
     }
 
     /// Iterates over the fingerprints of at least `least`, without the bits of their part, with their copies.
-    pub(crate) fn from(&self, cut: Cut, least: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+    pub(crate) fn from(&self, cut: Cut<W>, least: W) -> impl Iterator<Item = (W, u64)> + '_ {
         let first = self.words.partition_point(|&word| cut.value(word) < least);
         let mut many = self.many[self.many.partition_point(|&(place, _)| place < first)..].iter();
         self.words[first..].iter().map(move |&word| {
@@ -125,16 +159,16 @@ impl Counted {
     /// Merges the words of `chunks` into the counts; `join` combines those of equal fingerprints.
     fn with(
         &self,
-        cut: Cut,
-        chunks: &[&[u64]],
-        scratch: &mut Scratch,
+        cut: Cut<W>,
+        chunks: &[&[W]],
+        scratch: &mut Scratch<W>,
         join: impl Fn(u64, u64) -> u64 + Copy,
-    ) -> Counted {
+    ) -> Counted<W> {
         let sorted = scratch.sort(cut, chunks);
         let Scratch { counted, words, .. } = scratch;
         counted.words.clear();
         counted.many.clear();
-        let mut old = self.from(cut, 0);
+        let mut old = self.from(cut, W::default());
         let mut next = old.next();
         for run in words[..sorted].chunk_by(|&a, &b| cut.value(a) == cut.value(b)) {
             let (low, mut copies) = (cut.value(run[0]), cut.copies(run[0]));
@@ -158,9 +192,11 @@ impl Counted {
     }
 
     /// Removes fingerprints with fewer than `least` copies.
-    fn keep(&mut self, cut: Cut, least: u64) {
+    fn keep(&mut self, cut: Cut<W>, least: u64) {
         let mut kept = Counted::default();
-        self.from(cut, 0).filter(|&(_, copies)| copies >= least).for_each(|(low, copies)| kept.push(cut, low, copies));
+        self.from(cut, W::default())
+            .filter(|&(_, copies)| copies >= least)
+            .for_each(|(low, copies)| kept.push(cut, low, copies));
         kept.words.shrink_to_fit();
         *self = kept;
     }
@@ -168,19 +204,19 @@ impl Counted {
 
 /// Memory of one thread, reused from part to part.
 #[derive(Default)]
-struct Scratch {
-    words: Vec<u64>,
+struct Scratch<W> {
+    words: Vec<W>,
     ends: Vec<u32>,
-    counted: Counted,
+    counted: Counted<W>,
 }
 
-impl Scratch {
+impl<W: Word> Scratch<W> {
     /// Writes the words of a part in ascending order to the start of `words`. Returns their number.
-    fn sort(&mut self, cut: Cut, chunks: &[&[u64]]) -> usize {
+    fn sort(&mut self, cut: Cut<W>, chunks: &[&[W]]) -> usize {
         let Scratch { words, ends, .. } = self;
         let len: usize = chunks.iter().map(|chunk| chunk.len()).sum();
         if words.len() < len {
-            words.resize(len, 0);
+            words.resize(len, W::default());
         }
         // A part of 2^32 words exceeds all but the largest memories; it is sorted in one place.
         let place_bits = if len < u32::MAX as usize { (len / PER_PLACE).checked_ilog2().unwrap_or(0) } else { 0 };
@@ -195,13 +231,13 @@ impl Scratch {
             return len;
         }
         let shift = cut.low_bits() - place_bits + cut.copy_bits;
-        let place = |word: u64| (word >> shift) as usize;
+        let place = |word: W| (word >> shift).low() as usize;
         ends.clear();
         ends.resize(1 << place_bits, 0);
         for (i, chunk) in chunks.iter().enumerate() {
             // Chunks lie anywhere in memory.
             if let Some(next) = chunks.get(i + 1) {
-                (0..next.len()).step_by(8).for_each(|word| prefetch(next, word));
+                (0..next.len()).step_by(64 / size_of::<W>()).for_each(|word| prefetch(next, word));
             }
             chunk.iter().for_each(|&word| ends[place(word)] += 1);
         }
@@ -225,7 +261,7 @@ impl Scratch {
 
 /// Sorts items that are mostly few.
 #[inline(always)]
-fn sort_few(items: &mut [u64]) {
+fn sort_few<W: Word>(items: &mut [W]) {
     if items.len() > 16 {
         return items.sort_unstable();
     }
@@ -241,21 +277,33 @@ fn sort_few(items: &mut [u64]) {
 
 /// Counts of all parts.
 #[derive(Debug)]
-pub(crate) struct Parts {
-    cut: Cut,
-    counted: Vec<Counted>,
+pub(crate) struct Parts<W> {
+    cut: Cut<W>,
+    counted: Vec<Counted<W>>,
 }
 
-impl Parts {
-    pub(crate) fn new(cut: Cut) -> Parts {
+impl<W: Word> Parts<W> {
+    pub(crate) fn new(cut: Cut<W>) -> Parts<W> {
         Parts { cut, counted: vec![Counted::default(); cut.parts()] }
+    }
+
+    /// Creates parts that `fill` fills, on all threads of the current pool.
+    pub(crate) fn filled(cut: Cut<W>, fill: impl Fn(usize, &mut Counted<W>) + Sync) -> Parts<W> {
+        let mut parts = Parts::new(cut);
+        parts.counted.par_iter_mut().enumerate().for_each(|(part, counted)| fill(part, counted));
+        parts
+    }
+
+    /// Iterates over the counts of each part.
+    pub(crate) fn each(&self) -> impl Iterator<Item = &Counted<W>> {
+        self.counted.iter()
     }
 
     /// Adds the words of each part, given by `of_part` in chunks, to the counts; `join` combines the numbers of equal
     /// fingerprints, in any order.
     pub(crate) fn count<'a>(
         &mut self,
-        of_part: impl Fn(usize) -> Vec<&'a [u64]> + Sync,
+        of_part: impl Fn(usize) -> Vec<&'a [W]> + Sync,
         join: impl Fn(u64, u64) -> u64 + Copy + Sync,
     ) {
         let cut = self.cut;
@@ -286,31 +334,30 @@ impl Parts {
     }
 
     /// Iterates over the fingerprints from `first` on in ascending order, with their copies.
-    pub(crate) fn from(&self, first: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+    pub(crate) fn from(&self, first: W) -> impl Iterator<Item = (W, u64)> + '_ {
         let cut = self.cut;
         let first_part = cut.part(first);
         (first_part..cut.parts()).flat_map(move |part| {
-            let least = if part == first_part { cut.low(first) } else { 0 };
-            let high = (part as u64) << cut.low_bits();
-            self.counted[part].from(cut, least).map(move |(low, copies)| (high | low, copies))
+            let least = if part == first_part { cut.low(first) } else { W::default() };
+            self.counted[part].from(cut, least).map(move |(low, copies)| (cut.fingerprint(part, low), copies))
         })
     }
 
     /// Iterates over all fingerprints in ascending order, with their copies, and frees each part after its last one.
-    pub(crate) fn into_all(self) -> impl Iterator<Item = (u64, u64)> {
+    pub(crate) fn into_all(self) -> impl Iterator<Item = (W, u64)> {
         let cut = self.cut;
         self.counted.into_iter().enumerate().flat_map(move |(part, counted)| {
-            let high = (part as u64) << cut.low_bits();
-            counted.from(cut, 0).map(|(low, copies)| (high | low, copies)).collect::<Vec<_>>()
+            let all = counted.from(cut, W::default());
+            all.map(|(low, copies)| (cut.fingerprint(part, low), copies)).collect::<Vec<_>>()
         })
     }
 
     /// Counts the classes `of` the copies of all fingerprints, on all threads.
     pub(crate) fn sum<const N: usize>(&self, of: impl Fn(u64) -> usize + Sync) -> [u64; N] {
         let cut = self.cut;
-        let one = |counted: &Counted| {
+        let one = |counted: &Counted<W>| {
             let mut sums = [0; N];
-            counted.from(cut, 0).for_each(|(_, copies)| sums[of(copies)] += 1);
+            counted.from(cut, W::default()).for_each(|(_, copies)| sums[of(copies)] += 1);
             sums
         };
         let add = |mut a: [u64; N], b: [u64; N]| {
@@ -330,25 +377,26 @@ mod tests {
     use super::*;
 
     /// Compares any number of rounds with a map; few fingerprints, so that copies overflow their bits.
-    fn check(bits: u32, rounds: &[Vec<u64>], repeats: usize, least: u64) -> Result<(), TestCaseError> {
-        let (cut, mask) = (Cut::new(bits), !0 >> (64 - bits));
-        let (mut parts, mut model) = (Parts::new(cut), BTreeMap::<u64, u64>::new());
+    fn check<W: Word>(bits: u32, rounds: &[Vec<W>], repeats: usize, least: u64) -> Result<(), TestCaseError> {
+        let (cut, mask) = (Cut::new(bits), !W::default() >> (W::BITS - bits));
+        let (mut parts, mut model) = (Parts::new(cut), BTreeMap::<W, u64>::new());
         for round in rounds {
             let mut chunks = vec![Vec::new(); cut.parts()];
-            for (i, fingerprint) in round.iter().map(|value| value & mask).enumerate() {
+            for (i, fingerprint) in round.iter().map(|&value| value & mask).enumerate() {
                 let copies = if i % 7 == 0 { cut.most_copies() } else { 1 + i as u64 % 3 };
                 chunks[cut.part(fingerprint)].push(vec![cut.word(fingerprint, copies); repeats]);
                 *model.entry(fingerprint).or_default() += copies * repeats as u64;
             }
             parts.count(|part| chunks[part].iter().map(Vec::as_slice).collect(), |one, other| one + other);
-            prop_assert!(parts.from(0).eq(model.iter().map(|(&f, &c)| (f, c))));
+            prop_assert!(parts.from(W::default()).eq(model.iter().map(|(&f, &c)| (f, c))));
         }
         let len: usize = rounds.iter().map(Vec::len).sum();
         parts.keep(least);
         model.retain(|_, copies| *copies >= least);
-        prop_assert!(parts.from(0).eq(model.iter().map(|(&f, &c)| (f, c))));
-        for first in rounds.iter().flatten().step_by(len / 20 + 1).map(|value| value & mask).chain([1, mask]) {
-            prop_assert!(parts.from(first).eq(model.range(first..).map(|(&f, &c)| (f, c))), "{first}");
+        prop_assert!(parts.from(W::default()).eq(model.iter().map(|(&f, &c)| (f, c))));
+        for first in rounds.iter().flatten().step_by(len / 20 + 1).map(|&value| value & mask).chain([W::from(1), mask])
+        {
+            prop_assert!(parts.from(first).eq(model.range(first..).map(|(&f, &c)| (f, c))), "{first:?}");
         }
         prop_assert_eq!(parts.len(), model.len() as u64);
         prop_assert_eq!(
@@ -369,6 +417,9 @@ mod tests {
             least in 1u64..4,
         ) {
             check(bits, &rounds, repeats, least)?;
+            let wide = |value: &u64| u128::from(value.rotate_left(32)) << 64 | u128::from(*value);
+            let rounds: Vec<Vec<u128>> = rounds.iter().map(|round| round.iter().map(wide).collect()).collect();
+            check(bits + 63 - bits % 2, &rounds, repeats, least)?;
         }
     }
 
@@ -376,6 +427,7 @@ mod tests {
     fn large_parts_and_large_counts() {
         let one_part: Vec<u64> = (0..40_000u64).map(|i| warpset_core::hash::finalise(i / 2) >> 14).collect();
         check(62, &[one_part.clone(), one_part], 3, 2).unwrap();
-        check(33, &[vec![7; 3], vec![7; 3]], 50_000, 1).unwrap();
+        check(33, &[vec![7u64; 3], vec![7; 3]], 50_000, 1).unwrap();
+        check(126, &[vec![7u128; 3], vec![7; 3]], 50_000, 1).unwrap();
     }
 }

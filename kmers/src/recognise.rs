@@ -47,7 +47,7 @@ pub(crate) fn recognise(head: &[u8]) -> Option<(&'static str, &'static str)> {
         let what = match number {
             Some(number) if number == FileKind::KMERS_INDEX.number => "an index",
             Some(number) if number == FileKind::KMERS_LABELS.number => "labels",
-            Some(number) if number == FileKind::RANK_SELECT_QUOTIENT_FILTER.number => "a table",
+            Some(number) if is_table(number) => "a table",
             _ => "a saved structure of Warpset, and no table, index or labels",
         };
         return Some((what, "pass the sequences that it was made of"));
@@ -62,6 +62,11 @@ pub(crate) fn recognise(head: &[u8]) -> Option<(&'static str, &'static str)> {
         }
     }
     KINDS.into_iter().find(|(magic, ..)| head.starts_with(magic)).map(|(_, what, remedy)| (what, remedy))
+}
+
+/// Whether files with this number of a structure are tables.
+pub(crate) fn is_table(number: u16) -> bool {
+    [FileKind::RANK_SELECT_QUOTIENT_FILTER, FileKind::KMERS_LONG].iter().any(|kind| kind.number == number)
 }
 
 /// Whether a text begins with the mark of FASTA or FASTQ, or with a comment of FASTA.

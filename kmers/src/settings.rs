@@ -90,7 +90,7 @@ impl Settings {
     /// Creates settings for k-mers of `k` bases.
     ///
     /// # Errors
-    /// [`Error::InvalidK`] unless `k` is 1 to 32.
+    /// [`Error::InvalidK`] unless `k` is 1 to 63.
     pub fn new(k: u32) -> Result<Settings, Error> {
         let place = Executor::Backend(BackendChoice::default());
         Ok(Settings {

@@ -9,7 +9,7 @@ use crate::error::{Failure, Result};
 use crate::keys::Batch;
 use crate::kinds::{Either, Kinds, one_of};
 use crate::recsplit::as_one;
-use crate::structure::{Forms, Structure, Where, keys_elsewhere};
+use crate::structure::{Forms, Structure, Where, keys_elsewhere, length};
 use crate::threads::{Shared, Threads, run_watched};
 use crate::{anywhere, ask, class, either, structure, with_device_keys, with_keys};
 
@@ -140,9 +140,7 @@ class! {
 
         /// Returns the number of different keys.
         fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-            let len =
-                self.0.read(py, None, 1, |value| Ok(anywhere!(value, |filter| any_width!(filter, |filter| filter.len()))))?;
-            Ok(isize::try_from(len).unwrap_or(isize::MAX) as usize)
+            ask!(self.0, py, |filter| length(any_width!(filter, |filter| filter.len())))
         }
 
         /// Returns the bytes of memory.

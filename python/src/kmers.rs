@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::vec;
 
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -10,7 +9,8 @@ use warpset::gpu;
 use warpset::prelude::Count;
 use warpset::quotient::{self, MappedRankSelectQuotientFilter, RankSelectQuotientFilter};
 use warpset_kmers::{
-    BackendChoice, Error, K, Progress, Screening, Settings, Table, canonical, count_files, count_sequences, letters,
+    BackendChoice, Error, K, Progress, Screening, Settings, Table, Word, canonical, count_files, count_sequences,
+    letters,
 };
 
 use crate::device::Location;
@@ -20,7 +20,7 @@ use crate::filter::numbers;
 use crate::keys::{Batch, HostKeys, OneKey, one_key};
 use crate::output::array;
 use crate::sequences::expect_letters;
-use crate::structure::{ALL_OF_IT, Forms, Object, Structure, Where, read_only};
+use crate::structure::{ALL_OF_IT, Forms, Object, Structure, Where, length, read_only};
 use crate::threads::{Shared, Threads, Watch, run, run_watched};
 use crate::{anywhere, ask, class, with_device_keys};
 
@@ -34,11 +34,37 @@ impl<F> Elsewhere<F> {
     fn k(&self) -> K {
         self.k
     }
+}
 
-    fn filter(&self) -> &F {
-        &self.filter
+impl<F> Elsewhere<F>
+where
+    F: Count,
+    Failure: From<F::Error>,
+{
+    fn count_bulk_into(&self, kmers: &[u64], copies: &mut [u64]) -> Result<()> {
+        Ok(self.filter.count_bulk_into(kmers, copies)?)
     }
 }
+
+/// Methods of a table for counts elsewhere.
+macro_rules! as_tables {
+    ($($filter:ty),*) => {$(
+        impl Elsewhere<$filter> {
+            fn total(&self) -> u64 {
+                self.filter.len()
+            }
+
+            fn memory_bytes(&self) -> u64 {
+                self.filter.memory_bytes()
+            }
+
+            fn histogram(&self, most: usize) -> Result<Vec<u64>> {
+                Ok(self.filter.count_histogram(most)?)
+            }
+        }
+    )*};
+}
+as_tables!(MappedRankSelectQuotientFilter, quotient::gpu::RankSelectQuotientFilter);
 
 /// Types of the class.
 pub struct Kmers;
@@ -49,7 +75,8 @@ impl Forms for Kmers {
     type Device = Elsewhere<quotient::gpu::RankSelectQuotientFilter>;
 
     fn to_device(host: &Table, device: &gpu::Device) -> Result<Self::Device> {
-        Ok(Elsewhere { k: host.k(), filter: host.filter().to_device(device)? })
+        let filter = host.filter().ok_or(Error::LongOnDevice { k: host.k().get() })?;
+        Ok(Elsewhere { k: host.k(), filter: filter.to_device(device)? })
     }
 
     fn to_host(there: &Self::Device) -> Result<Table> {
@@ -95,8 +122,8 @@ impl Structure for Kmers {
         Ok(anywhere!(value, |table| format!(
             "k={}, {} k-mers in all, {} bytes",
             table.k().get(),
-            table.filter().len(),
-            table.filter().memory_bytes()
+            table.total(),
+            table.memory_bytes()
         )))
     }
 }
@@ -132,15 +159,33 @@ fn counted(
     run_watched(py, None, progress, move |watch| Ok(count_files(&files, &settings.progress(heard_by(watch, &files)))?))
 }
 
+/// Returns the numbers of canonical k-mers, given as letters.
+fn numbers_of<W: Word>(kmers: &[&[u8]], k: K) -> Result<Vec<W>> {
+    Ok(kmers.iter().map(|kmer| canonical(kmer, k)).collect::<std::result::Result<_, _>>()?)
+}
+
+fn only_letters(k: K) -> Failure {
+    Failure::wrong_type(format!("{}-mers are longer than 64-bit integers: pass letters", k.get()))
+}
+
+/// Counts the copies of k-mers in a table.
+fn count_in(table: &Table, kmers: HostKeys<'_>, copies: &mut [u64]) -> Result<()> {
+    match kmers {
+        HostKeys::Strings(kmers) if table.k().is_long() => {
+            Ok(table.count_bulk_into(&numbers_of::<u128>(kmers, table.k())?, copies)?)
+        }
+        _ if table.k().is_long() => Err(only_letters(table.k())),
+        kmers => codes(kmers, table.k(), |codes| Ok(table.count_bulk_into(codes, copies)?)),
+    }
+}
+
 /// Runs `work` with the numbers of canonical k-mers, given as letters or as such numbers.
 fn codes<R>(keys: HostKeys<'_>, k: K, work: impl FnOnce(&[u64]) -> Result<R>) -> Result<R> {
     match keys {
         HostKeys::U64(codes) => work(codes),
         HostKeys::U32(codes) => work(&codes.iter().map(|&code| code.into()).collect::<Vec<u64>>()),
         HostKeys::I32(codes) => work(&codes.iter().map(|&code| code as u64).collect::<Vec<u64>>()),
-        HostKeys::Strings(kmers) => {
-            work(&kmers.iter().map(|kmer| canonical(kmer, k)).collect::<std::result::Result<Vec<u64>, _>>()?)
-        }
+        HostKeys::Strings(kmers) => work(&numbers_of(kmers, k)?),
     }
 }
 
@@ -168,14 +213,15 @@ impl KmerCounter {
         })
     }
 
-    fn all(&self, py: Python<'_>) -> PyResult<(K, Vec<(u64, u64)>)> {
+    fn all(&self, py: Python<'_>) -> PyResult<(K, All)> {
         Ok(self.0.read(py, None, ALL_OF_IT, |value| {
             Ok((
                 anywhere!(value, |table| table.k()),
                 match value {
-                    Where::Host(table) => table.filter().key_counts()?.collect(),
-                    Where::Mapped(there, _) => there.filter.key_counts()?.collect(),
-                    Where::Device(there) => there.filter.key_counts()?,
+                    Where::Host(table) if table.k().is_long() => All::Long(table.kmers()?.collect()),
+                    Where::Host(table) => All::Short(table.kmers()?.collect()),
+                    Where::Mapped(there, _) => All::Short(there.filter.key_counts()?.collect()),
+                    Where::Device(there) => All::Short(there.filter.key_counts()?),
                 },
             ))
         })?)
@@ -184,13 +230,18 @@ impl KmerCounter {
     fn count_of(&self, py: Python<'_>, kmer: &Bound<'_, PyAny>) -> PyResult<u64> {
         let (kmer, mut count) = (one_key(kmer)?, [0]);
         self.0.read(py, None, 1, |value| {
-            anywhere!(value, |table| {
-                let code = match kmer {
-                    OneKey::Word(code) => code,
-                    OneKey::Bytes(ref kmer) => canonical(kmer, table.k())?,
-                };
-                Ok(table.filter().count_bulk_into(&[code], &mut count)?)
-            })
+            let code = |k| match kmer {
+                OneKey::Word(code) => Ok(code),
+                OneKey::Bytes(ref kmer) => canonical::<u64>(kmer, k),
+            };
+            match (value, &kmer) {
+                (Where::Host(table), OneKey::Bytes(kmer)) => count[0] = table.count(kmer)?,
+                (Where::Host(table), _) if table.k().is_long() => return Err(only_letters(table.k())),
+                (Where::Host(table), _) => table.count_bulk_into(&[code(table.k())?], &mut count)?,
+                (Where::Mapped(there, _), _) => there.count_bulk_into(&[code(there.k)?], &mut count)?,
+                (Where::Device(there), _) => there.count_bulk_into(&[code(there.k)?], &mut count)?,
+            }
+            Ok(())
         })?;
         Ok(count[0])
     }
@@ -200,7 +251,8 @@ class! {
     /// Exact counts of the k-mers of FASTA and FASTQ files, plain or gzip, on both strands: a k-mer and its reverse
     /// complement are one k-mer, named by the smaller of the two. K-mers contain only A, C, G and T.
     ///
-    /// `files` is a path or a list of paths; without it the counter is empty. `k` is 1 to 32 bases.
+    /// `files` is a path or a list of paths; without it the counter is empty. `k` is 1 to 63 bases, on a device and in
+    /// mapped files at most 32.
     ///
     /// - `min_count`: k-mers with fewer copies are dropped.
     /// - `memory`: approximate limit of host memory in bytes, above which `OutOfMemoryError` is raised.
@@ -209,8 +261,9 @@ class! {
     /// - `progress` is called now and then as `progress(done, bytes)`. An exception in it stops the count, as Ctrl-C
     ///   does.
     ///
-    /// K-mers are letters as `str` or `bytes`, in arrays or lists, or integers as `arrays` and `minimizers` return
-    /// them: 2 bits per base, the first base highest, A 0, C 1, G 2, T 3. `len` is the number of different k-mers.
+    /// K-mers are letters as `str` or `bytes`, in arrays or lists, or up to 32 bases integers as `arrays` and
+    /// `minimizers` return them: 2 bits per base, the first base highest, A 0, C 1, G 2, T 3. `len` is the number of
+    /// different k-mers.
     ///
     /// >>> import warpset
     /// >>> counter = warpset.KmerCounter(k=4)
@@ -321,9 +374,11 @@ class! {
             out: Option<&Bound<'_, PyAny>>,
             threads: Option<Threads>,
         ) -> PyResult<Py<PyAny>> {
-            numbers(&self.0, py, kmers, out, threads, 0, |value, keys, counts| anywhere!(value, |table| {
-                codes(keys, table.k(), |codes| Ok(table.filter().count_bulk_into(codes, counts)?))
-            }), |there, keys, counts| Ok(with_device_keys!(keys, |keys| there.filter.count_device(keys, counts))?))
+            numbers(&self.0, py, kmers, out, threads, 0, |value, keys, counts| match value {
+                Where::Host(table) => count_in(table, keys, counts),
+                Where::Mapped(there, _) => codes(keys, there.k, |codes| there.count_bulk_into(codes, counts)),
+                Where::Device(there) => codes(keys, there.k, |codes| there.count_bulk_into(codes, counts)),
+            }, |there, keys, counts| Ok(with_device_keys!(keys, |keys| there.filter.count_device(keys, counts))?))
         }
 
         /// Returns the number of copies of one k-mer, or `default` if there are none.
@@ -350,17 +405,16 @@ class! {
 
         /// Returns the number of different k-mers.
         fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-            let len = self.0.read(py, None, ALL_OF_IT, |value| Ok(match value {
+            Ok(length(self.0.read(py, None, ALL_OF_IT, |value| Ok(match value {
                 Where::Host(table) => table.distinct(),
                 Where::Mapped(there, _) => there.filter.distinct(),
                 Where::Device(there) => there.filter.distinct()?,
-            }))?;
-            Ok(isize::try_from(len).unwrap_or(isize::MAX) as usize)
+            }))?))
         }
 
         /// Returns the number of k-mers including copies.
         fn total(&self, py: Python<'_>) -> PyResult<u64> {
-            ask!(self.0, py, |table| table.filter().len())
+            ask!(self.0, py, |table| table.total())
         }
 
         /// Returns the bases per k-mer.
@@ -372,7 +426,7 @@ class! {
         /// Returns the bytes of memory of the counts.
         #[getter]
         fn nbytes(&self, py: Python<'_>) -> PyResult<u64> {
-            ask!(self.0, py, |table| table.filter().memory_bytes())
+            ask!(self.0, py, |table| table.memory_bytes())
         }
 
         /// Returns the number of different k-mers per number of copies, as an array of `uint64` with `most + 1` items;
@@ -380,22 +434,31 @@ class! {
         #[pyo3(signature = (most=10_000))]
         fn histogram(&self, py: Python<'_>, most: usize) -> PyResult<Py<PyAny>> {
             let histogram = self.0.read(py, None, ALL_OF_IT, |value| {
-                Ok(anywhere!(value, |table| table.filter().count_histogram(most)?))
+                Ok(anywhere!(value, |table| table.histogram(most)?))
             })?;
             array(py, &histogram)
         }
 
         /// Returns all k-mers as integers, 2 bits per base, the first base highest, A 0, C 1, G 2, T 3, and their
-        /// numbers of copies: two arrays of `uint64`, in no particular order.
+        /// numbers of copies: two arrays of `uint64`, in no particular order. Above 32 bases the k-mers are a list of
+        /// `int`.
         fn arrays(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
-            let (kmers, counts): (Vec<u64>, Vec<u64>) = self.all(py)?.1.into_iter().unzip();
-            Ok((array(py, &kmers)?, array(py, &counts)?))
+            match self.all(py)?.1 {
+                All::Short(all) => {
+                    let (kmers, counts): (Vec<u64>, Vec<u64>) = all.into_iter().unzip();
+                    Ok((array(py, &kmers)?, array(py, &counts)?))
+                }
+                All::Long(all) => {
+                    let (kmers, counts): (Vec<u128>, Vec<u64>) = all.into_iter().unzip();
+                    Ok((kmers.into_py_any(py)?, array(py, &counts)?))
+                }
+            }
         }
 
         /// Iterates over all k-mers in letters with their current numbers of copies, in no particular order.
         fn items(&self, py: Python<'_>) -> PyResult<KmerIterator> {
             let (k, all) = self.all(py)?;
-            Ok(KmerIterator { k, all: all.into_iter(), has_counts: true })
+            Ok(KmerIterator { k, next: 0, all, has_counts: true })
         }
 
         fn __iter__(&self, py: Python<'_>) -> PyResult<KmerIterator> {
@@ -436,11 +499,35 @@ class! {
     }
 }
 
+/// All k-mers with their numbers of copies.
+enum All {
+    Short(Vec<(u64, u64)>),
+    Long(Vec<(u128, u64)>),
+}
+
+impl All {
+    fn len(&self) -> usize {
+        match self {
+            All::Short(all) => all.len(),
+            All::Long(all) => all.len(),
+        }
+    }
+
+    /// Returns a k-mer in letters, and its copies.
+    fn get(&self, i: usize, k: K) -> Option<(String, u64)> {
+        match self {
+            All::Short(all) => all.get(i).map(|&(kmer, copies)| (letters(kmer, k), copies)),
+            All::Long(all) => all.get(i).map(|&(kmer, copies)| (letters(kmer, k), copies)),
+        }
+    }
+}
+
 /// Iterator over k-mers in letters, alone or with their numbers of copies.
 #[pyclass(module = "warpset")]
 pub struct KmerIterator {
     k: K,
-    all: vec::IntoIter<(u64, u64)>,
+    all: All,
+    next: usize,
     has_counts: bool,
 }
 
@@ -451,13 +538,13 @@ impl KmerIterator {
     }
 
     fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let Some((kmer, copies)) = self.all.next() else { return Ok(None) };
-        let kmer = letters(kmer, self.k);
+        let Some((kmer, copies)) = self.all.get(self.next, self.k) else { return Ok(None) };
+        self.next += 1;
         let item = if self.has_counts { (kmer, copies).into_bound_py_any(py) } else { kmer.into_bound_py_any(py) };
         item.map(Some)
     }
 
     fn __length_hint__(&self) -> usize {
-        self.all.len()
+        self.all.len() - self.next
     }
 }

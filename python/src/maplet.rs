@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 use warpset::gpu::DeviceSlice;
 use warpset::quotient::{self, BitOr, Builder, Max, Min, RankSelect, Sum};
+use warpset_base::bitmap::options_to;
 
 use crate::device::{Adopted, DeviceArray, Location};
 use crate::error::{Failure, Result};
@@ -13,7 +14,7 @@ use crate::quotient::{Settings, name_of};
 use crate::sorted_map::call::{Combined, host_parts, host_pieces, values_of};
 use crate::sorted_map::cell::DeviceItem;
 use crate::static_sets::lookups::{Values, value_of_one};
-use crate::structure::{ALL_OF_IT, Forms, Object, Structure, Where, combine, keys_elsewhere, read_only};
+use crate::structure::{ALL_OF_IT, Forms, Object, Structure, Where, combine, keys_elsewhere, length, read_only};
 use crate::threads::{ON_DEVICE, Shared, Threads, run};
 use crate::{anywhere, ask, changing, class, structure, with_device_keys, with_key, with_keys};
 
@@ -256,9 +257,7 @@ class! {
         ) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
             let call = Values { map: &self.0, py, threads, default };
             call.of::<u64>(&Batch::of(keys)?, out, found, |maplet, keys, values, flags| {
-                for ((value, flag), found) in values.iter_mut().zip(flags).zip(look_up(maplet, keys)?) {
-                    (*value, *flag) = (found.unwrap_or_default(), u8::from(found.is_some()));
-                }
+                options_to(values, flags, look_up(maplet, keys)?);
                 Ok(())
             }, |maplet, keys, mut values| {
                 with_device_keys!(keys, |keys| maplet.get_device(keys, values.reborrow()))?;
@@ -343,8 +342,7 @@ class! {
 
         /// Returns the number of stored values.
         fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-            let len = self.0.read(py, None, 1, |value| Ok(anywhere!(value, |maplet| maplet.len())))?;
-            Ok(isize::try_from(len).unwrap_or(isize::MAX) as usize)
+            ask!(self.0, py, |maplet| length(maplet.len()))
         }
 
         /// Returns the share of slots in use.

@@ -10,7 +10,7 @@ use crate::error::{Failure, Result};
 use crate::filter::numbers;
 use crate::keys::{Batch, each_group, one_key};
 use crate::kinds::{Either, Kinds, kind_of, no_kind};
-use crate::structure::{ALL_OF_IT, Forms, Object, Structure, Where, keys_elsewhere};
+use crate::structure::{ALL_OF_IT, Forms, Object, Structure, Where, keys_elsewhere, length};
 use crate::threads::{ON_DEVICE, Shared, Threads, run};
 use crate::{anywhere, ask, changing, class, either, structure, with_device_keys, with_key, with_keys};
 
@@ -271,10 +271,7 @@ class! {
 
         /// Returns the number of stored copies; of equal keys one, if duplicates are dropped.
         fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-            let len = self.0.read(py, None, 1, |filter| {
-                Ok(anywhere!(filter, |filter| either!(filter, |filter| filter.len())))
-            })?;
-            Ok(isize::try_from(len).unwrap_or(isize::MAX) as usize)
+            ask!(self.0, py, |filter| length(either!(filter, |filter| filter.len())))
         }
 
         /// Returns the share of slots in use.

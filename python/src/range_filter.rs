@@ -16,7 +16,7 @@ use crate::keys::{Batch, Piece};
 use crate::kinds::{Either, Kinds};
 use crate::output::{Answers, Output, TypeName};
 use crate::sorted_map::call::{column, host_pieces, ranges};
-use crate::structure::{Nowhere, Structure, Where};
+use crate::structure::{Nowhere, Structure, Where, length};
 use crate::threads::{Shared, Threads, run_watched};
 use crate::{anywhere, ask, class, either, structure};
 
@@ -392,8 +392,7 @@ class! {
 
         /// Returns the number of different keys.
         fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-            let len = self.0.read(py, None, 1, |value| Ok(anywhere!(value, |filter| filter.layout().keys())))?;
-            Ok(isize::try_from(len).unwrap_or(isize::MAX) as usize)
+            ask!(self.0, py, |filter| length(filter.layout().keys()))
         }
 
         /// Returns the bytes of memory.

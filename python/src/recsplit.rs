@@ -10,7 +10,8 @@ use crate::error::{Failure, Result};
 use crate::filter::numbers;
 use crate::keys::{ArrayKeys, Batch, HostKeys, one_key};
 use crate::kinds::{Either, Kinds, no_kind};
-use crate::structure::{Forms, Structure, Where, keys_elsewhere};
+use crate::static_sets::lookups::NO_NUMBER;
+use crate::structure::{Forms, Structure, Where, keys_elsewhere, length};
 use crate::threads::{Shared, Threads, Watch, run_watched};
 use crate::{anywhere, ask, class, structure, with_device_keys, with_key, with_keys};
 
@@ -88,9 +89,6 @@ impl Structure for Static {
         ))))
     }
 }
-
-/// Number of a null, and of a key that is certainly no member.
-const NO_NUMBER: u64 = u64::MAX;
 
 /// Settings of functions and filters.
 #[derive(Clone, Copy)]
@@ -192,6 +190,27 @@ macro_rules! built {
     };
 }
 
+/// Structure of the kind that settings name, by one builder per kind, in its place.
+macro_rules! built_of_kind {
+    ($settings:ident, $recsplit:ident, $consensus:ident, $placement:ident, $watch:ident, $place:expr, $batch:expr) => {
+        match $settings.kind {
+            HashKinds::RecSplit => built!(Either::First, $settings.of_recsplit($recsplit, $watch), $place, $batch),
+            HashKinds::Consensus => built!(
+                |it| Either::Second(Either::First(it)),
+                $settings.of_consensus($consensus, $watch),
+                $place,
+                $batch
+            ),
+            HashKinds::Placement => built!(
+                |it| Either::Second(Either::Second(it)),
+                $settings.of_placement($placement, $watch),
+                $place,
+                $batch
+            ),
+        }
+    };
+}
+
 /// Runs `work` with the keys of all parts as one slice. Several parts are copied, integers as words.
 pub fn as_one<R>(parts: &[ArrayKeys], work: impl FnOnce(HostKeys<'_>) -> Result<R>) -> Result<R> {
     let parts: Vec<HostKeys<'_>> = parts.iter().filter(|part| part.count() > 0).map(ArrayKeys::keys).collect();
@@ -222,10 +241,7 @@ macro_rules! over_a_function {
             $class($family), $kind {
                 /// Returns the number of keys.
                 fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-                    let len = self.0.read(py, None, 1, |value| {
-                        Ok(anywhere!(value, |value| any_kind!(value, |value| value.len())))
-                    })?;
-                    Ok(isize::try_from(len).unwrap_or(isize::MAX) as usize)
+                    ask!(self.0, py, |value| length(any_kind!(value, |value| value.len())))
                 }
 
                 /// Returns the bytes of memory.
@@ -338,14 +354,8 @@ over_a_function! {
             if let Some(load) = load_factor {
                 builder = builder.load_factor(load);
             }
-            let built = run_watched(py, threads, progress, move |watch| match settings.kind {
-                HashKinds::RecSplit => built!(Either::First, settings.of_recsplit(builder, watch), &place, &batch),
-                HashKinds::Consensus => {
-                    built!(|it| Either::Second(Either::First(it)), settings.of_consensus(consensus, watch), &place, &batch)
-                }
-                HashKinds::Placement => {
-                    built!(|it| Either::Second(Either::Second(it)), settings.of_placement(placement, watch), &place, &batch)
-                }
+            let built = run_watched(py, threads, progress, move |watch| {
+                built_of_kind!(settings, builder, consensus, placement, watch, &place, &batch)
             });
             Ok(Self(Shared::new(built?)))
         }
@@ -452,14 +462,8 @@ over_a_function! {
                 (None, Some(bits)) => (builder.width(bits), consensus.width(bits), placement.width(bits)),
                 (None, None) => (builder, consensus, placement),
             };
-            let built = run_watched(py, threads, progress, move |watch| match settings.kind {
-                HashKinds::RecSplit => built!(Either::First, settings.of_recsplit(builder, watch), &place, &batch),
-                HashKinds::Consensus => {
-                    built!(|it| Either::Second(Either::First(it)), settings.of_consensus(consensus, watch), &place, &batch)
-                }
-                HashKinds::Placement => {
-                    built!(|it| Either::Second(Either::Second(it)), settings.of_placement(placement, watch), &place, &batch)
-                }
+            let built = run_watched(py, threads, progress, move |watch| {
+                built_of_kind!(settings, builder, consensus, placement, watch, &place, &batch)
             });
             Ok(Self(Shared::new(built?)))
         }

@@ -118,7 +118,7 @@ class! {
     /// Bloom filter of k-mers that takes whole sequences: neighbouring k-mers share a block of memory, so a read
     /// touches a few cache lines instead of one per k-mer.
     ///
-    /// `n` is the expected number of different k-mers. K-mers have `k` bases, 9 to 32, only A, C, G and T in either
+    /// `n` is the expected number of different k-mers. K-mers have `k` bases, 9 to 63, only A, C, G and T in either
     /// case, and are canonical: both strands have the same k-mers.
     ///
     /// - `bits_per_kmer`: the size. With 16 bits, fewer than one foreign k-mer in 100,000 is found (`k=31`).

@@ -11,12 +11,13 @@
 use std::ops::Range;
 use std::slice;
 
+use pyo3::IntoPyObjectExt;
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
-use warpset::sequence::Minimizers;
-use warpset_kmers::{K, canonical};
+use warpset::sequence::{Error, Minimizers, Scheme};
+use warpset_kmers::{K, Word, canonical};
 
 use crate::error::{Failure, Result};
 use crate::keys::{ArrayKeys, Batch, HostKeys, is_masked, is_null, is_one_key};
@@ -334,9 +335,10 @@ fn no_sequences(object: &Bound<'_, PyAny>) -> PyErr {
 ///
 /// `sequence` is a `str`, `bytes` or an array of `uint8`; windows contain only A, C, G and T, in either case. The
 /// result is two arrays of `uint64`: the position of each minimizer, ascending, and the smaller of the k-mer and its
-/// reverse complement, as an integer of `KmerCounter`: 2 bits per base, the first base highest, A 0, C 1, G 2, T 3.
+/// reverse complement, as an integer of `KmerCounter`: 2 bits per base, the first base highest, A 0, C 1, G 2, T 3;
+/// above 32 bases they are a list of `int`.
 ///
-/// - `k`: 1 to 32 bases. `w`: 1 to 64 k-mers.
+/// - `k`: 1 to 63 bases. `w`: 1 to 64 k-mers.
 /// - `rotation`: number of bits that the hash is rotated per base; 7 gives the minimizers of the crate
 ///   `simd-minimizers`, 1 those of Deacon's indexes.
 ///
@@ -354,7 +356,8 @@ pub fn minimizers(
     w: u32,
     rotation: u32,
 ) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
-    let minimizers = Minimizers::new(k, w).map_err(Failure::from)?.rotated_by(rotation);
+    let scheme = Scheme::new(k, w).ok_or(Error::InvalidScheme { k, w }).map_err(Failure::from)?.rotated_by(rotation);
+    let minimizers = Minimizers::<u128>::with_scheme(scheme).map_err(Failure::from)?;
     let letters = Letters::of(sequence)?;
     let (bytes, k) = (letters.get(), K::new(k).map_err(Failure::from)?);
     let (mut positions, span) = (Vec::new(), (k.get() + w - 1) as usize);
@@ -366,13 +369,21 @@ pub fn minimizers(
             Ok(())
         })?)
     })?;
-    let found: Vec<(u64, u64)> = run(py, Some(Threads(1)), bytes.len(), || {
-        // Among equal k-mers, a later window may choose an earlier position.
-        positions.sort_unstable();
-        positions.dedup();
-        let found = |&begin: &usize| Ok((begin as u64, canonical(&bytes[begin..begin + k.get() as usize], k)?));
-        positions.iter().map(found).collect()
-    })?;
-    let (positions, kmers): (Vec<u64>, Vec<u64>) = found.into_iter().unzip();
-    Ok((array(py, &positions)?, array(py, &kmers)?))
+    // Among equal k-mers, a later window may choose an earlier position.
+    positions.sort_unstable();
+    positions.dedup();
+    let begins: Vec<u64> = positions.iter().map(|&begin| begin as u64).collect();
+    let kmers = match k.is_long() {
+        true => kmers_at::<u128>(py, bytes, &positions, k)?.into_py_any(py)?,
+        false => array(py, &kmers_at::<u64>(py, bytes, &positions, k)?)?,
+    };
+    Ok((array(py, &begins)?, kmers))
+}
+
+/// Returns the canonical k-mers at positions of a sequence.
+fn kmers_at<W: Word>(py: Python<'_>, bytes: &[u8], positions: &[usize], k: K) -> Result<Vec<W>> {
+    run(py, Some(Threads(1)), bytes.len(), || {
+        let kmer = |&begin: &usize| Ok(canonical(&bytes[begin..begin + k.get() as usize], k)?);
+        positions.iter().map(kmer).collect()
+    })
 }

@@ -18,7 +18,7 @@ use self::types::{Lsm, Pair, Settled, Sorted, Types, by_pair, match_pair};
 use crate::device::Location;
 use crate::error::Result;
 use crate::output::TypeName;
-use crate::structure::{ALL_OF_IT, Where, combine, copy};
+use crate::structure::{ALL_OF_IT, Where, combine, copy, length};
 use crate::threads::{Shared, Threads, run};
 use crate::{anywhere, class};
 
@@ -445,8 +445,7 @@ class! {
 
         /// Returns the number of keys. The first call after an update counts them.
         fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-            let len = call!(self, py, None, |call, T| ask!(call, T, ALL_OF_IT, |map| map.len().settled()))?;
-            Ok(isize::try_from(len).unwrap_or(isize::MAX) as usize)
+            Ok(length(call!(self, py, None, |call, T| ask!(call, T, ALL_OF_IT, |map| map.len().settled()))?))
         }
 
         fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {

@@ -14,7 +14,7 @@ use crate::recsplit::as_one;
 use crate::sorted_map::call::{host_parts, host_pieces, values_of};
 use crate::sorted_map::cell::DeviceItem;
 use crate::static_sets::lookups::{Values, value_of_one};
-use crate::structure::{Where, keys_elsewhere};
+use crate::structure::{Where, keys_elsewhere, length};
 use crate::threads::{Shared, Threads, run_watched};
 use crate::{anywhere, ask, class, structure, with_device_keys, with_key, with_keys};
 
@@ -125,8 +125,7 @@ class! {
 
         /// Returns the number of different keys.
         fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-            let len = self.0.read(py, None, 1, |value| Ok(anywhere!(value, |function| function.len())))?;
-            Ok(isize::try_from(len).unwrap_or(isize::MAX) as usize)
+            ask!(self.0, py, |function| length(function.len()))
         }
 
         /// Returns the bytes of memory.

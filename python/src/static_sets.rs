@@ -22,7 +22,7 @@ use crate::kinds::{Either, Kinds, one_of};
 use crate::output::TypeName;
 use crate::sorted_map::call::{column, host_pieces, pairs};
 use crate::sorted_map::cell::{Cell, DeviceItem};
-use crate::structure::{Forms, Structure, Where, keys_elsewhere};
+use crate::structure::{Forms, Structure, Where, keys_elsewhere, length};
 use crate::threads::{Shared, Threads, run_watched};
 use crate::{anywhere, ask, class, either, structure};
 
@@ -130,8 +130,7 @@ macro_rules! over_integers {
             $class($family), static_filter {
                 /// Returns the number of keys.
                 fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-                    let len = self.0.read(py, None, 1, |value| Ok(anywhere!(value, |value| $typed!(value, |it| it.len()))))?;
-                    Ok(isize::try_from(len).unwrap_or(isize::MAX) as usize)
+                    ask!(self.0, py, |value| length($typed!(value, |it| it.len())))
                 }
 
                 /// Returns the bytes of memory of keys and values.

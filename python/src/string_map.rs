@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 use warpset::mphf::{self, ConsensusKind, HashKind, PlacementKind, RecSplitKind, StoredFunction, Strings};
+use warpset_base::bitmap::options_to;
 
 use crate::error::Result;
 use crate::keys::{Batch, OneKey, no_strings};
@@ -9,7 +10,7 @@ use crate::kinds::{Either, Kinds};
 use crate::recsplit::{HashKinds, Settings, any_kind, as_one, kind_of};
 use crate::sorted_map::call::{host_parts, host_pieces, values_of};
 use crate::static_sets::lookups::{Values, value_of_one};
-use crate::structure::{Nowhere, Structure, Where};
+use crate::structure::{Nowhere, Structure, Where, length};
 use crate::threads::{Shared, Threads, run_watched};
 use crate::{anywhere, ask, class, structure};
 
@@ -133,8 +134,7 @@ class! {
 
         /// Returns the number of keys.
         fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-            let len = self.0.read(py, None, 1, |value| Ok(anywhere!(value, |map| any_kind!(map, |map| map.len()))))?;
-            Ok(isize::try_from(len).unwrap_or(isize::MAX) as usize)
+            ask!(self.0, py, |map| length(any_kind!(map, |map| map.len())))
         }
 
         /// Returns the bytes of memory, those of the keys among them.
@@ -163,10 +163,7 @@ class! {
         ) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
             let call = Values { map: &self.0, py, threads, default };
             call.of::<u64>(&Batch::of(keys)?, out, found, |map, keys, values, flags| {
-                let found = look_up(map, keys.strings()?);
-                for ((value, flag), found) in values.iter_mut().zip(flags).zip(found) {
-                    (*value, *flag) = (found.unwrap_or_default(), u8::from(found.is_some()));
-                }
+                options_to(values, flags, look_up(map, keys.strings()?));
                 Ok(())
             }, |map, _, _| any_kind!(map, |map| match *map {}))
         }

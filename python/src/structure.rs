@@ -206,6 +206,11 @@ macro_rules! ask {
     };
 }
 
+/// Returns a number as a length in Python, at most the largest one.
+pub fn length(number: u64) -> usize {
+    isize::try_from(number).unwrap_or(isize::MAX) as usize
+}
+
 /// Runs `$body` with a structure that can change, under the name `$it`; a structure in a mapped file is an error.
 #[macro_export]
 macro_rules! changing {

@@ -184,8 +184,8 @@ def test_damaged_files(tmp_path):
 def test_bad_input(tmp_path):
     path = write(tmp_path / "a.fa", ["ACGTACGTNNN"])
     for wrong, message in [
-        ({"k": 0}, "1 to 32"),
-        ({"k": 33}, "1 to 32"),
+        ({"k": 0}, "1 to 63"),
+        ({"k": 64}, "1 to 63"),
         ({"k": 9}, "9 bases"),
         ({"k": 3, "device": "gpu"}, "emulator"),
     ]:

@@ -85,6 +85,14 @@ def test_arrays_and_nulls():
     assert ours.count_at_most(same, same, out=same) is same and same.sum() == 0
 
 
+def test_files_of_other_floats_are_refused():
+    saved = bytes(RangeFilter([1.5, 2.5], key="float64"))
+    wide, narrow = ((1 << 34 | size).to_bytes(8, "little") for size in (8, 4))  # the field with the type of keys
+    assert wide in saved
+    with pytest.raises(warpset.FileError, match="f32"):
+        RangeFilter.from_bytes(saved.replace(wide, narrow, 1))
+
+
 @pytest.mark.parametrize("key", list(OF_TYPE))
 def test_files_and_devices(key, tmp_path):
     keys = KEYS.tolist() if key != "bytes" else [str(one) for one in KEYS]

@@ -373,7 +373,8 @@ class KmerCounter:
     Exact counts of the k-mers of FASTA and FASTQ files, plain or gzip, on both strands: a k-mer and its reverse
     complement are one k-mer, named by the smaller of the two. K-mers contain only A, C, G and T.
 
-    `files` is a path or a list of paths; without it the counter is empty. `k` is 1 to 32 bases.
+    `files` is a path or a list of paths; without it the counter is empty. `k` is 1 to 63 bases, on a device and in
+    mapped files at most 32.
 
     - `min_count`: k-mers with fewer copies are dropped.
     - `memory`: approximate limit of host memory in bytes, above which `OutOfMemoryError` is raised.
@@ -382,8 +383,9 @@ class KmerCounter:
     - `progress` is called now and then as `progress(done, bytes)`. An exception in it stops the count, as Ctrl-C
       does.
 
-    K-mers are letters as `str` or `bytes`, in arrays or lists, or integers as `arrays` and `minimizers` return
-    them: 2 bits per base, the first base highest, A 0, C 1, G 2, T 3. `len` is the number of different k-mers.
+    K-mers are letters as `str` or `bytes`, in arrays or lists, or up to 32 bases integers as `arrays` and
+    `minimizers` return them: 2 bits per base, the first base highest, A 0, C 1, G 2, T 3. `len` is the number of
+    different k-mers.
 
     >>> import warpset
     >>> counter = warpset.KmerCounter(k=4)
@@ -409,10 +411,11 @@ class KmerCounter:
     def __new__(cls, /, files: _Path | Iterable[_Path] | None = None, *, k: SupportsIndex = 31, min_count: SupportsIndex = 1, memory: SupportsIndex | None = None, device: _Place | None = None, threads: SupportsIndex | None = None, progress: _Progress | None = None) -> KmerCounter: ...
     def __reduce__(self, /) -> tuple[Any, ...]: ...
     def __repr__(self, /) -> str: ...
-    def arrays(self, /) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    def arrays(self, /) -> tuple[NDArray[np.uint64] | list[int], NDArray[np.uint64]]:
         """
         Returns all k-mers as integers, 2 bits per base, the first base highest, A 0, C 1, G 2, T 3, and their
-        numbers of copies: two arrays of `uint64`, in no particular order.
+        numbers of copies: two arrays of `uint64`, in no particular order. Above 32 bases the k-mers are a list of
+        `int`.
         """
     def copy(self, /) -> KmerCounter:
         """
@@ -1123,7 +1126,7 @@ class SequenceFilter:
     Bloom filter of k-mers that takes whole sequences: neighbouring k-mers share a block of memory, so a read
     touches a few cache lines instead of one per k-mer.
 
-    `n` is the expected number of different k-mers. K-mers have `k` bases, 9 to 32, only A, C, G and T in either
+    `n` is the expected number of different k-mers. K-mers have `k` bases, 9 to 63, only A, C, G and T in either
     case, and are canonical: both strands have the same k-mers.
 
     - `bits_per_kmer`: the size. With 16 bits, fewer than one foreign k-mer in 100,000 is found (`k=31`).
@@ -2285,16 +2288,17 @@ def load(path: _Path, /, *, device: _Place | None = None) -> Any:
     True
     """
 
-def minimizers(sequence: _HostSequence, *, k: SupportsIndex = 31, w: SupportsIndex = 15, rotation: SupportsIndex = 7) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+def minimizers(sequence: _HostSequence, *, k: SupportsIndex = 31, w: SupportsIndex = 15, rotation: SupportsIndex = 7) -> tuple[NDArray[np.uint64], NDArray[np.uint64] | list[int]]:
     """
     Returns the canonical minimizers of a sequence of DNA: in each window of `w` consecutive k-mers the k-mer with the
     least hash. Both strands have the same ones if `k + w` is even.
 
     `sequence` is a `str`, `bytes` or an array of `uint8`; windows contain only A, C, G and T, in either case. The
     result is two arrays of `uint64`: the position of each minimizer, ascending, and the smaller of the k-mer and its
-    reverse complement, as an integer of `KmerCounter`: 2 bits per base, the first base highest, A 0, C 1, G 2, T 3.
+    reverse complement, as an integer of `KmerCounter`: 2 bits per base, the first base highest, A 0, C 1, G 2, T 3;
+    above 32 bases they are a list of `int`.
 
-    - `k`: 1 to 32 bases. `w`: 1 to 64 k-mers.
+    - `k`: 1 to 63 bases. `w`: 1 to 64 k-mers.
     - `rotation`: number of bits that the hash is rotated per base; 7 gives the minimizers of the crate
       `simd-minimizers`, 1 those of Deacon's indexes.
 

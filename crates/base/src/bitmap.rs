@@ -95,6 +95,13 @@ fn word_to<T: From<bool>>(answers: &mut [T; 64], word: u64) {
     }
 }
 
+/// Writes values, 0 in place of none, and whether there is one, as bytes 0 and 1.
+pub fn options_to(values: &mut [u64], flags: &mut [u8], answers: Vec<Option<u64>>) {
+    for ((answer, value), flag) in answers.into_iter().zip(values).zip(flags) {
+        (*value, *flag) = (answer.unwrap_or(0), answer.is_some().into());
+    }
+}
+
 /// Converts bits to booleans, or to bytes 0 and 1.
 pub fn bits_to<T: Send + From<bool>>(answers: &mut [T], words: &[u64]) {
     let task = parallel::task_len(words.len(), WORD_NS);

@@ -35,7 +35,7 @@ mod replace;
 mod serde;
 pub use call::{CallFiles, SameFile};
 pub use error::{FileError, SavedError, at_path};
-pub use file_kind::{BYTE_STRING, FileKind, SIGNED, SavedType};
+pub use file_kind::{BYTE_STRING, FLOAT, FileKind, SIGNED, SavedType};
 #[cfg(feature = "mmap")]
 pub use map::{InMap, MappedWords, map};
 pub use payload::Payload;

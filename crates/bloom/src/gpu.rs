@@ -36,7 +36,7 @@ use std::fmt;
 
 use warpset_gpu::batch::{DEFAULT_CHUNK_KEYS, Staging};
 use warpset_gpu::{Device, DeviceSlice, DeviceVec, Stream};
-use warpset_simt::LaunchConfig;
+use warpset_simt::{Global, LaunchConfig};
 
 use crate::{AlignedWords, BlockedLayout, Error, Layout, OutOfMemory, RaoLayout, SplitBlockLayout, cpu};
 
@@ -74,6 +74,10 @@ pub struct Bloom<L> {
     layout: L,
     device: Device,
     words: DeviceVec<u32>,
+    /// Filter that keys are addressed in: this one, or the one that it is a part of.
+    whole: L,
+    /// Words of the whole filter before these.
+    before: usize,
     /// Set bits of each bucket, for Rao's filter; empty for the others. Follows from the words.
     bucket_ones: DeviceVec<u32>,
     grouping: Grouping,
@@ -105,7 +109,12 @@ pub type RaoBloom = Bloom<RaoLayout>;
 impl<L: DeviceLayout> Bloom<L> {
     /// Returns an empty filter with these parameters.
     pub(crate) fn with_layout(device: &Device, layout: L) -> Result<Bloom<L>, Error> {
-        layout.check_device_limits()?;
+        Bloom::part(device, layout, layout, 0)
+    }
+
+    /// Returns an empty part of a filter with the parameters `whole`: the blocks of `layout`, after `before` words.
+    fn part(device: &Device, layout: L, whole: L, before: usize) -> Result<Bloom<L>, Error> {
+        whole.check_device_limits()?;
         let too_large = |_| Error::from(OutOfMemory { bytes: layout.words().saturating_mul(4) });
         let words = device.alloc_zeroed(usize::try_from(layout.words()).map_err(too_large)?)?;
         let bucket_ones = device.alloc_zeroed(if L::COUNTS_ONES { layout.blocks() as usize } else { 0 })?;
@@ -113,6 +122,8 @@ impl<L: DeviceLayout> Bloom<L> {
             layout,
             device: device.clone(),
             words,
+            whole,
+            before,
             bucket_ones,
             grouping: Grouping::default(),
             chunk_keys: DEFAULT_CHUNK_KEYS,
@@ -170,6 +181,12 @@ impl<L: DeviceLayout> Bloom<L> {
     /// Returns the words on the device: the memory image that every backend shares.
     pub fn words(&self) -> DeviceSlice<'_, u32> {
         self.words.as_slice()
+    }
+
+    /// Returns the words for kernels that look up keys: those of the whole filter, only this part of which may be
+    /// accessed.
+    fn addressed(&self) -> Global<u32> {
+        Global::from_raw_parts(self.words.global().as_ptr().wrapping_sub(self.before), self.whole.words() as usize)
     }
 
     /// Returns the size of the bits in bytes of device memory.

@@ -9,7 +9,7 @@
 //!
 //! ```text
 //! base    2 bits, bits 1 and 2 of its letter in ASCII: A 0, C 1, T 2, G 3; its complement is `base ^ 2`
-//! k-mer   u64, 2 bits per base, the first base lowest
+//! k-mer   u64, or u128 above 32 bases; 2 bits per base, the first base lowest
 //! hash    u32, the sum of both strands' hashes; the order is that of its upper 16 bits
 //! ```
 //!
@@ -20,8 +20,12 @@
 //! [`DEACON_ROTATION`], of Deacon 0.19. Departure: the hash of a k-mer is computed from two prefixes of the sequence
 //! ([`Prefix`]) where that is faster than rolling.
 
-/// Largest number of bases per k-mer: its value has 64 bits.
-pub const MOST_K: u32 = 32;
+use core::fmt::Debug;
+use core::hash::Hash;
+use core::ops::{BitAnd, BitOr, Not, Shl, Shr};
+
+/// Largest number of bases per k-mer: its value has 126 bits.
+pub const MOST_K: u32 = 63;
 /// Largest number of k-mers per window.
 pub const MOST_W: u32 = 64;
 /// Default rotation of the hash, in bits per base. With it few bits of neighbouring k-mers are related.
@@ -168,6 +172,81 @@ pub const fn canonical(kmer: u64, k: u32) -> u64 {
     if kmer < other { kmer } else { other }
 }
 
+/// Number that holds the bases of a k-mer, 2 bits each: `u64` up to 32 bases, `u128` up to [`MOST_K`].
+pub trait Kmer:
+    Copy
+    + Debug
+    + Default
+    + Hash
+    + Ord
+    + Send
+    + Sync
+    + From<u64>
+    + BitAnd<Output = Self>
+    + BitOr<Output = Self>
+    + Not<Output = Self>
+    + Shl<u32, Output = Self>
+    + Shr<u32, Output = Self>
+    + 'static
+{
+    /// Largest number of bases.
+    const MOST_K: u32;
+
+    /// Returns the bits of `k` bases, 1 to [`MOST_K`](Kmer::MOST_K).
+    fn mask(k: u32) -> Self;
+
+    /// Returns the low 64 bits.
+    fn low(self) -> u64;
+
+    /// Returns the reverse complement of a k-mer of `k` bases.
+    fn reverse_complement(self, k: u32) -> Self;
+
+    /// Returns the smaller of a k-mer and its reverse complement.
+    #[inline(always)]
+    fn canonical(self, k: u32) -> Self {
+        self.min(self.reverse_complement(k))
+    }
+}
+
+impl Kmer for u64 {
+    const MOST_K: u32 = 32;
+
+    #[inline(always)]
+    fn mask(k: u32) -> u64 {
+        !0 >> (64 - 2 * k)
+    }
+
+    #[inline(always)]
+    fn low(self) -> u64 {
+        self
+    }
+
+    #[inline(always)]
+    fn reverse_complement(self, k: u32) -> u64 {
+        reverse_complement(self, k)
+    }
+}
+
+impl Kmer for u128 {
+    const MOST_K: u32 = MOST_K;
+
+    #[inline(always)]
+    fn mask(k: u32) -> u128 {
+        !0 >> (128 - 2 * k)
+    }
+
+    #[inline(always)]
+    fn low(self) -> u64 {
+        self as u64
+    }
+
+    #[inline(always)]
+    fn reverse_complement(self, k: u32) -> u128 {
+        let half = |bases: u64| u128::from(reverse_complement(bases, 32));
+        (half(self as u64) << 64 | half((self >> 64) as u64)) >> (128 - 2 * k)
+    }
+}
+
 /// Hashes of a window of `k` bases on both strands while it moves.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Strands {
@@ -202,13 +281,9 @@ impl Strands {
 }
 
 /// Returns the hash of one k-mer.
-pub const fn hash(kmer: u64, scheme: Scheme) -> u32 {
-    let mut strands = Strands { forward: 0, reverse: 0 };
-    let mut i = 0;
-    while i < scheme.k {
-        strands.enter((kmer >> (2 * i)) as u8 & 3, scheme);
-        i += 1;
-    }
+pub fn hash<K: Kmer>(kmer: K, scheme: Scheme) -> u32 {
+    let mut strands = Strands::default();
+    (0..scheme.k).for_each(|i| strands.enter((kmer >> (2 * i)).low() as u8 & 3, scheme));
     strands.hash()
 }
 
@@ -325,6 +400,16 @@ mod tests {
                 assert_eq!([canonical(kmer, k), canonical(wanted, k)], [kmer.min(wanted); 2]);
             }
         }
+        for k in 1..=MOST_K {
+            for (low, high) in kmers().zip(kmers().skip(7)) {
+                let kmer = (u128::from(high) << 64 | u128::from(low)) & u128::mask(k);
+                let base = |i: u32| (kmer >> (2 * i)) as u8 & 3;
+                let wanted = (0..k).fold(0, |other, i| other << 2 | u128::from(complement(base(i))));
+                assert_eq!(kmer.reverse_complement(k), wanted, "{k} {kmer:x}");
+                assert_eq!([kmer.canonical(k), wanted.canonical(k)], [kmer.min(wanted); 2]);
+                assert!(k > 32 || wanted == u128::from(reverse_complement(kmer.low(), k)));
+            }
+        }
     }
 
     #[test]
@@ -371,7 +456,7 @@ mod tests {
 
     #[test]
     fn schemes_have_bounds() {
-        for (k, w) in [(0, 1), (33, 1), (1, 0), (1, 65)] {
+        for (k, w) in [(0, 1), (64, 1), (1, 0), (1, 65)] {
             assert!(Scheme::new(k, w).is_none());
         }
         assert!(scheme(31, 15, 1).is_strand_symmetric() && scheme(31, 15, 1).window() == 45);

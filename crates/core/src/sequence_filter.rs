@@ -1,8 +1,9 @@
 //! Sequence filter: addressing and bit patterns of a Bloom filter with blocks chosen by minimizers.
 //!
 //! A k-mer is found if all of its `k - s + 1` s-mers are. An s-mer is two bits of one 32-bit word in a block of 256
-//! bits. The minimizer of the s-mer, the least [hash](Span::hash) of its m-mers, chooses the block, so that
-//! neighbouring s-mers mostly share a block: `(s - m + 2) / 2` of them on average.
+//! bits. S-mers have at most 32 bases, k-mers up to 31 bases more. The minimizer of the s-mer, the least
+//! [hash](Span::hash) of its m-mers, chooses the block, so that neighbouring s-mers mostly share a block: `(s - m + 2)
+//! / 2` of them on average.
 //!
 //! ```text
 //! word[i]   u32  the 16 bases from position i on, the first lowest; for l < 16 a mask keeps the first l
@@ -28,6 +29,8 @@ use crate::minimizer::{MOST_K, complement};
 
 /// Least number of bases per k-mer.
 pub const LEAST_K: u32 = 9;
+/// Largest number of bases per s-mer, and of s-mers per k-mer.
+pub const MOST_S: u32 = 32;
 /// Least number of bases per minimizer.
 pub const LEAST_M: u32 = 4;
 /// Bits per block.
@@ -58,16 +61,17 @@ pub struct Shape {
 const _: () = assert!(size_of::<Shape>() == 12);
 
 impl Shape {
-    /// Creates a shape with `LEAST_M <= m <= s <= k` and `LEAST_K <= k <= 32`; `None` for other lengths.
+    /// Creates a shape with `LEAST_M <= m <= s <= k`, `LEAST_K <= k <= MOST_K`, and `s` and the number of s-mers per
+    /// k-mer at most `MOST_S`; `None` for other lengths.
     pub const fn new(k: u32, s: u32, m: u32) -> Option<Shape> {
-        if k < LEAST_K || k > MOST_K || s > k || m > s || m < LEAST_M {
+        if k < LEAST_K || k > MOST_K || s > k || s > MOST_S || k - s >= MOST_S || m > s || m < LEAST_M {
             return None;
         }
         Some(Shape { k, s, m })
     }
 
     /// Returns lengths that suit `kmers` different k-mers of `k` bases: s-mers of `k - 4` bases, or longer if s-mers of
-    /// that length would be found by chance in a filter of this size; and minimizers by
+    /// that length would be found by chance in a filter of this size, but at most [`MOST_S`]; and minimizers by
     /// [`minimizer_for`](Shape::minimizer_for).
     pub const fn for_kmers(k: u32, kmers: u64) -> Option<Shape> {
         if k < LEAST_K || k > MOST_K {
@@ -75,7 +79,8 @@ impl Shape {
         }
         let bits = u64::BITS - kmers.leading_zeros();
         let s = at_least(k - 4, (bits + 6) / 2);
-        let s = if s < k { s } else { k };
+        let most = if k < MOST_S { k } else { MOST_S };
+        let s = if s < most { s } else { most };
         Shape::new(k, s, Shape::minimizer_for(s, kmers))
     }
 
@@ -239,6 +244,20 @@ pub const fn all_of(bits: u64, len: u32) -> u64 {
     all & all >> (len - have)
 }
 
+/// Returns one bit per position of a word, set if a k-mer of `k` bases begins there; `breaks` has one bit per position
+/// without a base, of that word and the two after it.
+#[inline(always)]
+pub const fn kmers_of(breaks: [u32; 3], k: u32) -> u32 {
+    let bases = !(breaks[0] as u64 | (breaks[1] as u64) << 32);
+    if k <= 32 {
+        return all_of(bases, k) as u32;
+    }
+    // A k-mer is its first 32 bases, and those from its base `k - 32` on.
+    let next = all_of(!(breaks[1] as u64 | (breaks[2] as u64) << 32), 32);
+    let all = all_of(bases, 32) & 0xffff_ffff | next << 32;
+    (all & all >> (k - 32)) as u32
+}
+
 /// Returns one bit per position, set if an s-mer of a k-mer begins there. `kmers` has the positions at which k-mers
 /// begin, the 32 positions before these and these; a k-mer has `smers` s-mers.
 #[inline(always)]
@@ -301,10 +320,12 @@ mod tests {
 
     #[test]
     fn lengths_have_bounds_and_defaults() {
-        for (k, s, m) in [(8, 8, 4), (33, 20, 10), (31, 32, 10), (31, 20, 21), (31, 20, 3), (0, 0, 0)] {
+        for (k, s, m) in
+            [(8, 8, 4), (64, 33, 10), (63, 31, 10), (40, 33, 10), (31, 32, 10), (31, 20, 21), (31, 20, 3), (0, 0, 0)]
+        {
             assert!(Shape::new(k, s, m).is_none(), "{k} {s} {m}");
         }
-        for k in LEAST_K..=32 {
+        for k in LEAST_K..=MOST_K {
             for log in 0..64 {
                 let shape = Shape::for_kmers(k, 1 << log).unwrap();
                 assert!(Shape::new(k, shape.s(), shape.m()) == Some(shape), "{shape:?}");
@@ -313,7 +334,9 @@ mod tests {
         let shape = Shape::for_kmers(31, 100_000_000).unwrap();
         assert_eq!((shape.s(), shape.m(), shape.window(), shape.smers()), (27, 16, 12, 5));
         assert_eq!(Shape::for_kmers(9, 1000).unwrap().s(), 8);
-        assert!(Shape::for_kmers(8, 1).is_none() && Shape::for_kmers(33, 1).is_none());
+        assert!(Shape::for_kmers(8, 1).is_none() && Shape::for_kmers(64, 1).is_none());
+        let shape = Shape::for_kmers(63, 100_000_000).unwrap();
+        assert_eq!((shape.s(), shape.m(), shape.smers()), (32, 16, 32));
     }
 
     #[test]
@@ -326,6 +349,21 @@ mod tests {
         }
         // Different blocks, where a number of bits no longer fits into 32 bits.
         assert_ne!(block_of(1, MAX_BLOCKS), block_of(2, MAX_BLOCKS));
+    }
+
+    #[test]
+    fn kmers_begin_before_as_many_bases() {
+        let breaks = |i: u64| (0..3).map(move |j| finalise(3 * i + j) & finalise(i << 20 | j) & finalise(i << 40 | j));
+        for i in 0..200 {
+            // Few breaks, so that there are runs of all lengths.
+            let words: [u64; 3] = core::array::from_fn(|j| breaks(i).nth(j).unwrap() & finalise(i << 50) & 0x0421_8010);
+            let words = words.map(|word| word as u32);
+            let is_base = |at: u32| words.get(at as usize / 32).is_some_and(|word| word >> (at % 32) & 1 == 0);
+            for k in 1..=MOST_K {
+                let wanted = (0..32).fold(0, |all, at| all | u32::from((at..at + k).all(is_base)) << at);
+                assert_eq!(kmers_of(words, k), wanted, "{k} {words:x?}");
+            }
+        }
     }
 
     #[test]

@@ -47,6 +47,8 @@ pub mod scan;
 pub mod search;
 pub mod segmented_sort;
 pub mod select;
+#[doc(hidden)]
+pub mod sharded;
 pub mod sort;
 
 pub use device_filter::{DeviceFilter, DeviceInsert};

@@ -58,6 +58,8 @@ pub struct Layout {
     pub(crate) limit: u64,
     /// Blocks of 64 slots.
     pub(crate) blocks: u64,
+    /// Lowest bits of a fingerprint, of its remainder, that are not of a hash.
+    pub(crate) ordered_bits: u32,
 }
 
 /// Function from keys to fingerprints.
@@ -114,7 +116,22 @@ impl Layout {
         }
         let split =
             Split::new(quotient_bits, remainder_bits).ok_or(Error::InvalidBits { quotient_bits, remainder_bits })?;
-        Ok(Layout::with_limit(split, limit_at(split, max_load), container, duplicates, seed, exact))
+        Ok(Layout::with_limit(split, limit_at(split, max_load), container, duplicates, seed, exact, 0))
+    }
+
+    /// Returns this layout for fingerprints with lowest bits that are not of a hash, such as those of ordered keys; up
+    /// to `2^bits` of them may share all others. `None` if a remainder has fewer bits.
+    #[doc(hidden)]
+    pub fn with_ordered_bits(&self, bits: u32) -> Option<Layout> {
+        let &Layout { split, limit, container, duplicates, exact, .. } = self;
+        let of = || Layout::with_limit(split, limit, container, duplicates, self.seed(), exact, bits);
+        (bits <= split.remainder_bits).then(of)
+    }
+
+    /// Returns the lowest bits of fingerprints that are not of a hash.
+    #[doc(hidden)]
+    pub fn ordered_bits(&self) -> u32 {
+        self.ordered_bits
     }
 
     /// Returns the load limit as far as the rounded number of slots tells: the `usual` one, or else a whole per cent if
@@ -133,13 +150,14 @@ impl Layout {
         duplicates: Duplicates,
         seed: u64,
         exact: bool,
+        ordered_bits: u32,
     ) -> Layout {
         let load = limit as f64 / split.quotients() as f64;
         // Small filters have overflow slots for the worst case, all items in the last quotient.
-        let overflow = limit.min(rates::overflow_bound(split.quotient_bits, load));
+        let overflow = limit.min(rates::overflow_bound(split.quotient_bits, load, ordered_bits));
         // One more slot stays empty, so that every walk ends.
         let blocks = (split.quotients() + overflow + 1).div_ceil(BLOCK_SLOTS);
-        Layout { split, container, duplicates, seed: Seed::new(seed), exact, limit, blocks }
+        Layout { split, container, duplicates, seed: Seed::new(seed), exact, limit, blocks, ordered_bits }
     }
 
     /// Returns this layout for twice as many keys, with fingerprints of the same length.
@@ -154,6 +172,17 @@ impl Layout {
         halved.map_err(|_| Error::CannotHalve { limit: self.limit })
     }
 
+    /// Returns the layout of a part of this filter: the fingerprints with the same `bits` highest bits, without them.
+    #[cfg(feature = "gpu")]
+    pub(crate) fn part(&self, bits: u32) -> Layout {
+        if bits == 0 {
+            return *self;
+        }
+        let split = Split { quotient_bits: self.quotient_bits() - bits, ..self.split };
+        let limit = (self.limit >> bits).max(1);
+        Layout::with_limit(split, limit, self.container, self.duplicates, self.seed(), self.exact, self.ordered_bits)
+    }
+
     /// Returns this layout for quotients of another width. Fingerprints keep their length, so one more quotient bit is
     /// one remainder bit less. A filter built at that size gets the same layout, if the load limit is the `usual_load`
     /// of its kind of slots, or a whole per cent of at least 2^7 slots.
@@ -162,7 +191,8 @@ impl Layout {
         let split =
             Split::new(quotient_bits, remainder_bits).ok_or(Error::InvalidBits { quotient_bits, remainder_bits })?;
         let limit = limit_at(split, self.max_load(usual_load));
-        Ok(Layout::with_limit(split, limit, self.container, self.duplicates, self.seed(), self.exact))
+        let layout = Layout::with_limit(split, limit, self.container, self.duplicates, self.seed(), self.exact, 0);
+        layout.with_ordered_bits(self.ordered_bits).ok_or(Error::InvalidBits { quotient_bits, remainder_bits })
     }
 
     /// Returns the bits of a quotient.
@@ -274,6 +304,14 @@ impl Layout {
         if self.duplicates != other.duplicates {
             return Err(Error::DifferentDuplicates { left: self.duplicates, right: other.duplicates });
         }
+        if self.ordered_bits != other.ordered_bits {
+            let (left, right) = (self.ordered_bits.into(), other.ordered_bits.into());
+            return Err(Error::Incompatible { field: "ordered bits", left, right });
+        }
+        if self.ordered_bits > 0 && left < right {
+            let (left, right) = (left.into(), right.into());
+            return Err(Error::Incompatible { field: "bits of fingerprints", left, right });
+        }
         right.checked_sub(left).ok_or(Error::FewerBits { left, right })
     }
 
@@ -309,7 +347,10 @@ impl Layout {
     }
 
     pub(crate) fn to_fields(self) -> [u64; FIELDS] {
-        let form = self.container as u64 | (self.duplicates as u64) << 8 | (self.exact as u64) << 16;
+        let form = self.container as u64
+            | (self.duplicates as u64) << 8
+            | (self.exact as u64) << 16
+            | u64::from(self.ordered_bits) << 24;
         [
             self.split.quotient_bits as u64,
             self.split.remainder_bits as u64,
@@ -333,7 +374,11 @@ impl Layout {
         let Some(container) = Container::from_index(form & 0xff) else {
             return invalid("container", form & 0xff);
         };
-        let exact = match form >> 16 {
+        let ordered_bits = small(form >> 24);
+        if ordered_bits > split.remainder_bits {
+            return invalid("ordered bits", ordered_bits.into());
+        }
+        let exact = match form >> 16 & 0xff {
             0 => false,
             1 => true,
             other => return invalid("exact", other),
@@ -353,7 +398,7 @@ impl Layout {
         if blocks < least || blocks > most {
             return invalid("blocks", blocks);
         }
-        Ok(Layout { split, container, duplicates, seed: Seed::new(seed), exact, limit, blocks })
+        Ok(Layout { split, container, duplicates, seed: Seed::new(seed), exact, limit, blocks, ordered_bits })
     }
 }
 

@@ -26,7 +26,7 @@ mod walk;
 
 use append::BlockWriter;
 use change::{Edit, Many, One, apply_one, with_select};
-pub(crate) use lookup::{first_prefixed, first_prefixed_each, for_each_prefixed};
+pub(crate) use lookup::{any_between, any_between_each, first_prefixed, first_prefixed_each, for_each_prefixed};
 pub use walk::{BlockWalk, Runs};
 
 /// Blocks of 64 slots with `occupieds`, `runends` and an offset: the kind of
@@ -68,7 +68,7 @@ macro_rules! ask_each {
             $len,
             $fingerprint,
             #[inline(always)]
-            |blocks, fingerprint| blocks.$ask(fingerprint, select),
+            |blocks, _, fingerprint| blocks.$ask(fingerprint, select),
             $take
         ))
     };

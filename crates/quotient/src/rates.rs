@@ -20,7 +20,12 @@ pub(crate) fn expected(keys: u64, bits: u32) -> f64 {
 /// items. Their number is binomial with mean at most `load * j`, so by Chernoff's bound the probability for one `j` is
 /// at most `exp(load * j * (e^t - 1) - t * (j + x))` for any `t > 0`. With the `t` that solves `load * (e^t - 1) = t`,
 /// this is `exp(-t * x)` for every `j`. There are at most `2^quotient_bits` values of `j`, which gives the factor.
-pub(crate) fn overflow_bound(quotient_bits: u32, load: f64) -> u64 {
+///
+/// If up to `2^ordered_bits` different keys have one hash, the worst case is groups of exactly that size, for which
+/// slots scale by that factor. Such keys do not fit with a probability below 2^-20. The factor is 2 here: for a Poisson
+/// process `exp(t * (items - j))` is a supermartingale in `j`, which bounds all `j` at once, and such a process has the
+/// given number of groups or more with a probability of at least one half.
+pub(crate) fn overflow_bound(quotient_bits: u32, load: f64, ordered_bits: u32) -> u64 {
     let grows = |t: f64| load * t.exp_m1() > t;
     // The positive root is unique by convexity. At a load of 0.1 it is below 4.
     let (mut low, mut high) = (0.0, 64.0);
@@ -32,8 +37,9 @@ pub(crate) fn overflow_bound(quotient_bits: u32, load: f64) -> u64 {
             low = middle;
         }
     }
-    let exponent = (quotient_bits as f64 + 64.0) * std::f64::consts::LN_2;
-    (exponent / low.max(1e-3)).ceil() as u64 + 1
+    let slots = |exponent: f64| (exponent * std::f64::consts::LN_2 / low.max(1e-3)).ceil() as u64 + 1;
+    let groups = if ordered_bits > 0 { slots(21.0).saturating_mul(1 << ordered_bits) } else { 0 };
+    slots(f64::from(quotient_bits) + 64.0).max(groups)
 }
 
 #[cfg(test)]
@@ -50,7 +56,7 @@ mod tests {
 
     #[test]
     fn fuller_filters_spill_further() {
-        let bounds: Vec<u64> = [0.1, 0.5, 0.75, 0.9, 0.95, 0.99].map(|load| overflow_bound(23, load)).to_vec();
+        let bounds: Vec<u64> = [0.1, 0.5, 0.75, 0.9, 0.95, 0.99].map(|load| overflow_bound(23, load, 0)).to_vec();
         assert!(bounds.is_sorted() && bounds[0] > 10 && bounds[5] < 4000, "{bounds:?}");
         // t = 0.1035 at a load of 0.95: (23 + 64) ln 2 / t.
         assert!((575..595).contains(&bounds[4]), "{bounds:?}");

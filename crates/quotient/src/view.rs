@@ -7,8 +7,9 @@ use warpset_base::filter::share_of_hashes_on_host;
 use warpset_base::parallel;
 
 use crate::cpu::fingerprint_source;
+use crate::rank_select::{any_between, any_between_each};
 use crate::slot_kind::{Counts, SlotKind};
-use crate::{Key, Layout, rates};
+use crate::{Key, Layout, RankSelect, rates};
 
 /// Nanoseconds per key of a batch of lookups.
 const LOOKUP_NS: f64 = 20.0;
@@ -36,7 +37,8 @@ pub struct View<'a, S> {
 
 impl<'a, S: SlotKind> View<'a, S> {
     /// Makes a view; `words` are exactly the words of `layout`.
-    pub(crate) fn new(layout: Layout, words: &'a [u64], held: Counts) -> View<'a, S> {
+    #[doc(hidden)]
+    pub fn new(layout: Layout, words: &'a [u64], held: Counts) -> View<'a, S> {
         debug_assert_eq!(words.len() as u64, layout.words());
         View { layout, words, held, slots: PhantomData }
     }
@@ -179,6 +181,23 @@ impl<'a, S: SlotKind> View<'a, S> {
     /// Returns the share of `samples` random hashes, drawn with `seed`, that the filter claims to contain.
     pub fn measured_fpr(&self, samples: u64, seed: u64) -> f64 {
         share_of_hashes_on_host(samples, seed, |hashes| self.bits(hashes))
+    }
+}
+
+/// Ranges of fingerprints, for the crate of range filters.
+#[doc(hidden)]
+impl View<'_, RankSelect> {
+    /// Whether a fingerprint from the first to the last of `ends` is stored. Both have one quotient; the filter has no
+    /// counters.
+    #[inline]
+    pub fn any_between(&self, (first, last): (u64, u64)) -> bool {
+        any_between(&self.layout, self.words, first, last)
+    }
+
+    /// Reports the answers of [`View::any_between`] for many ranges, in order.
+    #[inline]
+    pub fn any_between_each(&self, ends: &[(u64, u64)], take: impl FnMut(usize, bool)) {
+        any_between_each(&self.layout, self.words, ends, take);
     }
 }
 

@@ -43,11 +43,30 @@ pub enum Error {
         /// Requested bits.
         bits: f64,
     },
+    /// The rate is lower than that of any dynamic filter for this number of keys.
+    #[error(
+        "a false-positive rate of {fpr} at ranges of {length} keys, with room for {}: a dynamic range filter has no such \
+         rate, ask for a higher one or divide the keys by ranges among several filters",
+        count(*keys, "key")
+    )]
+    UnreachableFpr {
+        /// Keys to hold.
+        keys: u64,
+        /// Requested rate.
+        fpr: f64,
+        /// Length of the ranges.
+        length: u64,
+    },
+    /// The slots of a dynamic filter take no more keys, or differ from those of another.
+    #[error(transparent)]
+    Slots(Box<warpset_quotient::Error>),
     /// A saved filter has keys of another type.
     #[error(
-        "a range filter of keys of type {found}, where {expected} was expected: load it as a `RangeFilter<{found}>`"
+        "a range filter of keys of type {found}, where {expected} was expected: load it as a `{structure}<{found}>`"
     )]
     OtherKeys {
+        /// Type of the filter, without that of its keys.
+        structure: &'static str,
         /// Type of the keys that was asked for.
         expected: &'static str,
         /// Type of the keys in the bytes.
@@ -70,6 +89,18 @@ pub enum Error {
     #[cfg(feature = "gpu")]
     #[error(transparent)]
     Primitive(Box<warpset_primitives::Error>),
+}
+
+impl From<warpset_quotient::Error> for Error {
+    fn from(error: warpset_quotient::Error) -> Error {
+        match error {
+            warpset_quotient::Error::OutOfMemory(error) => error.into(),
+            warpset_quotient::Error::File(error) => error.into(),
+            #[cfg(feature = "gpu")]
+            warpset_quotient::Error::Gpu(error) => error.into(),
+            other => Error::Slots(Box::new(other)),
+        }
+    }
 }
 
 warpset_base::debug_as_display!(Error);

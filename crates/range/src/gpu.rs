@@ -21,8 +21,10 @@ use crate::key::sealed::Ordered;
 use crate::{Bitmap, Error, KeyOf, Layout, RangeKey};
 
 mod build;
+mod dynamic;
 
 pub use build::DeviceBuilder;
+pub use dynamic::DynamicRangeFilter;
 
 /// Type of keys of filters in device memory: integers of 32 and 64 bits, `f32`, `f64`. Sealed, as [`RangeKey`] is.
 pub trait DeviceRangeKey: RangeKey + KeyOf<Self> + Ordered<Word = u64> + Pod {
@@ -179,80 +181,6 @@ impl<K: DeviceRangeKey> RangeFilter<K> {
         Ok(())
     }
 
-    /// Checks the arguments and queues a lookup of ranges in device memory.
-    ///
-    /// # Safety
-    /// The contract of [`may_contain_bitmap_async`](Self::may_contain_bitmap_async); `counted` and `answers` as for
-    /// [`queue`](Self::queue).
-    unsafe fn queue_slices(
-        &self,
-        stream: &Stream,
-        firsts: DeviceSlice<'_, K>,
-        lasts: DeviceSlice<'_, K>,
-        out: &Device,
-        answers: (bool, Answers),
-    ) -> Result<(), Error> {
-        if firsts.is_empty() {
-            return Ok(());
-        }
-        let lent = [firsts.device(), lasts.device(), out, stream.device()];
-        self.device.expect_all_here(lent, "a lookup in a range filter")?;
-        let words = |keys: DeviceSlice<'_, K>| words_of(keys);
-        // SAFETY: the lengths are equal and checked; the rest is this function's contract.
-        unsafe { self.queue(stream, (words(firsts), words(lasts)), K::FORM, firsts.len(), answers) }
-    }
-
-    /// Whether each key may be in the filter: bit `i % 64` of word `i / 64` of `found` answers for key `i`.
-    ///
-    /// # Errors
-    /// [`Error::LengthMismatch`] if there are fewer bits than keys; [`Error::Gpu`], for memory of another device.
-    pub fn contains_bitmap_device(
-        &self,
-        keys: DeviceSlice<'_, K>,
-        found: DeviceSliceMut<'_, u64>,
-    ) -> Result<(), Error> {
-        self.may_contain_bitmap_device(keys, keys, found)
-    }
-
-    /// Whether any key may lie in each range from a first to a last key, both inclusive: bit `i % 64` of word `i / 64`
-    /// of `found` answers for range `i`. A range whose first key is larger than its last one has no keys.
-    ///
-    /// # Errors
-    /// [`Error::LengthMismatch`] if there is another number of last keys, or there are fewer bits than ranges;
-    /// [`Error::Gpu`], for memory of another device.
-    pub fn may_contain_bitmap_device(
-        &self,
-        firsts: DeviceSlice<'_, K>,
-        lasts: DeviceSlice<'_, K>,
-        found: DeviceSliceMut<'_, u64>,
-    ) -> Result<(), Error> {
-        // SAFETY: `waiting` waits for the stream while filter, keys and answers are borrowed.
-        self.device.waiting(|stream| unsafe { self.may_contain_bitmap_async(stream, firsts, lasts, found) })
-    }
-
-    /// Queues [`may_contain_bitmap_device`](Self::may_contain_bitmap_device).
-    ///
-    /// # Errors
-    /// The errors of [`may_contain_bitmap_device`](Self::may_contain_bitmap_device).
-    ///
-    /// # Safety
-    /// Until `stream` has passed this work:
-    /// - the filter, `firsts`, `lasts` and `found` stay allocated;
-    /// - nothing writes the keys, and nothing else accesses the answers.
-    pub unsafe fn may_contain_bitmap_async(
-        &self,
-        stream: &Stream,
-        firsts: DeviceSlice<'_, K>,
-        lasts: DeviceSlice<'_, K>,
-        found: DeviceSliceMut<'_, u64>,
-    ) -> Result<(), Error> {
-        same_length(firsts.len(), lasts.len())?;
-        let device = found.device().clone();
-        let answers = Answers::bits(found, firsts.len())?;
-        // SAFETY: there are bits for all ranges; the rest is this function's contract.
-        unsafe { self.queue_slices(stream, firsts, lasts, &device, (false, answers)) }
-    }
-
     /// Writes an upper bound of the number of keys in each range from a first to a last key, both inclusive; see
     /// [`RangeFilter::count_at_most`](crate::RangeFilter::count_at_most).
     ///
@@ -292,41 +220,6 @@ impl<K: DeviceRangeKey> RangeFilter<K> {
         unsafe { self.queue_slices(stream, firsts, lasts, counts.device(), (true, answers)) }
     }
 
-    /// Whether each key of the host may be in the filter.
-    ///
-    /// # Errors
-    /// [`Error::Gpu`].
-    pub fn contains_bulk<Q: KeyOf<K>>(&self, keys: &[Q]) -> Result<Vec<bool>, Error> {
-        Ok(self.contains_bitmap_bulk(keys)?.iter().collect())
-    }
-
-    /// Does the work of [`contains_bulk`](Self::contains_bulk) and returns one bit per key.
-    ///
-    /// # Errors
-    /// [`Error::Gpu`].
-    pub fn contains_bitmap_bulk<Q: KeyOf<K>>(&self, keys: &[Q]) -> Result<Bitmap, Error> {
-        self.answer(keys, |key| (Bound::Included(key), Bound::Included(key)))
-    }
-
-    /// Whether any key of the filter may lie in each range of the host.
-    ///
-    /// # Errors
-    /// [`Error::Gpu`].
-    pub fn may_contain_bulk<Q: KeyOf<K>, R: RangeBounds<Q> + Sync>(&self, ranges: &[R]) -> Result<Vec<bool>, Error> {
-        Ok(self.may_contain_bitmap_bulk(ranges)?.iter().collect())
-    }
-
-    /// Does the work of [`may_contain_bulk`](Self::may_contain_bulk) and returns one bit per range.
-    ///
-    /// # Errors
-    /// [`Error::Gpu`].
-    pub fn may_contain_bitmap_bulk<Q: KeyOf<K>, R: RangeBounds<Q> + Sync>(
-        &self,
-        ranges: &[R],
-    ) -> Result<Bitmap, Error> {
-        self.answer(ranges, |range| (range.start_bound(), range.end_bound()))
-    }
-
     /// Returns the bound of [`RangeFilter::count_at_most`](crate::RangeFilter::count_at_most) for each range of the
     /// host.
     ///
@@ -336,41 +229,169 @@ impl<K: DeviceRangeKey> RangeFilter<K> {
         let bounds = |range: &R| numbers_of::<K, Q>(range.start_bound(), range.end_bound());
         self.in_chunks(ranges, bounds, true)
     }
-
-    /// Answers items of the host, each a range.
-    fn answer<T, Q: KeyOf<K>>(
-        &self,
-        items: &[T],
-        bounds: impl Fn(&T) -> (Bound<&Q>, Bound<&Q>),
-    ) -> Result<Bitmap, Error> {
-        let bounds = |item: &T| {
-            let (start, end) = bounds(item);
-            numbers_of::<K, Q>(start, end)
-        };
-        Ok(Bitmap::from_words(self.in_chunks(items, bounds, false)?, items.len()))
-    }
-
-    /// Copies numbers of the host to the device, chunk by chunk, and the words of answers or counts back.
-    fn in_chunks<T>(&self, items: &[T], numbers: impl Fn(&T) -> (u64, u64), counted: bool) -> Result<Vec<u64>, Error> {
-        // Work that the caller queued on other streams runs first.
-        self.device.synchronize()?;
-        let stream = self.device.new_stream()?;
-        let mut words = Vec::new();
-        for items in items.chunks(CHUNK) {
-            let (firsts, lasts): (Vec<u64>, Vec<u64>) = items.iter().map(&numbers).unzip();
-            let (firsts, lasts) = (self.device.from_slice(&firsts)?, self.device.from_slice(&lasts)?);
-            let len = if counted { items.len() } else { items.len().div_ceil(64) };
-            let mut out = self.device.alloc_uninit::<u64>(len)?;
-            let keys = (firsts.global(), lasts.global());
-            let answers = (counted, Answers::bits_at(out.global_mut()));
-            // SAFETY: there is a place per answer; all memory lives until the stream has been waited for.
-            unsafe { self.queue(&stream, keys, <u64 as DeviceRangeKey>::FORM, items.len(), answers)? };
-            stream.synchronize()?;
-            words.extend(out.to_vec()?);
-        }
-        Ok(words)
-    }
 }
+
+/// Defines lookups of keys and ranges for a filter, by its `device` and its `queue`.
+macro_rules! lookups {
+    ($filter:ident) => {
+        impl<K: DeviceRangeKey> $filter<K> {
+            /// Checks the arguments and queues a lookup of ranges in device memory.
+            ///
+            /// # Safety
+            /// The contract of [`may_contain_bitmap_async`](Self::may_contain_bitmap_async); `counted` and `answers` as
+            /// for [`queue`](Self::queue).
+            unsafe fn queue_slices(
+                &self,
+                stream: &Stream,
+                firsts: DeviceSlice<'_, K>,
+                lasts: DeviceSlice<'_, K>,
+                out: &Device,
+                answers: (bool, Answers),
+            ) -> Result<(), Error> {
+                if firsts.is_empty() {
+                    return Ok(());
+                }
+                let lent = [firsts.device(), lasts.device(), out, stream.device()];
+                self.device().expect_all_here(lent, "a lookup in a range filter")?;
+                let words = |keys: DeviceSlice<'_, K>| words_of(keys);
+                // SAFETY: the lengths are equal and checked; the rest is this function's contract.
+                unsafe { self.queue(stream, (words(firsts), words(lasts)), K::FORM, firsts.len(), answers) }
+            }
+
+            /// Whether each key may be in the filter: bit `i % 64` of word `i / 64` of `found` answers for key `i`.
+            ///
+            /// # Errors
+            /// [`Error::LengthMismatch`] if there are fewer bits than keys; [`Error::Gpu`], for memory of another
+            /// device.
+            pub fn contains_bitmap_device(
+                &self,
+                keys: DeviceSlice<'_, K>,
+                found: DeviceSliceMut<'_, u64>,
+            ) -> Result<(), Error> {
+                self.may_contain_bitmap_device(keys, keys, found)
+            }
+
+            /// Whether any key may lie in each range from a first to a last key, both inclusive: bit `i % 64` of word
+            /// `i / 64` of `found` answers for range `i`. A range whose first key is larger than its last one has no
+            /// keys.
+            ///
+            /// # Errors
+            /// [`Error::LengthMismatch`] if there is another number of last keys, or there are fewer bits than ranges;
+            /// [`Error::Gpu`], for memory of another device.
+            pub fn may_contain_bitmap_device(
+                &self,
+                firsts: DeviceSlice<'_, K>,
+                lasts: DeviceSlice<'_, K>,
+                found: DeviceSliceMut<'_, u64>,
+            ) -> Result<(), Error> {
+                // SAFETY: `waiting` waits for the stream while filter, keys and answers are borrowed.
+                self.device().waiting(|stream| unsafe { self.may_contain_bitmap_async(stream, firsts, lasts, found) })
+            }
+
+            /// Queues [`may_contain_bitmap_device`](Self::may_contain_bitmap_device).
+            ///
+            /// # Errors
+            /// The errors of [`may_contain_bitmap_device`](Self::may_contain_bitmap_device).
+            ///
+            /// # Safety
+            /// Until `stream` has passed this work:
+            /// - the filter, `firsts`, `lasts` and `found` stay allocated;
+            /// - nothing writes the keys, and nothing else accesses the answers.
+            pub unsafe fn may_contain_bitmap_async(
+                &self,
+                stream: &Stream,
+                firsts: DeviceSlice<'_, K>,
+                lasts: DeviceSlice<'_, K>,
+                found: DeviceSliceMut<'_, u64>,
+            ) -> Result<(), Error> {
+                same_length(firsts.len(), lasts.len())?;
+                let device = found.device().clone();
+                let answers = Answers::bits(found, firsts.len())?;
+                // SAFETY: there are bits for all ranges; the rest is this function's contract.
+                unsafe { self.queue_slices(stream, firsts, lasts, &device, (false, answers)) }
+            }
+
+            /// Whether each key of the host may be in the filter.
+            ///
+            /// # Errors
+            /// [`Error::Gpu`].
+            pub fn contains_bulk<Q: KeyOf<K>>(&self, keys: &[Q]) -> Result<Vec<bool>, Error> {
+                Ok(self.contains_bitmap_bulk(keys)?.iter().collect())
+            }
+
+            /// Does the work of [`contains_bulk`](Self::contains_bulk) and returns one bit per key.
+            ///
+            /// # Errors
+            /// [`Error::Gpu`].
+            pub fn contains_bitmap_bulk<Q: KeyOf<K>>(&self, keys: &[Q]) -> Result<Bitmap, Error> {
+                self.answer(keys, |key| (Bound::Included(key), Bound::Included(key)))
+            }
+
+            /// Whether any key of the filter may lie in each range of the host.
+            ///
+            /// # Errors
+            /// [`Error::Gpu`].
+            pub fn may_contain_bulk<Q: KeyOf<K>, R: RangeBounds<Q> + Sync>(
+                &self,
+                ranges: &[R],
+            ) -> Result<Vec<bool>, Error> {
+                Ok(self.may_contain_bitmap_bulk(ranges)?.iter().collect())
+            }
+
+            /// Does the work of [`may_contain_bulk`](Self::may_contain_bulk) and returns one bit per range.
+            ///
+            /// # Errors
+            /// [`Error::Gpu`].
+            pub fn may_contain_bitmap_bulk<Q: KeyOf<K>, R: RangeBounds<Q> + Sync>(
+                &self,
+                ranges: &[R],
+            ) -> Result<Bitmap, Error> {
+                self.answer(ranges, |range| (range.start_bound(), range.end_bound()))
+            }
+
+            /// Answers items of the host, each a range.
+            fn answer<T, Q: KeyOf<K>>(
+                &self,
+                items: &[T],
+                bounds: impl Fn(&T) -> (Bound<&Q>, Bound<&Q>),
+            ) -> Result<Bitmap, Error> {
+                let bounds = |item: &T| {
+                    let (start, end) = bounds(item);
+                    numbers_of::<K, Q>(start, end)
+                };
+                Ok(Bitmap::from_words(self.in_chunks(items, bounds, false)?, items.len()))
+            }
+
+            /// Copies numbers of the host to the device, chunk by chunk, and the words of answers or counts back.
+            fn in_chunks<T>(
+                &self,
+                items: &[T],
+                numbers: impl Fn(&T) -> (u64, u64),
+                counted: bool,
+            ) -> Result<Vec<u64>, Error> {
+                // Work that the caller queued on other streams runs first.
+                self.device().synchronize()?;
+                let stream = self.device().new_stream()?;
+                let mut words = Vec::new();
+                for items in items.chunks(CHUNK) {
+                    let (firsts, lasts): (Vec<u64>, Vec<u64>) = items.iter().map(&numbers).unzip();
+                    let (firsts, lasts) = (self.device().from_slice(&firsts)?, self.device().from_slice(&lasts)?);
+                    let len = if counted { items.len() } else { items.len().div_ceil(64) };
+                    let mut out = self.device().alloc_uninit::<u64>(len)?;
+                    let keys = (firsts.global(), lasts.global());
+                    let answers = (counted, Answers::bits_at(out.global_mut()));
+                    // SAFETY: there is a place per answer; all memory lives until the stream has been waited for.
+                    unsafe { self.queue(&stream, keys, <u64 as DeviceRangeKey>::FORM, items.len(), answers)? };
+                    stream.synchronize()?;
+                    words.extend(out.to_vec()?);
+                }
+                Ok(words)
+            }
+        }
+    };
+}
+lookups!(RangeFilter);
+lookups!(DynamicRangeFilter);
 
 /// Returns the numbers of the first and the last key within bounds; of an empty range the first is the larger one.
 fn numbers_of<K: DeviceRangeKey, Q: KeyOf<K>>(start: Bound<&Q>, end: Bound<&Q>) -> (u64, u64) {

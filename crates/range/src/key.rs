@@ -3,13 +3,11 @@
 use std::ops::Bound;
 
 use sealed::Word;
-use warpset_base::file::{BYTE_STRING, SIGNED};
+use warpset_base::file::{BYTE_STRING, FLOAT, SIGNED};
 use warpset_core::range::{self, KeyForm};
 
 /// Bytes of a byte string that count.
 pub const PREFIX_BYTES: usize = 16;
-/// Added to the bytes of a key in headers: keys are floating-point numbers.
-const FLOAT: u64 = 1 << 34;
 
 /// Type of the keys of a filter: integers of 8 to 128 bits, `f32`, `f64`, and `[u8]` for byte strings. Sealed.
 #[diagnostic::on_unimplemented(
@@ -35,11 +33,20 @@ pub trait KeyOf<K: RangeKey + ?Sized>: Sync + sealed::Bounds<K> {}
 
 pub(crate) mod sealed {
     /// An unsigned integer that holds keys in their order.
-    pub trait Word: warpset_core::range::Offset + warpset_base::sort::Rank + bytemuck::Pod + std::fmt::Debug {
+    pub trait Word:
+        warpset_core::range::Offset
+        + warpset_base::sort::Rank
+        + warpset_base::key::Key
+        + bytemuck::Pod
+        + std::fmt::Debug
+    {
         const MAX: Self;
         fn of(word: u128) -> Self;
         fn wide(self) -> u128;
         fn minus(self, other: Self) -> Self;
+        fn plus(self, other: u64) -> Self;
+        /// Returns the number without its lowest bits, and these.
+        fn split(self, bits: u32) -> (Self, u64);
     }
 
     pub trait Ordered {
@@ -60,9 +67,12 @@ pub(crate) mod sealed {
     }
 }
 
+/// Numbers of the first and the last key of a range, unless it is empty.
+pub(crate) type Ends<K> = Option<(<K as sealed::Ordered>::Word, <K as sealed::Ordered>::Word)>;
+
 /// Returns the least and the largest number of keys within bounds; `None` if there are none.
 #[inline(always)]
-pub(crate) fn words_of<K, Q>(start: Bound<&Q>, end: Bound<&Q>) -> Option<(K::Word, K::Word)>
+pub(crate) fn words_of<K, Q>(start: Bound<&Q>, end: Bound<&Q>) -> Ends<K>
 where
     K: RangeKey + ?Sized,
     Q: KeyOf<K>,
@@ -95,6 +105,14 @@ macro_rules! words {
             #[inline(always)]
             fn minus(self, other: $word) -> $word {
                 self - other
+            }
+            #[inline(always)]
+            fn plus(self, other: u64) -> $word {
+                self + <$word>::from(other)
+            }
+            #[inline(always)]
+            fn split(self, bits: u32) -> ($word, u64) {
+                (self >> bits, self as u64 & ((1 << bits) - 1))
             }
         }
     )*};

@@ -1,6 +1,6 @@
 //! Parameters of a filter.
 
-use warpset_base::file::{FIELDS, FileError};
+use warpset_base::file::{FIELDS, FileError, FileKind};
 use warpset_core::hash::spread_seed;
 use warpset_core::range::{MOST_CODES, MOST_KEYS, Shape};
 
@@ -82,12 +82,7 @@ impl Layout {
     pub(crate) fn from_fields<K: RangeKey + ?Sized>(fields: [u64; FIELDS]) -> Result<Layout, Error> {
         let [kind, keys, universe, seed, first_low, first_high, last_low, last_high] = fields;
         let invalid = |field, value| Err(FileError::InvalidHeader { field, value }.into());
-        if kind != K::TYPE {
-            return match name_of(kind) {
-                Some(found) => Err(Error::OtherKeys { expected: K::NAME, found }),
-                None => invalid("type of keys", kind),
-            };
-        }
+        expect_type::<K>(FileKind::RANGE_FILTER, kind)?;
         let ends = [(first_low, first_high), (last_low, last_high)]
             .map(|(low, high)| u128::from(low) | u128::from(high) << 64);
         if keys > MOST_KEYS {
@@ -112,6 +107,15 @@ impl Layout {
 /// Returns the shape with codes up to `last_code`, for offsets up to `span`.
 fn shape(keys: u64, last_code: u64, span: u128, seed: u64) -> Shape {
     Shape::new(keys, last_code + 1, span == last_code.into(), spread_seed(seed))
+}
+
+/// Refuses a type of keys in a header that is not that of `K`.
+pub(crate) fn expect_type<K: RangeKey + ?Sized>(structure: FileKind, kind: u64) -> Result<(), Error> {
+    match name_of(kind) {
+        Some(_) if kind == K::TYPE => Ok(()),
+        Some(found) => Err(Error::OtherKeys { structure: structure.name, expected: K::NAME, found }),
+        None => Err(FileError::InvalidHeader { field: "type of keys", value: kind }.into()),
+    }
 }
 
 /// Returns the name of a type of keys.

@@ -1,5 +1,5 @@
-//! Range filters: approximate sets of ordered keys that answer whether any key lies between two bounds. They are built
-//! from known keys, take some 10 to 20 bits per key, and store no keys.
+//! Range filters: approximate sets of ordered keys that answer whether any key lies between two bounds. They take some
+//! 10 to 20 bits per key, and store no keys.
 //!
 //! ```
 //! use warpset_range::RangeFilter;
@@ -27,6 +27,8 @@
 //! **Byte strings** count by their first 16 bytes, shorter ones as if zeros followed. There are no false negatives;
 //! strings that agree in these bytes are one key.
 //!
+//! [`DynamicRangeFilter`] answers the same for keys that are inserted and removed.
+//!
 //! **Cost.** A lookup reads two places of a table of 0.15 bits per key, and two cache lines. Bulk methods and builds
 //! use the current rayon pool; run them inside `ThreadPool::install` to bound their threads.
 //!
@@ -38,6 +40,7 @@
 
 mod build;
 mod builder;
+mod dynamic;
 mod error;
 mod filter;
 mod format;
@@ -54,6 +57,9 @@ mod view;
 compile_error!("saved filters are little-endian, and this crate reads them in place");
 
 pub use builder::Builder;
+#[cfg(feature = "mmap")]
+pub use dynamic::MappedDynamicRangeFilter;
+pub use dynamic::{DynamicBuilder, DynamicRangeFilter, DynamicRangeFilterView};
 pub use error::Error;
 pub use filter::RangeFilter;
 pub use key::{KeyOf, PREFIX_BYTES, RangeKey};

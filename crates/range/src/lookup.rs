@@ -15,6 +15,7 @@ use warpset_base::processor::Pdep;
 use warpset_core::bits::{Portable, ReadWords, Select, read_field, word};
 use warpset_core::range::{BLOCK, Bucket, LINE, Lines};
 
+use crate::key::Ends;
 use crate::key::sealed::Word;
 use crate::{KeyOf, RangeFilterView, RangeKey};
 
@@ -22,9 +23,6 @@ use crate::{KeyOf, RangeFilterView, RangeKey};
 const BATCH: usize = 64;
 /// Nanoseconds per range of a batch.
 const LOOKUP_NS: f64 = 15.0;
-
-/// Numbers of the first and the last key of a range, unless it is empty.
-type Ends<K> = Option<(<K as crate::key::sealed::Ordered>::Word, <K as crate::key::sealed::Ordered>::Word)>;
 
 /// Runs a closure with the fastest selection of this processor.
 macro_rules! with_select {

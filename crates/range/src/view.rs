@@ -75,15 +75,15 @@ impl<'a, K: RangeKey + ?Sized> RangeFilterView<'a, K> {
 
 /// Defines queries for the view, and for the types that lend one.
 macro_rules! queries {
-    ($($(#[$doc:meta])* fn $name:ident $([$($generics:tt)*])? ($self:ident $(, $arg:ident: $ty:ty)*) -> $ret:ty $body:block)*) => {
-        impl<K: RangeKey + ?Sized> RangeFilterView<'_, K> {$(
+    ($view:ident, $filter:ident, $mapped:ident; $($(#[$doc:meta])* fn $name:ident $([$($generics:tt)*])? ($self:ident $(, $arg:ident: $ty:ty)*) -> $ret:ty $body:block)*) => {
+        impl<K: RangeKey + ?Sized> $view<'_, K> {$(
             $(#[$doc])*
             #[inline]
             pub fn $name $(<$($generics)*>)? (&$self $(, $arg: $ty)*) -> $ret $body
         )*}
 
         /// Queries, those of the view.
-        impl<K: RangeKey + ?Sized> RangeFilter<K> {$(
+        impl<K: RangeKey + ?Sized> $filter<K> {$(
             $(#[$doc])*
             #[inline]
             pub fn $name $(<$($generics)*>)? (&self $(, $arg: $ty)*) -> $ret {
@@ -93,7 +93,7 @@ macro_rules! queries {
 
         /// Queries, those of the view.
         #[cfg(feature = "mmap")]
-        impl<K: RangeKey + ?Sized> crate::MappedRangeFilter<K> {$(
+        impl<K: RangeKey + ?Sized> crate::$mapped<K> {$(
             $(#[$doc])*
             #[inline]
             pub fn $name $(<$($generics)*>)? (&self $(, $arg: $ty)*) -> $ret {
@@ -102,8 +102,80 @@ macro_rules! queries {
         )*}
     };
 }
+pub(crate) use queries;
+
+/// Defines the queries for keys that lie in ranges, by a view's `any_of` and `answer`.
+macro_rules! membership {
+    ($view:ident, $filter:ident, $mapped:ident) => {
+        $crate::view::queries! {
+            $view, $filter, $mapped;
+            /// Whether the key may be in the filter; see [`may_contain`](Self::may_contain).
+            fn contains[Q: KeyOf<K>](self, key: Q) -> bool {
+                let word = key.word();
+                self.any_of(Some((word, word)))
+            }
+
+            /// Whether any key of the filter may lie in the range. Bounds are of any kind; for an empty or inverted
+            /// range the answer is `false`.
+            fn may_contain[Q: KeyOf<K>](self, range: impl RangeBounds<Q>) -> bool {
+                self.any_of(crate::key::words_of(range.start_bound(), range.end_bound()))
+            }
+
+            /// Whether each key may be in the filter, on all threads of the current rayon pool.
+            fn contains_bulk[Q: KeyOf<K>](self, keys: &[Q]) -> Vec<bool> {
+                bools(&self.contains_bitmap_bulk(keys))
+            }
+
+            /// Writes the answers of [`contains_bulk`](Self::contains_bulk) to a slice of the same length.
+            ///
+            /// # Errors
+            /// [`Error::LengthMismatch`].
+            fn contains_bulk_into[Q: KeyOf<K>](self, keys: &[Q], answers: &mut [bool]) -> Result<(), Error> {
+                same_length(keys.len(), answers.len())?;
+                bits_to(answers, self.contains_bitmap_bulk(keys).as_words());
+                Ok(())
+            }
+
+            /// Does the work of [`contains_bulk`](Self::contains_bulk) and returns one bit per key.
+            fn contains_bitmap_bulk[Q: KeyOf<K>](self, keys: &[Q]) -> Bitmap {
+                self.answer(keys, |key| {
+                    let word = key.word();
+                    Some((word, word))
+                })
+            }
+
+            /// Whether any key of the filter may lie in each range, on all threads of the current rayon pool.
+            fn may_contain_bulk[Q: KeyOf<K>, R: RangeBounds<Q> + Sync](self, ranges: &[R]) -> Vec<bool> {
+                bools(&self.may_contain_bitmap_bulk(ranges))
+            }
+
+            /// Writes the answers of [`may_contain_bulk`](Self::may_contain_bulk) to a slice of the same length.
+            ///
+            /// # Errors
+            /// [`Error::LengthMismatch`].
+            fn may_contain_bulk_into[Q: KeyOf<K>, R: RangeBounds<Q> + Sync](
+                self,
+                ranges: &[R],
+                answers: &mut [bool]
+            ) -> Result<(), Error> {
+                same_length(ranges.len(), answers.len())?;
+                bits_to(answers, self.may_contain_bitmap_bulk(ranges).as_words());
+                Ok(())
+            }
+
+            /// Does the work of [`may_contain_bulk`](Self::may_contain_bulk) and returns one bit per range.
+            fn may_contain_bitmap_bulk[Q: KeyOf<K>, R: RangeBounds<Q> + Sync](self, ranges: &[R]) -> Bitmap {
+                self.answer(ranges, |range| crate::key::words_of(range.start_bound(), range.end_bound()))
+            }
+        }
+    };
+}
+pub(crate) use membership;
+
+membership!(RangeFilterView, RangeFilter, MappedRangeFilter);
 
 queries! {
+    RangeFilterView, RangeFilter, MappedRangeFilter;
     /// Returns the number of different keys that the filter was built from.
     fn len(self) -> u64 {
         self.layout.keys()
@@ -140,70 +212,11 @@ queries! {
         self.layout.fpr_of(length)
     }
 
-    /// Whether the key may be in the filter; see [`may_contain`](Self::may_contain).
-    fn contains[Q: KeyOf<K>](self, key: Q) -> bool {
-        let word = key.word();
-        self.any_of(Some((word, word)))
-    }
-
-    /// Whether any key of the filter may lie in the range. Bounds are of any kind; for an empty or inverted range the
-    /// answer is `false`.
-    fn may_contain[Q: KeyOf<K>](self, range: impl RangeBounds<Q>) -> bool {
-        self.any_of(crate::key::words_of(range.start_bound(), range.end_bound()))
-    }
-
     /// Returns an upper bound of the number of different keys in the range: each other key of the filter adds to it
     /// with the probability of a false positive. The bound is [`len`](Self::len) for a range of more keys than there
     /// are codes, and the number itself if the filter [is exact](Self::is_exact).
     fn count_at_most[Q: KeyOf<K>](self, range: impl RangeBounds<Q>) -> u64 {
         self.count_of(crate::key::words_of(range.start_bound(), range.end_bound()))
-    }
-
-    /// Whether each key may be in the filter, on all threads of the current rayon pool.
-    fn contains_bulk[Q: KeyOf<K>](self, keys: &[Q]) -> Vec<bool> {
-        bools(&self.contains_bitmap_bulk(keys))
-    }
-
-    /// Writes the answers of [`contains_bulk`](Self::contains_bulk) to a slice of the same length.
-    ///
-    /// # Errors
-    /// [`Error::LengthMismatch`].
-    fn contains_bulk_into[Q: KeyOf<K>](self, keys: &[Q], answers: &mut [bool]) -> Result<(), Error> {
-        same_length(keys.len(), answers.len())?;
-        bits_to(answers, self.contains_bitmap_bulk(keys).as_words());
-        Ok(())
-    }
-
-    /// Does the work of [`contains_bulk`](Self::contains_bulk) and returns one bit per key.
-    fn contains_bitmap_bulk[Q: KeyOf<K>](self, keys: &[Q]) -> Bitmap {
-        self.answer(keys, |key| {
-            let word = key.word();
-            Some((word, word))
-        })
-    }
-
-    /// Whether any key of the filter may lie in each range, on all threads of the current rayon pool.
-    fn may_contain_bulk[Q: KeyOf<K>, R: RangeBounds<Q> + Sync](self, ranges: &[R]) -> Vec<bool> {
-        bools(&self.may_contain_bitmap_bulk(ranges))
-    }
-
-    /// Writes the answers of [`may_contain_bulk`](Self::may_contain_bulk) to a slice of the same length.
-    ///
-    /// # Errors
-    /// [`Error::LengthMismatch`].
-    fn may_contain_bulk_into[Q: KeyOf<K>, R: RangeBounds<Q> + Sync](
-        self,
-        ranges: &[R],
-        answers: &mut [bool]
-    ) -> Result<(), Error> {
-        same_length(ranges.len(), answers.len())?;
-        bits_to(answers, self.may_contain_bitmap_bulk(ranges).as_words());
-        Ok(())
-    }
-
-    /// Does the work of [`may_contain_bulk`](Self::may_contain_bulk) and returns one bit per range.
-    fn may_contain_bitmap_bulk[Q: KeyOf<K>, R: RangeBounds<Q> + Sync](self, ranges: &[R]) -> Bitmap {
-        self.answer(ranges, |range| crate::key::words_of(range.start_bound(), range.end_bound()))
     }
 
     /// Returns the bound of [`count_at_most`](Self::count_at_most) for each range, on all threads of the current rayon
@@ -230,7 +243,7 @@ queries! {
 }
 
 /// Returns the bits as booleans.
-fn bools(answers: &Bitmap) -> Vec<bool> {
+pub(crate) fn bools(answers: &Bitmap) -> Vec<bool> {
     let mut bools = vec![false; answers.len()];
     bits_to(&mut bools, answers.as_words());
     bools

@@ -5,14 +5,17 @@ use warpset_base::filter::LengthMismatch;
 use warpset_base::number::short;
 use warpset_base::words::OutOfMemory;
 use warpset_core::minimizer::{MOST_K, MOST_W};
-use warpset_core::sequence_filter::{LEAST_K, LEAST_M};
+use warpset_core::sequence_filter::{LEAST_K, LEAST_M, MOST_S};
 
 /// Error of an operation on sequences. The operation has changed nothing.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Lengths that no k-mer or window can have.
-    #[error("windows of {w} k-mers of {k} bases: choose k from 1 to {MOST_K}, and w from 1 to {MOST_W}")]
+    #[error(
+        "windows of {w} k-mers of {k} bases: choose k from 1 to 32, or to {MOST_K} for k-mers of 128 bits, and w from 1 to \
+         {MOST_W}"
+    )]
     InvalidScheme {
         /// Bases per k-mer.
         k: u32,
@@ -35,9 +38,12 @@ pub enum Error {
     },
     /// Lengths that no sequence filter can have.
     #[error(
-        "k-mers of {k} bases, s-mers of {s} and minimizers of {m}: k is from {} to {}, s at most k, and m from {} to s",
+        "k-mers of {k} bases, s-mers of {s} and minimizers of {m}: k is from {} to {}, s at most k and {}, k at most {} above s, \
+         and m from {} to s",
         LEAST_K,
         MOST_K,
+        MOST_S,
+        MOST_S - 1,
         LEAST_M
     )]
     InvalidLengths {

@@ -41,7 +41,7 @@ use crate::Error;
 ///
 /// - **Space and rate**: 16 bits per k-mer by default; then fewer than one foreign k-mer in 100,000 is found (k = 31).
 ///   K-mers at the edge of an error share s-mers with inserted ones, and are found more often.
-/// - **K-mers**: 9 to 32 bases, canonical (both strands are one). A k-mer has no letter other than A, C, G and T, in
+/// - **K-mers**: 9 to 63 bases, canonical (both strands are one). A k-mer has no letter other than A, C, G and T, in
 ///   either case; remove line ends before.
 /// - **Cost**: a few nanoseconds per k-mer; about 6 neighbouring ones share an access to memory.
 /// - **Limits**: nothing can be removed; 128 GiB.

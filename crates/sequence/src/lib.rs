@@ -49,4 +49,4 @@ pub use warpset_base::bitmap::Bitmap;
 pub use warpset_base::file::FileError;
 pub use warpset_base::filter::LengthMismatch;
 pub use warpset_base::words::OutOfMemory;
-pub use warpset_core::minimizer::needed_hits;
+pub use warpset_core::minimizer::{Kmer, Scheme, needed_hits};

@@ -10,7 +10,9 @@ mod scalar;
 #[cfg(target_arch = "x86_64")]
 mod text;
 
-use warpset_core::minimizer::{self, Scheme, canonical, code};
+use std::marker::PhantomData;
+
+use warpset_core::minimizer::{self, Kmer, Scheme, code};
 
 use crate::{Error, Packed};
 
@@ -35,18 +37,30 @@ use crate::{Error, Packed};
 /// }
 /// # Ok::<(), warpset_sequence::Error>(())
 /// ```
+///
+/// K-mers of more than 32 bases are numbers of 128 bits:
+///
+/// ```
+/// use warpset_sequence::{Minimizers, Scheme};
+///
+/// let scheme = Scheme::new(41, 15).expect("k up to 63, w up to 64");
+/// let mut kmers: Vec<u128> = Vec::new();
+/// Minimizers::<u128>::with_scheme(scheme)?.kmers_into(&b"ACGTTGCA".repeat(10), &mut kmers);
+/// # Ok::<(), warpset_sequence::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Minimizers {
+pub struct Minimizers<K = u64> {
     scheme: Scheme,
+    kmers: PhantomData<K>,
 }
 
 /// K-mer that some window selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Minimizer {
+pub struct Minimizer<K = u64> {
     /// Position of the k-mer in the sequence.
     pub position: usize,
     /// The smaller of the k-mer and its reverse complement, 2 bits per base, the first base lowest: A 0, C 1, T 2, G 3.
-    pub kmer: u64,
+    pub kmer: K,
 }
 
 impl Minimizers {
@@ -55,8 +69,7 @@ impl Minimizers {
     /// # Errors
     /// [`Error::InvalidScheme`] unless `k` is from 1 to 32 (a k-mer is a number of 64 bits), and `w` from 1 to 64.
     pub fn new(k: u32, w: u32) -> Result<Minimizers, Error> {
-        let scheme = Scheme::new(k, w).ok_or(Error::InvalidScheme { k, w })?;
-        Ok(Minimizers { scheme })
+        Minimizers::with_scheme(Scheme::new(k, w).ok_or(Error::InvalidScheme { k, w })?)
     }
 
     /// Creates a search with the windows and the hash of Deacon, for its indexes.
@@ -66,10 +79,21 @@ impl Minimizers {
     pub fn deacon(k: u32, w: u32) -> Result<Minimizers, Error> {
         Ok(Minimizers::new(k, w)?.rotated_by(minimizer::DEACON_ROTATION))
     }
+}
+
+impl<K: Kmer> Minimizers<K> {
+    /// Creates a search with these parameters.
+    ///
+    /// # Errors
+    /// [`Error::InvalidScheme`] if the numbers `K` do not hold that many bases: `u64` holds 32, `u128` all.
+    pub fn with_scheme(scheme: Scheme) -> Result<Minimizers<K>, Error> {
+        let Scheme { k, w, .. } = scheme;
+        if k <= K::MOST_K { Ok(Minimizers { scheme, kmers: PhantomData }) } else { Err(Error::InvalidScheme { k, w }) }
+    }
 
     /// Rotates the hash by another number of bits per base, taken modulo 32.
-    pub fn rotated_by(self, rotation: u32) -> Minimizers {
-        Minimizers { scheme: self.scheme.rotated_by(rotation) }
+    pub fn rotated_by(self, rotation: u32) -> Minimizers<K> {
+        Minimizers { scheme: self.scheme.rotated_by(rotation), ..self }
     }
 
     /// Returns the parameters by which minimizers are selected.
@@ -78,7 +102,7 @@ impl Minimizers {
     }
 
     /// Finds the minimizers of a sequence, in the order of positions, in time proportional to its length.
-    pub fn find(&self, letters: &[u8]) -> Vec<Minimizer> {
+    pub fn find(&self, letters: &[u8]) -> Vec<Minimizer<K>> {
         let mut found = Vec::new();
         self.visit(letters, |position, kmer| found.push(Minimizer { position, kmer }));
         found
@@ -90,7 +114,7 @@ impl Minimizers {
     }
 
     /// Appends the canonical k-mers of the minimizers in the order of positions.
-    pub fn kmers_into(&self, letters: &[u8], kmers: &mut Vec<u64>) {
+    pub fn kmers_into(&self, letters: &[u8], kmers: &mut Vec<K>) {
         self.visit(letters, |_, kmer| kmers.push(kmer));
     }
 
@@ -106,7 +130,7 @@ impl Minimizers {
     /// assert_eq!((ends[1], ends[2]), (ends[0], kmers.len())); // none of the second
     /// # Ok::<(), warpset_sequence::Error>(())
     /// ```
-    pub fn kmers_bulk_into<S: AsRef<[u8]>>(&self, sequences: &[S], kmers: &mut Vec<u64>, ends: &mut Vec<usize>) {
+    pub fn kmers_bulk_into<S: AsRef<[u8]>>(&self, sequences: &[S], kmers: &mut Vec<K>, ends: &mut Vec<usize>) {
         #[cfg(target_arch = "x86_64")]
         {
             use lanes::Lanes;
@@ -122,18 +146,18 @@ impl Minimizers {
 
     /// Finds the minimizers of packed sequences, in the order of positions, which count on from one sequence to the
     /// next.
-    pub fn find_packed(&self, packed: &Packed) -> Vec<Minimizer> {
+    pub fn find_packed(&self, packed: &Packed) -> Vec<Minimizer<K>> {
         let mut found = Vec::new();
         self.visit_packed(packed, |position, kmer| found.push(Minimizer { position, kmer }));
         found
     }
 
     /// Appends the canonical k-mers of the minimizers of packed sequences in the order of positions.
-    pub fn kmers_packed_into(&self, packed: &Packed, kmers: &mut Vec<u64>) {
+    pub fn kmers_packed_into(&self, packed: &Packed, kmers: &mut Vec<K>) {
         self.visit_packed(packed, |_, kmer| kmers.push(kmer));
     }
 
-    fn visit_packed(&self, packed: &Packed, visit: impl FnMut(usize, u64)) {
+    fn visit_packed(&self, packed: &Packed, visit: impl FnMut(usize, K)) {
         #[cfg(target_arch = "x86_64")]
         {
             use lanes::Lanes;
@@ -148,7 +172,7 @@ impl Minimizers {
         self.visit_scalar(&unpacked(packed), visit);
     }
 
-    fn visit(&self, letters: &[u8], visit: impl FnMut(usize, u64)) {
+    fn visit(&self, letters: &[u8], visit: impl FnMut(usize, K)) {
         #[cfg(target_arch = "x86_64")]
         {
             use lanes::Lanes;
@@ -164,14 +188,14 @@ impl Minimizers {
     }
 
     /// Visits the minimizers one base at a time, without vector instructions.
-    fn visit_scalar(&self, letters: &[u8], mut visit: impl FnMut(usize, u64)) {
+    fn visit_scalar(&self, letters: &[u8], mut visit: impl FnMut(usize, K)) {
         let k = self.scheme.k;
         let mut first = 0;
         for run in letters.split(|&letter| !minimizer::is_base(letter)) {
             scalar::positions(run, self.scheme, |position| {
                 let bases = run[position..position + k as usize].iter();
-                let kmer = bases.rev().fold(0, |kmer, &base| kmer << 2 | u64::from(code(base)));
-                visit(first + position, canonical(kmer, k));
+                let kmer = bases.rev().fold(K::default(), |kmer, &base| kmer << 2 | K::from(code(base).into()));
+                visit(first + position, kmer.canonical(k));
             });
             first += run.len() + 1;
         }
@@ -192,17 +216,26 @@ mod tests {
     use super::lanes::Lanes;
     use super::*;
 
-    /// Compares all instruction sets of this processor, on letters and on packed bases.
+    fn search<K: Kmer>(k: u32, w: u32) -> Minimizers<K> {
+        Minimizers::with_scheme(Scheme::new(k, w).unwrap()).unwrap()
+    }
+
     #[test]
     fn all_instructions_find_the_same() {
+        compare_instructions::<u64>(&[(1, 1), (7, 5), (31, 15), (32, 64), (15, 4), (2, 33)]);
+        compare_instructions::<u128>(&[(7, 5), (33, 1), (41, 15), (48, 16), (61, 15), (62, 7), (63, 64)]);
+    }
+
+    /// Compares all instruction sets of this processor, on letters and on packed bases.
+    fn compare_instructions<K: Kmer>(schemes: &[(u32, u32)]) {
         let letter = |i: u64| match warpset_core::hash::finalise(i) {
             any if any % 700 == 0 => b'N',
             any if i % 5000 < 1000 => b"AT"[(any >> 20 & 1) as usize],
             any => b"ACGTacgt"[(any >> 20 & 7) as usize],
         };
         let letters: Vec<u8> = (0..6000).map(letter).collect();
-        for (k, w) in [(1, 1), (7, 5), (31, 15), (32, 64), (15, 4), (2, 33)] {
-            let minimizers = Minimizers::new(k, w).unwrap();
+        for &(k, w) in schemes {
+            let minimizers = search::<K>(k, w);
             let scheme = minimizers.scheme();
             for len in (0..300).chain([1023, 1024, 1025, 1120, 2200, 6000]) {
                 let text = &letters[6000 - len..];
@@ -230,10 +263,16 @@ mod tests {
         }
     }
 
-    /// Compares the bulk search with one search per sequence: equal and different lengths, letters that are no bases,
-    /// repeats, also longer ones than a piece.
     #[test]
     fn many_sequences_are_as_one_after_the_other() {
+        let short = [(1, 1), (7, 5), (31, 15), (32, 64), (15, 4), (2, 33), (21, 1), (16, 16)];
+        compare_many::<u64>(&short);
+        compare_many::<u128>(&[(16, 16), (33, 15), (41, 15), (48, 1), (49, 3), (61, 15), (63, 64)]);
+    }
+
+    /// Compares the bulk search with one search per sequence: equal and different lengths, letters that are no bases,
+    /// repeats, also longer ones than a piece.
+    fn compare_many<K: Kmer>(schemes: &[(u32, u32)]) {
         let letter = |i: u64| match warpset_core::hash::finalise(i) {
             any if any % 3000 == 0 => b'N',
             any if i % 9000 < 700 => b"AT"[(any >> 20 & 1) as usize],
@@ -247,8 +286,8 @@ mod tests {
             2 => [0, 1, 30, 31, 32, 64, 65, 1023, 1024, 1025, 3000][i % 11],
             _ => 7000 + i,
         };
-        for (k, w) in [(1, 1), (7, 5), (31, 15), (32, 64), (15, 4), (2, 33), (21, 1), (16, 16)] {
-            for minimizers in [Minimizers::new(k, w).unwrap(), Minimizers::deacon(k, w).unwrap()] {
+        for &(k, w) in schemes {
+            for minimizers in [search::<K>(k, w), search::<K>(k, w).rotated_by(minimizer::DEACON_ROTATION)] {
                 for (kind, count) in [(0, 100), (1, 100), (2, 33), (3, 5), (0, 3), (0, 0)] {
                     let mut begin = 0;
                     let sequences: Vec<&[u8]> = (0..count)
@@ -258,12 +297,12 @@ mod tests {
                             &letters[begin..begin + len]
                         })
                         .collect();
-                    let (mut wanted, mut wanted_ends) = (vec![7], Vec::new());
+                    let (mut wanted, mut wanted_ends) = (vec![K::from(7)], Vec::new());
                     for letters in &sequences {
                         minimizers.visit_scalar(letters, |_, kmer| wanted.push(kmer));
                         wanted_ends.push(wanted.len());
                     }
-                    let (mut found, mut ends) = (vec![7], Vec::new());
+                    let (mut found, mut ends) = (vec![K::from(7)], Vec::new());
                     minimizers.kmers_bulk_into(&sequences, &mut found, &mut ends);
                     assert!(found == wanted && ends == wanted_ends, "{k} {w} {kind} {count}");
                 }

@@ -9,6 +9,7 @@
 //! [`BinaryFuse32`]: crate::fuse::BinaryFuse32
 //! [`StaticFunction`]: crate::fuse::StaticFunction
 //! [`RangeFilter`]: crate::range::RangeFilter
+//! [`DynamicRangeFilter`]: crate::range::DynamicRangeFilter
 //! [`SequenceFilter`]: crate::sequence::SequenceFilter
 //! [binary fuse filter]: crate::fuse
 //! [sequence filter]: crate::sequence

@@ -21,6 +21,7 @@
 //! | [`BinaryFuse8`] and wider | binary fuse filter | test known keys in 9, 18 or 36 bits each; exchange with others |
 //! | [`StaticFunction`] | values of known keys, without the keys | look values up in 1.08 to 1.24 times their bits |
 //! | [`RangeFilter`] | sorted hashes that keep the order of near keys | ask whether any key lies between two |
+//! | [`DynamicRangeFilter`] | quotient filter that keeps the order of near keys | do so while keys come and go |
 //! | [`SequenceFilter`] | Bloom filter of k-mers, blocks by minimizers | screen reads by the k-mers of genomes |
 //! | [`Lsm`] | ordered dictionary, log-structured | update in batches, count events, look up, list ranges |
 //! | [`SortedArray`] | ordered dictionary in one sorted array | look up faster, update seldom |
@@ -76,6 +77,7 @@
 //! [`Placement`]: mphf::Placement
 //! [`StaticFilter`]: mphf::StaticFilter
 //! [`RangeFilter`]: range::RangeFilter
+//! [`DynamicRangeFilter`]: range::DynamicRangeFilter
 //! [`Minimizers`]: sequence::Minimizers
 //! [`SequenceFilter`]: sequence::SequenceFilter
 //! [`StaticSet`]: static_sets::StaticSet
@@ -160,10 +162,10 @@ pub mod prelude {
     };
     #[cfg(all(feature = "quotient", feature = "mmap"))]
     pub use crate::quotient::{MappedMaplet, MappedRankSelectQuotientFilter, MappedStandardQuotientFilter};
-    #[cfg(all(feature = "range", feature = "mmap"))]
-    pub use crate::range::MappedRangeFilter;
     #[cfg(feature = "range")]
-    pub use crate::range::{RangeFilter, RangeFilterView};
+    pub use crate::range::{DynamicRangeFilter, DynamicRangeFilterView, RangeFilter, RangeFilterView};
+    #[cfg(all(feature = "range", feature = "mmap"))]
+    pub use crate::range::{MappedDynamicRangeFilter, MappedRangeFilter};
     #[cfg(all(feature = "sequence", feature = "mmap"))]
     pub use crate::sequence::MappedSequenceFilter;
     #[cfg(feature = "sequence")]

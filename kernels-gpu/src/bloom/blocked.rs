@@ -216,9 +216,10 @@ unsafe fn contains<const BLOCK_BITS: u32>(
     out: GlobalMut<u64>,
 ) {
     let i = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;
-    // SAFETY: `i < n`; no lane has left; all threads reach `put`. A lane without a key looks up hash 0.
+    // SAFETY: `n > 0`; no lane has left; all threads reach `put`. A lane without a key looks up the last one, because
+    // the words may be a part of a filter without block 0.
     unsafe {
-        let hash = if i < n { mix_at(keys, kind, spread, i) } else { 0 };
+        let hash = mix_at(keys, kind, spread, if i < n { i } else { n - 1 });
         let found = contains_warp::<BLOCK_BITS>(words, blocks, shape, hash);
         results::put(form, out, i, n, i < n && found);
     }

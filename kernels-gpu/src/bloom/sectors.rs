@@ -312,9 +312,10 @@ macro_rules! sectored_kernels {
                     kind: $crate::batch::keys::KeyKind, spread: u64, n: usize, form: u32, out: GlobalMut<u64>,
                 ) {
                     let i = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;
-                    // SAFETY: `i < n`; no lane has left; all threads reach `put`. A lane without a key looks up hash 0.
+                    // SAFETY: `n > 0`; no lane has left; all threads reach `put`. A lane without a key looks up the
+                    // last one, because the words may be a part of a filter without block 0.
                     unsafe {
-                        let hash = if i < n { $crate::batch::keys::mix_at(keys, kind, spread, i) } else { 0 };
+                        let hash = $crate::batch::keys::mix_at(keys, kind, spread, if i < n { i } else { n - 1 });
                         let found = $crate::bloom::sectors::contains_warp::<$block_bits, $sectors>(words, blocks, hashes, hash);
                         $crate::batch::results::put(form, out, i, n, i < n && found);
                     }

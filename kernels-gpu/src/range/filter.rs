@@ -1,6 +1,10 @@
-//! Kernels of range filters: codes of keys, the words of a filter from its codes, lookups of keys and ranges.
+//! Kernels of range filters: codes of keys, the words of a filter from its codes, lookups of keys and ranges; hashes
+//! and lookups of dynamic filters.
 
-use warpset_core::bits::{ByHalves, ReadWords};
+use warpset_core::bits::{ByHalves, ReadWords, lowest};
+use warpset_core::hash::mix_spread;
+use warpset_core::quotient::Split;
+use warpset_core::quotient::rank_select::Blocks;
 use warpset_core::range::{HINTED, KeyForm, Lines, Shape};
 use warpset_simt::{Global, GlobalMut, atomic, thread};
 
@@ -27,7 +31,7 @@ struct Words {
 impl ReadWords for Words {
     #[inline(always)]
     fn word(&self, index: u64) -> u64 {
-        // SAFETY: `range_lookup` alone makes these, of words that are valid for `len`.
+        // SAFETY: kernels of lookups alone make these, of words that are valid for `len`.
         if index < self.len { unsafe { self.words.read_nc(index as usize) } } else { 0 }
     }
 }
@@ -200,6 +204,125 @@ kernel! {
             } else if i < n {
                 answers.write(i, count);
             }
+        }
+    }
+}
+
+/// Parameters of the fingerprints of a dynamic filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Fingerprints {
+    /// Seed of the hash of prefixes, spread.
+    pub spread: u64,
+    /// Bits of a quotient.
+    pub quotient_bits: u32,
+    /// Bits of a remainder, which ends in a suffix.
+    pub remainder_bits: u32,
+    /// Bits of a suffix.
+    pub suffix_bits: u32,
+    /// Unused; zero.
+    pub unused: u32,
+}
+
+const _: () = assert!(size_of::<Fingerprints>() == 24);
+
+#[cfg(feature = "bodies")]
+impl Fingerprints {
+    #[inline(always)]
+    fn split(&self) -> Split {
+        Split { quotient_bits: self.quotient_bits, remainder_bits: self.remainder_bits }
+    }
+
+    /// Returns the fingerprint of a prefix, followed by a suffix.
+    #[inline(always)]
+    fn of(&self, prefix: u64, suffix: u64) -> u64 {
+        self.split().fingerprint(mix_spread(prefix, self.spread)) & !lowest(self.suffix_bits) | suffix
+    }
+
+    /// Whether a filter has the fingerprint of a prefix with a suffix between two.
+    #[inline(always)]
+    fn any_between(&self, blocks: &Blocks<Words>, prefix: u64, (first, last): (u64, u64)) -> bool {
+        let (split, fingerprint) = (self.split(), self.of(prefix, first));
+        let quotient = split.quotient(fingerprint);
+        if !blocks.is_occupied(quotient) {
+            return false;
+        }
+        let start = blocks.find_run_start(quotient, ByHalves);
+        if start >= blocks.slots() {
+            return false; // only in damaged memory
+        }
+        // The run ascends.
+        let (mut low, mut high) = (start, blocks.run_end(start));
+        let least = split.remainder(fingerprint);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if blocks.remainder(middle) < least {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        let found = blocks.remainder(low);
+        least <= found && found <= least - first + last
+    }
+}
+
+kernel! {
+    /// Writes hashes of keys that have their fingerprints in a dynamic filter.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, one thread per key, [`BLOCK`] threads per block.
+    /// - `keys`: `n` keys of `form`, not written while the kernel runs; `hashes`: `n` words, used by this launch alone.
+    pub unsafe fn range_dynamic_hashes(
+        keys: Global<u64>, form: KeyForm, fingerprints: Fingerprints, n: usize, hashes: GlobalMut<u64>,
+    ) {
+        let i = own_place();
+        if i < n {
+            let bits = fingerprints.suffix_bits;
+            // SAFETY: `i < n`.
+            unsafe {
+                let number = number_of(keys, form, i);
+                let fingerprint = fingerprints.of(number >> bits, number & lowest(bits));
+                hashes.write(i, fingerprint << (64 - fingerprints.split().fingerprint_bits()));
+            }
+        }
+    }
+}
+
+kernel! {
+    /// Looks up ranges from a first to a last key in a dynamic filter: writes whether any key may lie in each, in the
+    /// form `form`. Ranges that reach over `most` prefixes or more get a "yes" if there are any `items`.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, one thread per range, [`BLOCK`] threads per block.
+    /// - `words`: `len` words of `blocks` blocks of a filter without counters, not written while the kernel runs.
+    /// - `firsts` and `lasts`: `n` keys of `form_of_keys`, not written while the kernel runs.
+    /// - `answers`: as for [`results::put`].
+    pub unsafe fn range_dynamic_lookup(
+        words: Global<u64>, len: u64, blocks: u64, items: u64, fingerprints: Fingerprints, most: u64,
+        firsts: Global<u64>, lasts: Global<u64>, form_of_keys: KeyForm, n: usize, form: u32, answers: GlobalMut<u64>,
+    ) {
+        let i = own_place();
+        let blocks = Blocks::new(Words { words, len }, blocks, fingerprints.remainder_bits);
+        let mut any = false;
+        // SAFETY: `i < n` where a range is read; all threads arrive at `put`; the rest is this kernel's contract.
+        unsafe {
+            if i < n && items > 0 {
+                let (first, last) = (number_of(firsts, form_of_keys, i), number_of(lasts, form_of_keys, i));
+                let bits = fingerprints.suffix_bits;
+                if first <= last {
+                    let (from, further) = (first >> bits, (last >> bits) - (first >> bits));
+                    any = further >= most;
+                    let mut prefix = 0;
+                    while !any && prefix <= further {
+                        let low = if prefix == 0 { first & lowest(bits) } else { 0 };
+                        let high = if prefix == further { last & lowest(bits) } else { lowest(bits) };
+                        any = fingerprints.any_between(&blocks, from + prefix, (low, high));
+                        prefix += 1;
+                    }
+                }
+            }
+            results::put(form, answers, i, n, any);
         }
     }
 }

@@ -9,7 +9,7 @@
 //! ```
 
 use warpset_core::minimizer::{code, codes_of_eight, is_base};
-use warpset_core::sequence_filter::{Both, Shape, all_of, reverse_complement, smers_of};
+use warpset_core::sequence_filter::{Both, Shape, kmers_of, reverse_complement, smers_of};
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, thread, warp};
 
@@ -151,7 +151,7 @@ impl Tile {
     }
 
     /// Returns one bit per position of a word, set if an s-mer of a k-mer begins there; correct from the second word to
-    /// the last but one.
+    /// the last but two.
     ///
     /// # Safety
     /// After [`load`](Tile::load); `word` is below 256.
@@ -161,17 +161,21 @@ impl Tile {
         unsafe { self.smers.get(word) }
     }
 
-    /// Returns one bit per position of a word, set if a k-mer begins there; the last word is treated as if breaks
-    /// followed.
+    /// Returns one bit per position of a word, set if a k-mer begins there; the last two words are treated as if
+    /// breaks followed the tile.
     ///
     /// # Safety
     /// After [`load`](Tile::load), or the barrier in it; `word` is below 256.
     #[inline(always)]
     pub unsafe fn kmers(self, word: u32, shape: Shape) -> u32 {
-        // SAFETY: `word` is below 256, and `load` has written the breaks before its barrier, by the contract.
-        let (breaks, next) =
-            unsafe { (self.breaks.get(word), if word + 1 < TILE { self.breaks.get(word + 1) } else { !0 }) };
-        all_of(!(breaks as u64 | (next as u64) << 32), shape.k()) as u32
+        let mut breaks = [!0; 3];
+        for i in 0..3 {
+            if word + i < TILE {
+                // SAFETY: the word is below 256, and `load` has written the breaks before its barrier, by the contract.
+                breaks[i as usize] = unsafe { self.breaks.get(word + i) };
+            }
+        }
+        kmers_of(breaks, shape.k())
     }
 }
 

@@ -13,16 +13,18 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
 use rayon::prelude::*;
-use warpset_core::hash::permute::{spread_of, unpermute};
 use warpset_kernels::kmers::letters::{CLASSES, class_of};
 
 use super::builder_for;
 use crate::feed::{Cursor, Feed, feed};
 use crate::filling::Filling;
+use crate::long::Long;
 use crate::parts::{Cut, Parts};
 use crate::pieces::Text;
-use crate::super_kmers::{self, BINS, SuperKmers, Tally};
+use crate::super_kmers::{self, BINS, Stretch, SuperKmers, Tally, Wide};
 use crate::table::key_bits;
+use crate::word::Word;
+use crate::word::sealed::Word as _;
 use crate::{Error, Settings, Table};
 
 /// Least memory per round, if the budget allows it; small in tests, so that they have several rounds.
@@ -37,7 +39,11 @@ const LEAST_COPIES: f64 = 2.0;
 const SEVERAL: u64 = 1 << 8;
 
 pub(super) fn count(texts: &[Text<'_>], settings: &Settings) -> Result<Table, Error> {
-    let (mut counter, mut workers) = (Counter::new(settings), Worker::all(settings));
+    if settings.k.is_long() { count_in::<u128>(texts, settings) } else { count_in::<u64>(texts, settings) }
+}
+
+fn count_in<W: Counts>(texts: &[Text<'_>], settings: &Settings) -> Result<Table, Error> {
+    let (mut counter, mut workers) = (Counter::<W>::new(settings), Worker::all(settings));
     settings.progress.say("reading");
     counter.read(texts, &mut workers)?;
     counter.end_round(&mut workers)?;
@@ -52,7 +58,7 @@ pub(super) fn label<T>(
     settings: &Settings,
     build: impl FnOnce(u64, &mut dyn Iterator<Item = (u64, u64)>) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let (mut counter, mut workers) = (Counter::new(settings), Worker::all(settings));
+    let (mut counter, mut workers) = (Counter::<u64>::new(settings), Worker::all(settings));
     settings.progress.say("reading");
     for (number, genome) in (1..).zip(genomes) {
         counter.genome = Some(number);
@@ -62,15 +68,15 @@ pub(super) fn label<T>(
     drop(workers);
     settings.progress.say("building the labels");
     let bits = key_bits(settings.k);
-    let kmer_of = |(fingerprint, genome)| (unpermute(fingerprint, bits, spread_of(0)), genome);
+    let kmer_of = |(fingerprint, genome)| (u64::of_fingerprint(fingerprint, bits), genome);
     build(counter.parts.len(), &mut counter.parts.into_all().map(kmer_of))
 }
 
 /// State between rounds.
-struct Counter<'s> {
+struct Counter<'s, W> {
     settings: &'s Settings,
-    cut: Cut,
-    parts: Parts,
+    cut: Cut<W>,
+    parts: Parts<W>,
     /// Bytes of fingerprints or super-k-mers in this round.
     taken: AtomicU64,
     /// Bytes of super-k-mers while they become fingerprints.
@@ -82,21 +88,21 @@ struct Counter<'s> {
 }
 
 /// State of one thread.
-struct Worker {
-    filling: Filling,
-    super_kmers: SuperKmers,
-    tally: Tally,
+struct Worker<W: Counts> {
+    filling: Filling<W>,
+    super_kmers: SuperKmers<W::Stretch>,
+    tally: Tally<W::Stretch>,
 }
 
-impl Worker {
+impl<W: Counts> Worker<W> {
     /// Returns a worker per thread.
-    fn all(settings: &Settings) -> Vec<Worker> {
+    fn all(settings: &Settings) -> Vec<Worker<W>> {
         let of = |k| Worker { filling: Filling::new(k), super_kmers: SuperKmers::new(k), tally: Tally::default() };
         (0..settings.threads).map(|_| of(settings.k)).collect()
     }
 }
 
-impl<'s> Counter<'s> {
+impl<'s, W: Counts> Counter<'s, W> {
     fn new(settings: &'s Settings) -> Self {
         let cut = Cut::new(key_bits(settings.k));
         let (parts, taken) = (Parts::new(cut), AtomicU64::new(0));
@@ -104,7 +110,7 @@ impl<'s> Counter<'s> {
     }
 
     /// Adds the k-mers of texts. Those of the last round stay with the workers.
-    fn read(&mut self, texts: &[Text<'_>], workers: &mut [Worker]) -> Result<(), Error> {
+    fn read(&mut self, texts: &[Text<'_>], workers: &mut [Worker<W>]) -> Result<(), Error> {
         let settings = self.settings;
         feed(texts, settings, |feed, threads| match settings.threads {
             1 => self.count_here(feed, workers),
@@ -114,7 +120,7 @@ impl<'s> Counter<'s> {
 
     /// Returns the memory of one thread: batches, and one chunk per part, full or not.
     fn of_thread(&self) -> u64 {
-        THREAD_BYTES + self.cut.parts() as u64 * Filling::PART_BYTES
+        THREAD_BYTES + self.cut.parts() as u64 * Filling::<W>::PART_BYTES
     }
 
     /// Returns the bytes of fingerprints that are counted at once, or an error if the budget has no room for any.
@@ -141,7 +147,10 @@ impl<'s> Counter<'s> {
         let wanted = LEAST_ROUND.max(counted + counted / 2);
         let Some(allowed) = self.settings.memory else { return wanted };
         let of_threads = self.settings.threads as u64 * (2 * self.of_thread() + super_kmers::OPEN_BYTES);
-        wanted.min(allowed.saturating_sub(counted + of_threads) / (1 + 8 * super_kmers::MOST / super_kmers::BYTES))
+        wanted.min(
+            allowed.saturating_sub(counted + of_threads)
+                / (1 + size_of::<W>() as u64 * W::Stretch::MOST as u64 / W::Stretch::BYTES),
+        )
     }
 
     /// Returns the bytes at which the next round ends.
@@ -155,7 +164,7 @@ impl<'s> Counter<'s> {
     }
 
     /// Counts the k-mers of all threads, clears them, and chooses the form of the next round.
-    fn end_round(&mut self, workers: &mut [Worker]) -> Result<(), Error> {
+    fn end_round(&mut self, workers: &mut [Worker<W>]) -> Result<(), Error> {
         let before = self.parts.len();
         let kmers = if self.by_minimizers {
             self.count_bins(workers)?
@@ -170,15 +179,15 @@ impl<'s> Counter<'s> {
         }
         // The share of k-mers that were not new is about the share of all different k-mers that are known.
         let known = 1.0 - (different - before) as f64 / kmers as f64;
-        let next = self.super_kmers() / super_kmers::BYTES * super_kmers::average(self.settings.k);
+        let next = self.super_kmers() / W::Stretch::BYTES * super_kmers::average(self.settings.k);
         let pays = known >= LEAST_KNOWN && next as f64 * known >= LEAST_COPIES * different as f64;
         self.by_minimizers = pays && super_kmers::suit(self.settings.k) && self.genome.is_none();
         Ok(())
     }
 
     /// Counts the fingerprints of all threads, and clears them.
-    fn count_parts(&mut self, workers: &mut [Worker]) {
-        let fillings: Vec<&Filling> = workers.iter().map(|worker| &worker.filling).collect();
+    fn count_parts(&mut self, workers: &mut [Worker<W>]) {
+        let fillings: Vec<&Filling<W>> = workers.iter().map(|worker| &worker.filling).collect();
         let of_part = |part| fillings.iter().flat_map(|filling| filling.of_part(part)).collect();
         match self.genome {
             None => self.parts.count(of_part, |copies, more| copies + more),
@@ -189,14 +198,14 @@ impl<'s> Counter<'s> {
     }
 
     /// Counts the super-k-mers of all threads, and clears them. Returns the number of their k-mers.
-    fn count_bins(&mut self, workers: &mut [Worker]) -> Result<u64, Error> {
+    fn count_bins(&mut self, workers: &mut [Worker<W>]) -> Result<u64, Error> {
         self.held = std::mem::take(self.taken.get_mut());
         let (next, kmers) = (AtomicUsize::new(0), AtomicU64::new(0));
         while next.load(Ordering::Relaxed) < BINS {
             let (round, counter) = (self.fingerprints()?, &*self);
             let apart =
                 workers.iter_mut().map(|Worker { super_kmers, filling, tally, .. }| (&*super_kmers, (filling, tally)));
-            let (super_kmers, own): (Vec<&SuperKmers>, Vec<_>) = apart.unzip();
+            let (super_kmers, own): (Vec<&SuperKmers<W::Stretch>>, Vec<_>) = apart.unzip();
             own.into_par_iter().for_each(|(filling, tally)| {
                 while !counter.is_over(round) {
                     let bin = next.fetch_add(1, Ordering::Relaxed);
@@ -220,7 +229,7 @@ impl<'s> Counter<'s> {
     }
 
     /// Adds letters to one thread's share of a round.
-    fn fill(&self, worker: &mut Worker, letters: &[u8]) {
+    fn fill(&self, worker: &mut Worker<W>, letters: &[u8]) {
         if self.by_minimizers {
             worker.super_kmers.fill(letters, &self.taken);
         } else {
@@ -229,7 +238,7 @@ impl<'s> Counter<'s> {
     }
 
     /// Parses and counts in turns on this thread.
-    fn count_here(&mut self, feed: &Feed<'_>, workers: &mut [Worker]) -> Result<(), Error> {
+    fn count_here(&mut self, feed: &Feed<'_>, workers: &mut [Worker<W>]) -> Result<(), Error> {
         let mut round = self.round()?;
         feed.each(|letters| {
             self.fill(&mut workers[0], letters);
@@ -242,7 +251,7 @@ impl<'s> Counter<'s> {
     }
 
     /// Parses and fills on `threads` threads, then counts on all threads, in turns.
-    fn count_on(&mut self, feed: &Feed<'_>, threads: usize, workers: &mut [Worker]) -> Result<(), Error> {
+    fn count_on(&mut self, feed: &Feed<'_>, threads: usize, workers: &mut [Worker<W>]) -> Result<(), Error> {
         let mut cursors: Vec<Cursor<'_>> = (0..threads).map(|_| Cursor::default()).collect();
         loop {
             let (round, counter) = (self.round()?, &*self);
@@ -267,7 +276,7 @@ impl<'s> Counter<'s> {
     fn fill_round<'a>(
         &self,
         round: u64,
-        worker: &mut Worker,
+        worker: &mut Worker<W>,
         cursor: &mut Cursor<'a>,
         feed: &Feed<'a>,
     ) -> Result<bool, Error> {
@@ -284,25 +293,54 @@ impl<'s> Counter<'s> {
         }
         Ok(false)
     }
+}
 
-    /// Builds the table of all counts.
+/// Builds tables of counts of these k-mers.
+trait Counts: Word {
+    /// Super-k-mers of these k-mers.
+    type Stretch: Stretch<Kmer = Self> + Send + Sync;
+
+    /// Builds a table of all counts.
+    fn table(settings: &Settings, parts: Parts<Self>) -> Result<Table, Error>;
+}
+
+/// Checks the memory for a table beside its counts.
+fn check_budget<W: Word>(settings: &Settings, parts: &Parts<W>, table: u64) -> Result<(), Error> {
+    let (kmers, needed) = (parts.len(), parts.bytes() + table);
+    match settings.memory {
+        Some(allowed) if needed > allowed => Err(Error::OverBudget { kmers, needed, allowed }),
+        _ => Ok(()),
+    }
+}
+
+impl Counts for u64 {
+    type Stretch = u128;
+
+    fn table(settings: &Settings, parts: Parts<u64>) -> Result<Table, Error> {
+        let builder = builder_for(settings.k, &parts.sum::<CLASSES>(class_of))?;
+        check_budget(settings, &parts, 8 * builder.layout()?.words())?;
+        let filter = builder.build_from_fingerprint_counts(|first| parts.from(first))?;
+        Ok(Table::new(settings.k, filter, parts.len()))
+    }
+}
+
+impl Counts for u128 {
+    type Stretch = Wide;
+
+    fn table(settings: &Settings, parts: Parts<u128>) -> Result<Table, Error> {
+        check_budget(settings, &parts, parts.bytes())?;
+        Ok(Long::from_parts(settings.k, &parts).map_err(Error::of_table)?.into())
+    }
+}
+
+impl<W: Counts> Counter<'_, W> {
     fn finish(self) -> Result<Table, Error> {
         let Counter { settings, mut parts, .. } = self;
-        let k = settings.k;
         if parts.len() == 0 {
-            return Err(Error::NoKmers { k: k.get() });
+            return Err(Error::NoKmers { k: settings.k.get() });
         }
         parts.keep(settings.least);
-        let builder = builder_for(k, &parts.sum::<CLASSES>(class_of))?;
-        let kmers = parts.len();
-        if let Some(allowed) = settings.memory {
-            let needed = parts.bytes() + 8 * builder.layout()?.words();
-            if needed > allowed {
-                return Err(Error::OverBudget { kmers, needed, allowed });
-            }
-        }
-        let filter = builder.build_from_fingerprint_counts(|first| parts.from(first))?;
-        Ok(Table::new(k, filter, kmers))
+        W::table(settings, parts)
     }
 }
 
@@ -340,16 +378,22 @@ mod tests {
     /// budget, on k-mers that repeat and on k-mers that do not.
     #[test]
     fn rounds_count_like_a_map() {
+        check::<u64>(&[(1, 1), (13, 2), (14, 1), (15, 3), (17, 2), (21, 2), (31, 1), (31, 3), (32, 2)]);
+        check::<u128>(&[(33, 1), (41, 2), (55, 1), (55, 3), (63, 2)]);
+    }
+
+    fn check<W: Counts>(cases: &[(u32, usize)]) {
         for (genome, count) in [(3000, 2000), (200_000, 600)] {
             let text = reads(genome, count);
-            for (k, threads) in [(1, 1), (13, 2), (14, 1), (15, 3), (17, 2), (21, 2), (31, 1), (31, 3), (32, 2)] {
-                let mut wanted = BTreeMap::<u64, u64>::new();
+            for &(k, threads) in cases {
+                let mut wanted = BTreeMap::<u128, u64>::new();
                 for read in text.lines().skip(1).step_by(4) {
-                    Roll::new(K::new(k).unwrap()).each(read.as_bytes(), |kmer| *wanted.entry(kmer).or_default() += 1);
+                    Roll::of(K::new(k).unwrap())
+                        .each(read.as_bytes(), |kmer: W| *wanted.entry(kmer.wide()).or_default() += 1);
                 }
                 for memory in [None, Some(80 << 20)] {
                     let settings = Settings { memory, threads, seen: Arc::default(), ..Settings::new(k).unwrap() };
-                    let mut counter = Counter::new(&settings);
+                    let mut counter = Counter::<W>::new(&settings);
                     let texts = [Text::Bytes(text.as_bytes())];
                     crate::count::pool(threads).unwrap().install(|| {
                         let mut workers = Worker::all(&settings);
@@ -357,10 +401,14 @@ mod tests {
                         counter.end_round(&mut workers).unwrap();
                         // On several threads, the last round can be one read of one base, whose k-mers are known.
                         if threads == 1 || genome == 3000 {
-                            assert_eq!(counter.by_minimizers, k >= 14 && genome == 3000, "{k} {threads} {memory:?}");
+                            assert_eq!(
+                                counter.by_minimizers,
+                                super_kmers::suit(K::new(k).unwrap()) && genome == 3000,
+                                "{k} {threads} {memory:?}"
+                            );
                         }
                         let table = counter.finish().unwrap();
-                        assert_eq!(table.filter().key_counts().unwrap().collect::<BTreeMap<_, _>>(), wanted);
+                        assert_eq!(table.kmers::<u128>().unwrap().collect::<BTreeMap<_, _>>(), wanted);
                     });
                 }
             }

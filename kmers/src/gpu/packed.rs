@@ -130,7 +130,7 @@ mod tests {
             }
         }
         let mut kmers = Vec::new();
-        Roll::new(K::new(k).unwrap()).each(&letters, |kmer| kmers.push(kmer));
+        Roll::of(K::new(k).unwrap()).each(&letters, |kmer| kmers.push(kmer));
         kmers
     }
 
@@ -145,9 +145,9 @@ mod tests {
             sequences.iter().for_each(|sequence| packed.push(sequence.as_bytes()));
             prop_assert_eq!(packed.words(), packed.breaks().len());
             for k in [1, 5, 32] {
-                let mut wanted = Vec::new();
+                let mut wanted = Vec::<u64>::new();
                 for sequence in &sequences {
-                    Roll::new(K::new(k).unwrap()).each(sequence.as_bytes(), |kmer| wanted.push(kmer));
+                    Roll::of(K::new(k).unwrap()).each(sequence.as_bytes(), |kmer| wanted.push(kmer));
                 }
                 prop_assert_eq!(kmers(&packed, k), wanted);
             }

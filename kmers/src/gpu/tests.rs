@@ -43,7 +43,7 @@ fn fasta(sequences: &[Vec<u8>]) -> Vec<u8> {
 fn model(sequences: &[Vec<u8>], k: K) -> BTreeMap<u64, u64> {
     let mut model = BTreeMap::new();
     for sequence in sequences {
-        Roll::new(k).each(sequence, |kmer| *model.entry(kmer).or_default() += 1);
+        Roll::of(k).each(sequence, |kmer| *model.entry(kmer).or_default() += 1);
     }
     model
 }
@@ -55,6 +55,8 @@ fn on(device: &Device, sequences: &[Vec<u8>], settings: &Settings) -> Result<Tab
 #[test]
 fn tables_are_those_of_the_host() {
     for device in devices(1) {
+        let long = on(&device, &[b"ACGT".repeat(20)], &Settings::new(33).unwrap());
+        assert!(matches!(long, Err(Error::LongOnDevice { k: 33 })));
         for (i, k) in [1u32, 2, 3, 16, 17, 31, 32].into_iter().enumerate() {
             let sequences = sequences(i as u64, 12, 200);
             for least in [1, 3] {
@@ -63,11 +65,11 @@ fn tables_are_those_of_the_host() {
                     let host = count_bytes(&fasta(&sequences), &settings.clone().backend(BackendChoice::Cpu)).unwrap();
                     let table = on(&device, &sequences, &settings).unwrap();
                     assert!(table == host, "{k} {least}");
-                    assert_eq!(table.filter().to_bytes(), host.filter().to_bytes());
+                    assert_eq!(table.to_bytes(), host.to_bytes());
                     assert_eq!((table.distinct(), table.total()), (host.distinct(), host.total()));
                     let mut wanted = model(&sequences, K::new(k).unwrap());
                     wanted.retain(|_, copies| *copies >= least);
-                    assert!(table.filter().key_counts().unwrap().collect::<BTreeMap<_, _>>() == wanted, "{k} {least}");
+                    assert!(table.kmers().unwrap().collect::<BTreeMap<_, _>>() == wanted, "{k} {least}");
                 }
             }
         }

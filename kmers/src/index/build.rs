@@ -6,23 +6,24 @@ use std::sync::PoisonError;
 use std::thread;
 
 use rayon::prelude::*;
-use warpset_base::filter::Filter;
 use warpset_base::parallel::threads_for;
 use warpset_base::sort::sort_by_rank;
 use warpset_base::words::zeroed_vec;
 use warpset_fuse::{Arity, BinaryFuse, Form, Width};
-use warpset_sequence::{DEFAULT_BITS_PER_KEY, Minimizers};
+use warpset_sequence::DEFAULT_BITS_PER_KEY;
 use warpset_static::StaticSet;
 
 use super::format::begins_as_index;
 use super::front;
 use super::members::Members;
-use super::{Index, IndexKind, check};
+use super::{Index, IndexKind, check, minimizers};
 use crate::count::{pieces_of_work, pool};
 use crate::feed::{Cursor, feed};
+use crate::long::Long;
 use crate::odd::{is_plain, tidy};
 use crate::pieces::Text;
 use crate::settings::reading_setters;
+use crate::word::{Word, short};
 use crate::{Error, K, Progress, Settings};
 
 /// Least number of minimizers per part.
@@ -57,7 +58,7 @@ impl Indexing {
     /// Creates settings for minimizers of windows of `w` k-mers of `k` bases.
     ///
     /// # Errors
-    /// [`Error::InvalidWindow`] unless `k` is odd and from 1 to 31, and `w` odd and from 1 to 63.
+    /// [`Error::InvalidWindow`] unless `k` is odd and from 1 to 63, and `w` odd and from 1 to 63.
     pub fn new(k: u32, w: u32) -> Result<Indexing, Error> {
         let (k, w) = check(k, w)?;
         let (kind, without) = (IndexKind::default(), Vec::new());
@@ -80,7 +81,7 @@ impl Indexing {
 
     /// Leaves out the minimizers of these files: sequences, or exact indexes of the same `k` and any `w`. For
     /// [`IndexKind::Sequences`], leaves out their k-mers: of sequences, or of tables of the same `k`; the `k - s`
-    /// k-mers next to remaining ones (four, if k is 31) may still be found. Default: none.
+    /// k-mers next to remaining ones (four, if k is 31; 31, if it is 63) may still be found. Default: none.
     pub fn without(mut self, files: impl IntoIterator<Item = PathBuf>) -> Self {
         self.without = files.into_iter().collect();
         self
@@ -96,7 +97,8 @@ impl Indexing {
     reading_setters!();
 
     /// Indexes files: FASTA and FASTQ, compressed or not, and exact indexes of the same windows, which are united.
-    /// Besides the index this takes 24 bytes of memory per minimizer, counting equal ones at different places.
+    /// Besides the index this takes 24 bytes of memory per minimizer, 32 above 32 bases, counting equal ones at
+    /// different places.
     ///
     /// # Errors
     /// [`Error::NoInput`], [`Error::Read`], [`Error::NotSequence`]; [`Error::NotIndex`], [`Error::DifferentWindow`],
@@ -115,34 +117,45 @@ impl Indexing {
             if self.kind == IndexKind::Sequences {
                 return self.run_sequences(files);
             }
-            let mut kmers = self.kmers_of(files, true)?;
-            if !self.without.is_empty() {
-                let out = StaticSet::builder().build_from(&self.kmers_of(&self.without, false)?);
-                let is_out = out.map_err(Error::of_index)?.contains_bulk(&kmers).map_err(Error::of_index)?;
-                let mut is_out = is_out.into_iter();
-                kmers.retain(|_| !is_out.next().unwrap_or(false));
-            }
-            match kmers.is_empty() {
-                true => Err(Error::NoKmers { k: self.k + self.w - 1 }),
-                false => Index::from_kmers((self.k, self.w), kmers, (self.kind, self.for_deacon)),
+            match K::new(self.k)?.is_long() {
+                true => self.run_minimizers::<u128>(files),
+                false => self.run_minimizers::<u64>(files),
             }
         });
         self.progress.outcome(indexed)
     }
 
+    /// Builds the index of minimizers of files.
+    fn run_minimizers<W: Word>(&self, files: &[PathBuf]) -> Result<Index, Error> {
+        let mut kmers = self.kmers_of::<W>(files, true)?;
+        if !self.without.is_empty() {
+            let out = self.kmers_of::<W>(&self.without, false)?;
+            let out = Index::from_kmers((self.k, self.w), out, (IndexKind::Exact, false))?;
+            let mut is_out = vec![false; kmers.len()];
+            let parts = kmers.par_chunks(PART).zip(is_out.par_chunks_mut(PART));
+            parts.for_each(|(kmers, is_out)| out.contains_into(kmers, is_out));
+            let mut is_out = is_out.into_iter();
+            kmers.retain(|_| !is_out.next().unwrap_or(false));
+        }
+        match kmers.is_empty() {
+            true => Err(Error::NoKmers { k: self.k + self.w - 1 }),
+            false => Index::from_kmers((self.k, self.w), kmers, (self.kind, self.for_deacon)),
+        }
+    }
+
     /// Returns minimizers with repetitions. Indexes among the files also need the same `w` if they are `added`.
-    fn kmers_of(&self, files: &[PathBuf], added: bool) -> Result<Vec<u64>, Error> {
+    fn kmers_of<W: Word>(&self, files: &[PathBuf], added: bool) -> Result<Vec<W>, Error> {
         let (indexes, sequences): (Vec<&PathBuf>, Vec<&PathBuf>) = files.iter().partition(|path| begins_as_index(path));
         let mut parts = Vec::new();
         for path in indexes {
             parts.push(self.kmers_of_index(path, added)?);
         }
-        let minimizers = Minimizers::deacon(self.k, self.w).map_err(Error::of_index)?;
+        let minimizers = minimizers::<W>(self.k, self.w)?;
         let sequences: Vec<PathBuf> = sequences.into_iter().cloned().collect();
         let found =
-            self.each_part(&sequences, (self.k + self.w - 1) as usize, |found: &mut Vec<Vec<u64>>, letters| {
+            self.each_part(&sequences, (self.k + self.w - 1) as usize, |found: &mut Vec<Vec<W>>, letters| {
                 // Parts of some megabytes, which are not moved as more of them are added.
-                let is_full = |part: &Vec<u64>| part.len() + letters.len() > part.capacity();
+                let is_full = |part: &Vec<W>| part.len() + letters.len() > part.capacity();
                 if found.last().is_none_or(is_full) {
                     found.push(Vec::with_capacity(PART.max(letters.len())));
                 }
@@ -154,7 +167,7 @@ impl Indexing {
         concatenated(parts)
     }
 
-    fn kmers_of_index(&self, path: &Path, added: bool) -> Result<Vec<u64>, Error> {
+    fn kmers_of_index<W: Word>(&self, path: &Path, added: bool) -> Result<Vec<W>, Error> {
         let index = Index::load(path)?;
         if index.k != self.k || (added && index.w != self.w) {
             return Err(Error::DifferentWindow {
@@ -216,46 +229,61 @@ impl Indexing {
 }
 
 /// Concatenates all parts, copied by all threads of the current pool.
-fn concatenated(mut parts: Vec<Vec<u64>>) -> Result<Vec<u64>, Error> {
+fn concatenated<W: Word>(mut parts: Vec<Vec<W>>) -> Result<Vec<W>, Error> {
     if parts.len() == 1 {
         return Ok(parts.pop().unwrap_or_default());
     }
     let mut all = zeroed_vec(parts.iter().map(|part| part.len() as u64).sum())?;
     let mut rest = &mut all[..];
-    let places: Vec<&mut [u64]> =
-        parts.iter().map(|part| rest.split_off_mut(..part.len()).unwrap_or_default()).collect();
+    let places: Vec<&mut [W]> = parts.iter().map(|part| rest.split_off_mut(..part.len()).unwrap_or_default()).collect();
     parts.into_par_iter().zip(places).for_each(|(part, place)| place.copy_from_slice(&part));
     Ok(all)
 }
 
-/// Builds a filter of k-mers and removes equal ones. Four slots per k-mer in many graphs take 19 bits per k-mer with
-/// fingerprints of 16, one graph of three 18.
-fn filter_of<F: Width>(kmers: &mut Vec<u64>, for_deacon: bool) -> Result<BinaryFuse<F>, Error> {
-    sort_by_rank(kmers, u64::BITS, |kmer| kmer);
-    kmers.dedup();
+/// Builds a filter of the keys of k-mers, and returns it with their number. Four slots per k-mer in many graphs take 19
+/// bits per k-mer with fingerprints of 16, one graph of three 18.
+fn filter_of<F: Width>(kmers: Vec<impl Word>, for_deacon: bool) -> Result<(BinaryFuse<F>, u64), Error> {
+    let mut keys: Vec<u64> = kmers.into_iter().map(|kmer| kmer.key()).collect();
+    sort_by_rank(&mut keys, u64::BITS, |key| key);
+    keys.dedup();
     let builder = BinaryFuse::<F>::builder();
     let builder = if for_deacon { builder } else { builder.arity(Arity::Four).form(Form::Sharded) };
-    builder.build_from(kmers).map_err(Error::of_index)
+    Ok((builder.build_from(&keys).map_err(Error::of_index)?, keys.len() as u64))
 }
 
 impl Index {
     /// Builds an index of canonical k-mers, some of which may be equal; a filter in the form of Deacon on request.
-    pub(crate) fn from_kmers(
+    pub(crate) fn from_kmers<W: Word>(
         (k, w): (u32, u32),
-        mut kmers: Vec<u64>,
+        kmers: Vec<W>,
         (kind, for_deacon): (IndexKind, bool),
     ) -> Result<Index, Error> {
-        let (members, len) = match kind {
+        let (members, len, front) = match kind {
             IndexKind::Exact => {
-                let set = StaticSet::builder().build_from(&kmers).map_err(Error::of_index)?;
-                let len = set.len();
-                (Members::Static(set), len)
+                let (members, len) = match short(&kmers) {
+                    Some(kmers) => {
+                        let set = StaticSet::builder().build_from(kmers).map_err(Error::of_index)?;
+                        let len = set.len();
+                        (Members::Static(set), len)
+                    }
+                    None => {
+                        let long = Long::from_kmers(K::new(k)?, kmers.iter().map(|kmer| kmer.wide()).collect())?;
+                        let len = long.len();
+                        (Members::Long(long), len)
+                    }
+                };
+                (members, len, Some(front::of(&kmers, len)?))
             }
-            IndexKind::Fuse16 => (Members::Fuse16(filter_of(&mut kmers, for_deacon)?), kmers.len() as u64),
-            IndexKind::Fuse32 => (Members::Fuse32(filter_of(&mut kmers, for_deacon)?), kmers.len() as u64),
+            IndexKind::Fuse16 => {
+                let (filter, len) = filter_of(kmers, for_deacon)?;
+                (Members::Fuse16(filter), len, None)
+            }
+            IndexKind::Fuse32 => {
+                let (filter, len) = filter_of(kmers, for_deacon)?;
+                (Members::Fuse32(filter), len, None)
+            }
             IndexKind::Sequences => unreachable!("sequence filters are made of sequences"),
         };
-        let front = if kind == IndexKind::Exact { Some(front::of(&kmers, len)?) } else { None };
         Ok(Index { k, w, len, members, front })
     }
 }

@@ -18,7 +18,8 @@ use warpset_fuse::{BinaryFuse, Bincode, Width};
 use super::lines::Lines;
 use super::members::Members;
 use super::{Index, check};
-use crate::Error;
+use crate::word::{MOST_SHORT, Word};
+use crate::{Error, IndexKind};
 
 /// Versions of the formats.
 const EXACT: u8 = 3;
@@ -69,13 +70,25 @@ pub(super) fn load(path: &Path, file: &mut File, head: &[u8], len: u64) -> Resul
     if !head.starts_with(FILTER_MAGIC) {
         let (k, w) = check(head[1].into(), head[2].into())?;
         let (count, bytes) = (u64_at(head, 3), usize::from(head[1]).div_ceil(4));
+        if k > MOST_SHORT {
+            let mut kmers = vec![0u128; count as usize];
+            Minimizers { path, k, bytes }.read_long(file, &mut kmers)?;
+            let index = Index::from_kmers((k, w), kmers, (IndexKind::Exact, false))?;
+            return match index.len() == count {
+                true => Ok(Some(index)),
+                false => Err(damaged(differs(index.len(), count))),
+            };
+        }
         let lines = exact(path, (k, bytes), count)?;
         if lines.len() != count {
-            return Err(damaged(format!("it has {} different minimizers, and its header says {count}", lines.len())));
+            return Err(damaged(differs(lines.len(), count)));
         }
         return Ok(Some(Index { k, w, len: count, members: Members::Lines(lines), front: None }));
     }
     let ((k, w), count) = (check(head[5].into(), head[6].into())?, u64_at(head, 7));
+    if k > MOST_SHORT {
+        return Err(damaged(format!("it is a filter of {k}-mers, and those of Deacon have k up to {MOST_SHORT}")));
+    }
     file.seek(SeekFrom::Start(FILTER_HEADER as u64)).map_err(failed)?;
     let rest = len - FILTER_HEADER as u64;
     let members = match head[3] {
@@ -83,6 +96,10 @@ pub(super) fn load(path: &Path, file: &mut File, head: &[u8], len: u64) -> Resul
         _ => Members::Fuse32(filter(path, file, rest)?),
     };
     Ok(Some(Index { k, w, len: count, members, front: None }))
+}
+
+fn differs(found: u64, count: u64) -> String {
+    format!("it has {found} different minimizers, and its header says {count}")
 }
 
 fn filter<F: Width>(path: &Path, file: &mut File, bytes: u64) -> Result<BinaryFuse<F>, Error> {
@@ -169,19 +186,43 @@ impl Minimizers<'_> {
         if all >> (2 * k) == 0 && most < u64::MAX >> 2 {
             return Ok(());
         }
-        let kmer = kmers.iter().find(|&&kmer| is_none(kmer)).unwrap_or(&0);
-        let reason = format!("it has a minimizer {kmer:#x}, which is no canonical {k}-mer");
-        Err(Error::NotIndex { path: path.to_owned(), reason })
+        Err(self.not_kmer(kmers.iter().copied().find(|&kmer| is_none(kmer)).unwrap_or(0).into()))
+    }
+
+    /// Reads all minimizers, of more than 32 bases.
+    fn read_long(self, file: &mut File, kmers: &mut [u128]) -> Result<(), Error> {
+        let Minimizers { path, k, bytes } = self;
+        let failed = |source| Error::Read { path: path.to_owned(), source };
+        file.seek(SeekFrom::Start(EXACT_HEADER as u64)).map_err(failed)?;
+        let mut packed = vec![0; bytes * kmers.len().min(TASK as usize)];
+        for kmers in kmers.chunks_mut(TASK as usize) {
+            let packed = &mut packed[..bytes * kmers.len()];
+            file.read_exact(packed).map_err(failed)?;
+            for (kmer, packed) in kmers.iter_mut().zip(packed.chunks_exact(bytes)) {
+                let mut wide = [0; 16];
+                wide[..bytes].copy_from_slice(packed);
+                *kmer = u128::from_le_bytes(wide);
+                if *kmer >> (2 * k) != 0 {
+                    return Err(self.not_kmer(*kmer));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn not_kmer(self, kmer: u128) -> Error {
+        let reason = format!("it has a minimizer {kmer:#x}, which is no canonical {}-mer", self.k);
+        Error::NotIndex { path: self.path.to_owned(), reason }
     }
 }
 
 /// Writes an exact index as Deacon does, with ascending minimizers.
-pub(super) fn write_exact(k: u32, w: u32, kmers: &mut [u64], to: &mut impl Write) -> io::Result<()> {
+pub(super) fn write_exact<W: Word>(k: u32, w: u32, kmers: &mut [W], to: &mut impl Write) -> io::Result<()> {
     kmers.par_sort_unstable();
     to.write_all(&[EXACT, k as u8, w as u8])?;
     to.write_all(&(kmers.len() as u64).to_le_bytes())?;
     let bytes = (k as usize).div_ceil(4);
-    kmers.iter().try_for_each(|kmer| to.write_all(&kmer.to_le_bytes()[..bytes]))
+    kmers.iter().try_for_each(|kmer| to.write_all(&kmer.wide().to_le_bytes()[..bytes]))
 }
 
 /// Writes a filter as Deacon does.

@@ -13,13 +13,16 @@ use warpset_static::{StaticSet, StaticSetView};
 
 use super::members::{Mapped, Members};
 use super::{Index, check, deacon, front};
+use crate::long::Long;
 use crate::recognise::recognise;
 use crate::wide::Wide;
+use crate::word::MOST_SHORT;
 use crate::{Error, IndexKind};
 
-/// Returns the number of the structure after the header for a kind of index.
-fn structure(kind: IndexKind) -> FileKind {
+/// Returns the number of the structure after the header for a kind of index of k-mers of `k` bases.
+fn structure(kind: IndexKind, k: u32) -> FileKind {
     match kind {
+        IndexKind::Exact if k > MOST_SHORT => FileKind::KMERS_LONG,
         IndexKind::Exact => FileKind::STATIC_MAP,
         IndexKind::Fuse16 => FileKind::BINARY_FUSE_16,
         IndexKind::Fuse32 => FileKind::BINARY_FUSE_32,
@@ -51,7 +54,12 @@ impl Parameters {
 
     fn to_header(&self, front: &[u64]) -> HeaderBytes {
         let mut fields = [0; FIELDS];
-        fields[..4].copy_from_slice(&[self.k.into(), self.w.into(), self.len, structure(self.kind).number.into()]);
+        fields[..4].copy_from_slice(&[
+            self.k.into(),
+            self.w.into(),
+            self.len,
+            structure(self.kind, self.k).number.into(),
+        ]);
         let header = Header { payload_bytes: 8 * self.front(), fields, checksum: 0 };
         let checksum = Header::checksum_of(&header.to_bytes(FileKind::KMERS_INDEX), front);
         Header { checksum, ..header }.to_bytes(FileKind::KMERS_INDEX)
@@ -62,11 +70,11 @@ impl Parameters {
         let header = Header::parse(head, FileKind::KMERS_INDEX)?;
         let [k, w, len, number, unused @ ..] = header.fields;
         let invalid = |field, value| Err(FileError::InvalidHeader { field, value });
-        let Some(kind) = KINDS.into_iter().find(|&kind| u64::from(structure(kind).number) == number) else {
-            return invalid("the structure of the minimizers", number);
-        };
         let small = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
         let Ok((k, w)) = check(small(k), small(w)) else { return invalid("bases per k-mer", k) };
+        let Some(kind) = KINDS.into_iter().find(|&kind| u64::from(structure(kind, k).number) == number) else {
+            return invalid("the structure of the minimizers", number);
+        };
         if let Some(value) = unused.into_iter().find(|&value| value != 0) {
             return invalid("unused parameters", value);
         }
@@ -147,6 +155,9 @@ pub(super) fn load(path: &Path) -> Result<Index, Error> {
     let front = (kind == IndexKind::Exact).then_some(words);
     let rest = available.saturating_sub(header.payload_bytes + HEADER_BYTES as u64);
     let members = match kind {
+        IndexKind::Exact if k > MOST_SHORT => {
+            file::read_from::<Long>(&mut file, rest).map(Members::Long).map_err(|error| not_index(path, error))?
+        }
         IndexKind::Exact => file::read_from::<StaticSet<u64>>(&mut file, rest)
             .map(Members::Static)
             .map_err(|error| not_index(path, error))?,
@@ -177,6 +188,9 @@ pub(super) unsafe fn map(path: &Path) -> Result<Index, Error> {
     let (_, _, head) = open(path, not_index)?;
     let Some((parameters, ..)) = parameters(path, &head)? else { return load(path) };
     let Parameters { k, w, len, kind } = parameters;
+    if kind == IndexKind::Exact && k > MOST_SHORT {
+        return load(path);
+    }
     // SAFETY: the file does not change while it is mapped, by the contract of this function.
     let file = unsafe { MappedWords::<u64>::open(path) }.map_err(|error| not_index(path, error))?;
     let mapped = Mapped::new(file, kind, parameters.front() as usize);
@@ -202,14 +216,17 @@ impl Index {
         match &self.members {
             Members::Lines(lines) => lines.len(),
             Members::Static(set) => set.len(),
+            Members::Long(long) => long.len(),
             // Indexes made of one of Deacon's do not record it.
             Members::Fuse16(_) | Members::Fuse32(_) | Members::Sequences(_) | Members::Mapped(_) => self.len,
         }
     }
 
-    /// Whether a filter of k-mers has the length of k-mers of the index, and windows of one k-mer.
+    /// Whether k-mers have the length of those of the index, and a filter of all k-mers has windows of one k-mer.
     fn is_of_its_k(&self) -> bool {
-        self.members.sequences().is_none_or(|filter| filter.layout().k() == self.k && self.w == 1)
+        let is_other =
+            matches!(&self.members, Members::Long(long) if long.k() != self.k() || long.total() != long.len());
+        !is_other && self.members.sequences().is_none_or(|filter| filter.layout().k() == self.k && self.w == 1)
     }
 }
 
@@ -247,6 +264,7 @@ pub(super) fn save(index: &Index, path: &Path) -> Result<(), Error> {
         let failed = std::io::Error::other::<Box<dyn std::error::Error + Send + Sync>>;
         match &index.members {
             Members::Static(set) => set.write_to(to).map_err(|error| failed(error.into())),
+            Members::Long(long) => file::write_to(long, to).map_err(|error| failed(error.into())),
             Members::Fuse16(filter) => filter.write_to(to).map_err(|error| failed(error.into())),
             Members::Fuse32(filter) => filter.write_to(to).map_err(|error| failed(error.into())),
             Members::Sequences(filter) => filter.write_to(to).map_err(|error| failed(error.into())),
@@ -261,8 +279,15 @@ pub(super) fn save_for_deacon(index: &Index, path: &Path) -> Result<(), Error> {
         return Err(Error::NotForDeacon);
     }
     let of = (index.k, index.w, index.len);
-    if let Some(mut kmers) = index.members.kmers() {
+    if let Members::Long(_) = &index.members {
+        let mut kmers = index.members.kmers::<u128>().unwrap_or_default();
         return write(path, |to| deacon::write_exact(index.k, index.w, &mut kmers, to));
+    }
+    if let Some(mut kmers) = index.members.kmers::<u64>() {
+        return write(path, |to| deacon::write_exact(index.k, index.w, &mut kmers, to));
+    }
+    if index.k > MOST_SHORT {
+        return Err(Error::LongFilterForDeacon { k: index.k });
     }
     write(path, |to| match &index.members {
         Members::Fuse16(filter) => deacon::write_filter(of, filter, to),
@@ -280,7 +305,7 @@ pub(super) fn save_for_deacon(index: &Index, path: &Path) -> Result<(), Error> {
                 }
             }
         }
-        Members::Lines(_) | Members::Static(_) | Members::Sequences(_) => {
+        Members::Lines(_) | Members::Static(_) | Members::Long(_) | Members::Sequences(_) => {
             unreachable!("exact indexes have their minimizers, and sequence filters have been refused")
         }
     })

@@ -11,6 +11,8 @@ use warpset_base::processor::prefetch;
 use warpset_base::words::{AlignedWords, OutOfMemory};
 use warpset_core::hash::mix_spread;
 
+use crate::word::Word;
+
 /// Largest number of k-mers per lookup.
 pub(super) const PART: usize = 1 << 10;
 /// Distance of prefetches in k-mers.
@@ -21,8 +23,8 @@ const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 const TASK: usize = 1 << 14;
 
 /// K-mers that passed, with their places among those asked for.
-pub(super) struct Passed {
-    pub(super) kmers: [u64; PART],
+pub(super) struct Passed<W> {
+    pub(super) kmers: [W; PART],
     pub(super) at: [u16; PART],
 }
 
@@ -43,6 +45,11 @@ fn word_of(hash: u64, words: usize) -> usize {
 }
 
 #[inline(always)]
+fn hash_of<W: Word>(kmer: W) -> u64 {
+    mix_spread(kmer.key(), SPREAD)
+}
+
+#[inline(always)]
 fn bits_of(hash: u64) -> u64 {
     [0, 6, 12, 18].into_iter().fold(0, |bits, shift| bits | 1 << ((hash >> shift) & 63))
 }
@@ -55,14 +62,14 @@ pub(super) fn shared(words: &mut [u64]) -> &[AtomicU64] {
 }
 
 /// Adds k-mers to the words of a filter, on one of several threads.
-fn insert(words: &[AtomicU64], kmers: &[u64]) {
-    let ask = |kmer: u64| prefetch(words, word_of(mix_spread(kmer, SPREAD), words.len()));
+fn insert<W: Word>(words: &[AtomicU64], kmers: &[W]) {
+    let ask = |kmer: W| prefetch(words, word_of(hash_of(kmer), words.len()));
     kmers.iter().take(AHEAD).for_each(|&kmer| ask(kmer));
     for (i, &kmer) in kmers.iter().enumerate() {
         if let Some(&ahead) = kmers.get(i + AHEAD) {
             ask(ahead);
         }
-        let hash = mix_spread(kmer, SPREAD);
+        let hash = hash_of(kmer);
         let (word, bits) = (&words[word_of(hash, words.len())], bits_of(hash));
         // Skips most writes of a dense filter.
         if word.load(Ordering::Relaxed) & bits != bits {
@@ -72,7 +79,7 @@ fn insert(words: &[AtomicU64], kmers: &[u64]) {
 }
 
 /// Builds the words of a filter of `kmers`, sized for `different` different ones, on all threads of the current pool.
-pub(super) fn of(kmers: &[u64], different: u64) -> Result<AlignedWords<u64>, OutOfMemory> {
+pub(super) fn of<W: Word>(kmers: &[W], different: u64) -> Result<AlignedWords<u64>, OutOfMemory> {
     let mut words = AlignedWords::zeroed(words_for(different))?.in_huge_pages();
     let atomic = shared(words.as_mut_slice());
     kmers.par_chunks(TASK).for_each(|kmers| insert(atomic, kmers));
@@ -87,7 +94,7 @@ impl<'a> Front<'a> {
     }
 
     /// Selects the k-mers, of at most [`PART`], that may be there. Returns their number.
-    pub(super) fn pass(self, kmers: &[u64], passed: &mut Passed) -> usize {
+    pub(super) fn pass<W: Word>(self, kmers: &[W], passed: &mut Passed<W>) -> usize {
         #[cfg(target_arch = "x86_64")]
         {
             if is_x86_feature_detected!("avx512f")
@@ -105,7 +112,7 @@ impl<'a> Front<'a> {
     /// Selects eight k-mers at a time.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,bmi2")]
-    fn pass_avx512(self, kmers: &[u64], passed: &mut Passed) -> usize {
+    fn pass_avx512<W: Word>(self, kmers: &[W], passed: &mut Passed<W>) -> usize {
         use std::arch::x86_64::*;
 
         const EIGHT: usize = 8;
@@ -114,7 +121,7 @@ impl<'a> Front<'a> {
         let (whole, rest) = kmers.as_chunks::<EIGHT>();
         let mut hashes = [0u64; PART];
         for (hash, &kmer) in hashes.iter_mut().zip(kmers) {
-            *hash = mix_spread(kmer, SPREAD);
+            *hash = hash_of(kmer);
         }
         let (many, low) = (_mm512_set1_epi64(words.into()), _mm512_set1_epi64(0xffff_ffff));
         // The places after the last k-mer are those of the first word; its prefetch does no harm.
@@ -141,10 +148,9 @@ impl<'a> Front<'a> {
             let hash: &[u64; EIGHT] = hashes[i * EIGHT..][..EIGHT].try_into().expect("as many hashes");
             let place: &[u32; EIGHT] = places[i * EIGHT..][..EIGHT].try_into().expect("as many places");
             // SAFETY: each array has eight items, the width of its vector; places are below the number of words.
-            let (kmer, hash, word) = unsafe {
+            let (hash, word) = unsafe {
                 let place = _mm256_loadu_si256(place.as_ptr().cast());
                 (
-                    _mm512_loadu_si512(kmers.as_ptr().cast()),
                     _mm512_loadu_si512(hash.as_ptr().cast()),
                     _mm512_i32gather_epi64::<8>(place, self.words.as_ptr().cast()),
                 )
@@ -158,15 +164,11 @@ impl<'a> Front<'a> {
             ];
             let bits = _mm512_or_si512(_mm512_or_si512(bits[0], bits[1]), _mm512_or_si512(bits[2], bits[3]));
             let mut passes = _mm512_testn_epi64_mask(_mm512_andnot_si512(word, bits), _mm512_set1_epi64(-1));
-            if passes != 0 {
-                let to: &mut [u64; EIGHT] = (&mut passed.kmers[count..count + EIGHT]).try_into().expect("room");
-                // SAFETY: `to` is an array of eight `u64`, the width of the vector.
-                unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), _mm512_maskz_compress_epi64(passes, kmer)) };
-                while passes != 0 {
-                    passed.at[count] = (i * EIGHT + passes.trailing_zeros() as usize) as u16;
-                    count += 1;
-                    passes &= passes - 1;
-                }
+            while passes != 0 {
+                let lane = passes.trailing_zeros() as usize;
+                (passed.kmers[count], passed.at[count]) = (kmers[lane], (i * EIGHT + lane) as u16);
+                count += 1;
+                passes &= passes - 1;
             }
         }
         let first = kmers.len() - rest.len();
@@ -182,11 +184,11 @@ impl<'a> Front<'a> {
     }
 
     #[inline(always)]
-    fn pass_any(self, kmers: &[u64], passed: &mut Passed) -> usize {
+    fn pass_any<W: Word>(self, kmers: &[W], passed: &mut Passed<W>) -> usize {
         let mut hashes = [0; PART];
         let hashes = &mut hashes[..kmers.len()];
         for (hash, &kmer) in hashes.iter_mut().zip(kmers) {
-            *hash = mix_spread(kmer, SPREAD);
+            *hash = hash_of(kmer);
         }
         let place = |hash: u64| word_of(hash, self.words.len());
         hashes.iter().take(AHEAD).for_each(|&hash| prefetch(self.words, place(hash)));

@@ -10,14 +10,17 @@ use warpset_fuse::{BinaryFuse16, BinaryFuse32};
 use warpset_sequence::{SequenceFilter, SequenceFilterView};
 use warpset_static::{Filter, StaticSet, StaticSetView};
 
+use super::front::PART;
 use super::lines::Lines;
 use super::sequence;
+use crate::long::Long;
+use crate::word::{Word, short};
 
 /// Kind of an index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IndexKind {
-    /// Exact answers, in 80.4 bits per minimizer: a [`StaticSet`], and a filter in front of it that rejects most
-    /// others.
+    /// Exact answers, in 80.4 bits per minimizer, or 136 above 32 bases: a [`StaticSet`] or an ascending list, and a
+    /// filter in front of it that rejects most others.
     #[default]
     Exact,
     /// False-positive rate of 2^-16, in 18.9 bits per minimizer: a [`BinaryFuse16`].
@@ -45,6 +48,8 @@ pub(crate) enum Members {
     /// K-mers of an index that Deacon made.
     Lines(Lines),
     Static(StaticSet<u64>),
+    /// K-mers of more than 32 bases.
+    Long(Long),
     Fuse16(BinaryFuse16),
     Fuse32(BinaryFuse32),
     Sequences(SequenceFilter),
@@ -108,7 +113,14 @@ impl Mapped {
         (self.kind == IndexKind::Sequences).then(view).flatten()
     }
 
-    fn contains_into(&self, kmers: &[u64], found: &mut [bool]) {
+    fn contains_into<W: Word>(&self, kmers: &[W], found: &mut [bool]) {
+        if let Some(filter) = self.sequences() {
+            return sequence::contains_into(filter, kmers, found);
+        }
+        by_keys(kmers, found, |kmers, found| self.contains_keys(kmers, found));
+    }
+
+    fn contains_keys(&self, kmers: &[u64], found: &mut [bool]) {
         use warpset_fuse::View;
         let bytes = self.structure();
         // These bytes had a view when they were mapped; other bytes contain nothing.
@@ -119,9 +131,7 @@ impl Mapped {
                 .is_ok_and(|view| view.contains_bulk_into(kmers, found).is_ok()),
             IndexKind::Fuse32 => View::<u32>::from_bytes_unverified(bytes)
                 .is_ok_and(|view| view.contains_bulk_into(kmers, found).is_ok()),
-            IndexKind::Sequences => {
-                self.sequences().map(|filter| sequence::contains_into(filter, kmers, found)).is_some()
-            }
+            IndexKind::Sequences => false,
         };
         if !done {
             found.fill(false);
@@ -132,7 +142,7 @@ impl Mapped {
 impl Members {
     pub(crate) fn kind(&self) -> IndexKind {
         match self {
-            Members::Lines(_) | Members::Static(_) => IndexKind::Exact,
+            Members::Lines(_) | Members::Static(_) | Members::Long(_) => IndexKind::Exact,
             Members::Fuse16(_) => IndexKind::Fuse16,
             Members::Fuse32(_) => IndexKind::Fuse32,
             Members::Sequences(_) => IndexKind::Sequences,
@@ -144,6 +154,7 @@ impl Members {
         match self {
             Members::Lines(lines) => lines.memory_bytes(),
             Members::Static(set) => set.memory_bytes(),
+            Members::Long(long) => long.memory_bytes(),
             Members::Fuse16(filter) => filter.memory_bytes(),
             Members::Fuse32(filter) => filter.memory_bytes(),
             Members::Sequences(filter) => filter.memory_bytes(),
@@ -154,28 +165,40 @@ impl Members {
         }
     }
 
-    /// Whether each k-mer is there, for numbers that are small enough for one thread. The slices have equal lengths.
-    pub(crate) fn contains_into(&self, kmers: &[u64], found: &mut [bool]) {
+    /// Whether each k-mer, as long as those of the index, is there, for numbers that are small enough for one thread.
+    /// The slices have equal lengths.
+    pub(crate) fn contains_into<W: Word>(&self, kmers: &[W], found: &mut [bool]) {
         debug_assert_eq!(kmers.len(), found.len());
         let same_length = "slices of the same length";
         match self {
-            Members::Lines(lines) => lines.contains_into(kmers, found),
-            Members::Static(set) => set.view().contains_bulk_into(kmers, found).expect(same_length),
-            Members::Fuse16(filter) => filter.view().contains_bulk_into(kmers, found).expect(same_length),
-            Members::Fuse32(filter) => filter.view().contains_bulk_into(kmers, found).expect(same_length),
+            Members::Long(long) => match bytemuck::try_cast_slice(kmers) {
+                Ok(kmers) if W::BITS == u128::BITS => long.contains_into(kmers, found),
+                _ => found.fill(false),
+            },
+            Members::Lines(lines) => by_keys(kmers, found, |kmers, found| lines.contains_into(kmers, found)),
+            Members::Static(set) => by_keys(kmers, found, |kmers, found| {
+                set.view().contains_bulk_into(kmers, found).expect(same_length);
+            }),
+            Members::Fuse16(filter) => by_keys(kmers, found, |kmers, found| {
+                filter.view().contains_bulk_into(kmers, found).expect(same_length);
+            }),
+            Members::Fuse32(filter) => by_keys(kmers, found, |kmers, found| {
+                filter.view().contains_bulk_into(kmers, found).expect(same_length);
+            }),
             Members::Sequences(filter) => sequence::contains_into(filter.view(), kmers, found),
             Members::Mapped(mapped) => mapped.contains_into(kmers, found),
         }
     }
 
-    /// Returns all k-mers; `None` for a filter, which does not have them.
-    pub(crate) fn kmers(&self) -> Option<Vec<u64>> {
+    /// Returns all k-mers, in numbers that hold them; `None` for a filter, which does not have them.
+    pub(crate) fn kmers<W: Word>(&self) -> Option<Vec<W>> {
         match self {
-            Members::Lines(lines) => Some(lines.iter().collect()),
-            Members::Static(set) => Some(set.view().keys().collect()),
+            Members::Lines(lines) => Some(lines.iter().map(W::from).collect()),
+            Members::Static(set) => Some(set.view().keys().map(W::from).collect()),
+            Members::Long(long) => Some(long.iter().map(|(kmer, _)| W::of(kmer)).collect()),
             Members::Mapped(mapped) if mapped.kind == IndexKind::Exact => {
                 let view = StaticSetView::<u64>::from_bytes_unverified(mapped.structure()).ok()?;
-                Some(view.keys().collect())
+                Some(view.keys().map(W::from).collect())
             }
             Members::Fuse16(_) | Members::Fuse32(_) | Members::Sequences(_) | Members::Mapped(_) => None,
         }
@@ -186,7 +209,19 @@ impl Members {
         match self {
             Members::Sequences(filter) => Some(filter.view()),
             Members::Mapped(mapped) => mapped.sequences(),
-            Members::Lines(_) | Members::Static(_) | Members::Fuse16(_) | Members::Fuse32(_) => None,
+            Members::Lines(_) | Members::Static(_) | Members::Long(_) | Members::Fuse16(_) | Members::Fuse32(_) => None,
         }
+    }
+}
+
+/// Looks up the keys of k-mers.
+fn by_keys<W: Word>(kmers: &[W], found: &mut [bool], ask: impl Fn(&[u64], &mut [bool])) {
+    if let Some(kmers) = short(kmers) {
+        return ask(kmers, found);
+    }
+    let mut keys = [0; PART];
+    for (kmers, found) in kmers.chunks(PART).zip(found.chunks_mut(PART)) {
+        keys.iter_mut().zip(kmers).for_each(|(key, kmer)| *key = kmer.key());
+        ask(&keys[..kmers.len()], found);
     }
 }

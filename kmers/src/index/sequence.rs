@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use warpset_base::filter::Filter;
 use warpset_core::hash::mix_spread;
 use warpset_sequence::{PackedSequences, SequenceFilter, SequenceFilterView};
 
@@ -11,6 +10,7 @@ use super::format::begins_as_index;
 use super::members::Members;
 use super::{Index, Indexing};
 use crate::roll::is_base;
+use crate::word::{Word, short};
 use crate::{BackendChoice, Error, K, Roll, Settings, Table, count_files};
 
 /// K-mers per sample, about.
@@ -67,9 +67,11 @@ impl Indexing {
         }
         let k = K::new(self.k)?;
         let left_out = self.tables_left_out(k)?;
-        let gathered = self.each_part(files, self.k as usize, |gathered: &mut Gathered, letters| {
-            gathered.take(letters, k, &left_out);
-        })?;
+        let gathered =
+            self.each_part(files, self.k as usize, |gathered: &mut Gathered, letters| match k.is_long() {
+                true => gathered.take::<u128>(letters, k, &left_out),
+                false => gathered.take::<u64>(letters, k, &left_out),
+            })?;
         let mut distinct = Distinct::default();
         for other in &gathered {
             distinct.zeros = distinct.zeros.max(other.distinct.zeros);
@@ -110,30 +112,29 @@ impl Indexing {
 
 impl Gathered {
     /// Adds the k-mers of letters, except those that are left out.
-    fn take(&mut self, letters: &[u8], k: K, left_out: &[Table]) {
+    fn take<W: Word>(&mut self, letters: &[u8], k: K, left_out: &[Table]) {
         if left_out.is_empty() {
-            return self.take_all(letters, k);
+            return self.take_all::<W>(letters, k);
         }
         let window = k.get() as usize;
         for run in letters.split(|&letter| !is_base(letter)).filter(|run| run.len() >= window) {
-            let mut kmers = Vec::with_capacity(run.len());
-            Roll::new(k).each(run, |kmer| kmers.push(kmer));
+            let mut kmers = Vec::<W>::with_capacity(run.len());
+            Roll::of(k).each(run, |kmer| kmers.push(kmer));
             let mut is_out = vec![false; kmers.len()];
             for table in left_out {
-                let found = table.filter().contains_bulk(&kmers).expect("lookups in host memory do not fail");
-                is_out.iter_mut().zip(found).for_each(|(is_out, found)| *is_out |= found);
+                is_out.iter_mut().zip(table.contains_bulk(&kmers)).for_each(|(is_out, found)| *is_out |= found);
             }
             let mut first = 0;
             for kept in is_out.chunk_by(|left, right| left == right) {
                 if !kept[0] {
-                    self.take_all(&run[first..first + kept.len() + window - 1], k);
+                    self.take_all::<W>(&run[first..first + kept.len() + window - 1], k);
                 }
                 first += kept.len();
             }
         }
     }
 
-    fn take_all(&mut self, letters: &[u8], k: K) {
+    fn take_all<W: Word>(&mut self, letters: &[u8], k: K) {
         if self.letters == 0 || self.letters >= BATCH {
             self.sequences.push(PackedSequences::new());
             self.letters = 0;
@@ -142,16 +143,24 @@ impl Gathered {
             sequences.push(letters);
         }
         self.letters += letters.len();
-        Roll::new(k).each(letters, |kmer| self.distinct.add(mix_spread(kmer, SPREAD)));
+        Roll::of(k).each(letters, |kmer: W| self.distinct.add(mix_spread(kmer.key(), SPREAD)));
     }
 }
 
 /// Whether a filter claims each k-mer, given as by minimizers.
-pub(super) fn contains_into(filter: SequenceFilterView<'_>, kmers: &[u64], found: &mut [bool]) {
-    let mut sequences = PackedSequences::new();
-    kmers.iter().for_each(|&kmer| sequences.push_packed(&[kmer], filter.layout().k() as usize));
+pub(super) fn contains_into<W: Word>(filter: SequenceFilterView<'_>, kmers: &[W], found: &mut [bool]) {
+    let (mut sequences, k) = (PackedSequences::new(), filter.layout().k() as usize);
+    match short(kmers) {
+        Some(kmers) => kmers.iter().for_each(|kmer| sequences.push_packed(std::slice::from_ref(kmer), k)),
+        None => kmers.iter().for_each(|kmer| sequences.push_packed(&halves(kmer.wide()), k)),
+    }
     let hits = filter.count_bulk(&sequences).expect("lookups in host memory do not fail");
     found.iter_mut().zip(hits).for_each(|(found, hits)| *found = hits.found > 0);
+}
+
+/// Returns the words of packed bases of a k-mer.
+fn halves(kmer: u128) -> [u64; 2] {
+    [kmer as u64, (kmer >> 64) as u64]
 }
 
 #[cfg(test)]

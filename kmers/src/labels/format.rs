@@ -78,7 +78,8 @@ fn parse(head: &HeaderBytes) -> Result<(Header, K, usize), FileError> {
     let header = Header::parse(head, FileKind::KMERS_LABELS)?;
     let [k, genomes, unused @ ..] = header.fields;
     let invalid = |field, value| Err(FileError::InvalidHeader { field, value });
-    let Ok(bases) = K::new(u32::try_from(k).unwrap_or(u32::MAX)) else { return invalid("bases per k-mer", k) };
+    let bases = K::new(u32::try_from(k).unwrap_or(u32::MAX)).and_then(K::within::<u64>);
+    let Ok(bases) = bases else { return invalid("bases per k-mer", k) };
     if !(1..=MOST_GENOMES as u64).contains(&genomes) {
         return invalid("number of genomes", genomes);
     }

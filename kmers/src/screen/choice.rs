@@ -30,7 +30,10 @@ impl<'a> Screening<'a> {
     /// Returns the decider of these settings for `files`.
     pub(super) fn decider(&self, files: &[PathBuf]) -> Result<Box<dyn Decider + 'a>, Error> {
         match self.by {
-            By::Table(table) => self.on_host(ByWindows::of_table(table, self.rule, self.prefix)),
+            By::Table(table) if table.k().is_long() => {
+                self.on_host(ByWindows::<u128>::of_table(table, self.rule, self.prefix))
+            }
+            By::Table(table) => self.on_host(ByWindows::<u64>::of_table(table, self.rule, self.prefix)),
             By::Labels(labels) => {
                 self.on_host(ByWindows::of_labels(labels, self.rule, self.prefix, self.outputs[COUNTS].is_some()))
             }
@@ -39,7 +42,7 @@ impl<'a> Screening<'a> {
     }
 
     /// Returns a decider that no device has.
-    fn on_host(&self, decider: ByWindows<'a>) -> Result<Box<dyn Decider + 'a>, Error> {
+    fn on_host(&self, decider: impl Decider + 'a) -> Result<Box<dyn Decider + 'a>, Error> {
         match self.place {
             Executor::Device(_) | Executor::Backend(BackendChoice::Cuda) => Err(Error::TableOnDevice),
             Executor::Backend(BackendChoice::Cpu | BackendChoice::Auto) => Ok(Box::new(decider)),
@@ -64,7 +67,11 @@ impl<'a> Screening<'a> {
             Found::Cuda(device) => on_device(&device),
             Found::Cpu(why) => Err(why.into()),
         };
+        let is_on_host = index.k().is_long() && index.sequences().is_none();
         match &self.place {
+            Executor::Backend(BackendChoice::Cpu) => Ok(on_host()),
+            Executor::Backend(BackendChoice::Auto) if is_on_host => Ok(on_host()),
+            _ if is_on_host => Err(Error::LongOnDevice { k: index.k().get() }),
             Executor::Device(device) => on_device(device),
             Executor::Backend(BackendChoice::Cuda) => on_found(),
             Executor::Backend(BackendChoice::Auto) if Screening::pays_on_device(index.memory_bytes(), files) => {
@@ -73,7 +80,7 @@ impl<'a> Screening<'a> {
                     decider => decider,
                 }
             }
-            Executor::Backend(BackendChoice::Cpu | BackendChoice::Auto) => Ok(on_host()),
+            Executor::Backend(BackendChoice::Auto) => Ok(on_host()),
         }
     }
 }

@@ -49,6 +49,7 @@ impl There {
             Members::Fuse16(filter) => Ok(There::Fuse16(filter.to_device(device)?)),
             Members::Fuse32(filter) => Ok(There::Fuse32(filter.to_device(device)?)),
             Members::Sequences(_) => unreachable!("sequence filters have a decider of their own"),
+            Members::Long(_) => unreachable!("k-mers of more than 32 bases are refused before"),
             Members::Lines(lines) => {
                 let kmers: Vec<u64> = lines.iter().collect();
                 Ok(There::Static(HostSet::<u64>::builder().on(device).build_from(&kmers)?))
@@ -96,7 +97,7 @@ impl Decider for OnDevice<'_> {
     }
 
     fn worker(&self, keeps_text: bool) -> Result<Box<dyn Worker + '_>, Error> {
-        let screener = Screener::new(&self.device, self.index.minimizers())?;
+        let screener = Screener::new(&self.device, self.index.minimizers()?)?;
         Ok(Box::new(Together {
             by: self,
             keeps_text,

@@ -8,11 +8,13 @@
 //! would suffice with one minimizer per window suffice in any case. Only reads with fewer hits are processed to their
 //! end.
 
+use warpset_core::minimizer::Kmer;
 use warpset_sequence::Minimizers;
 
 use super::batch::Batch;
 use super::decide::{AtOnce, Decider, Decision, Immediate, Worker};
 use super::rule::Rule;
+use crate::word::Word;
 use crate::{Error, Index};
 
 /// Minimizers per lookup call.
@@ -48,37 +50,30 @@ struct Unit {
     part: usize,
 }
 
-struct Finder<'a> {
+struct Finder<'a, W> {
     by: &'a ByMinimizers<'a>,
-    minimizers: Minimizers,
-    kmers: Vec<u64>,
+    minimizers: Minimizers<W>,
+    kmers: Vec<W>,
     /// End of the minimizers of each sequence.
     ends: Vec<usize>,
     units: Vec<Unit>,
     /// Undecided units, with the number of their minimizers in this round.
     open: Vec<(usize, usize)>,
-    asked: Vec<u64>,
+    asked: Vec<W>,
     found: Vec<bool>,
-    scratch: Vec<u64>,
+    scratch: Vec<W>,
 }
 
 impl Decider for ByMinimizers<'_> {
     fn worker(&self, _: bool) -> Result<Box<dyn Worker + '_>, Error> {
-        Ok(Box::new(Immediate::new(Finder {
-            by: self,
-            minimizers: self.index.minimizers(),
-            kmers: Vec::new(),
-            ends: Vec::new(),
-            units: Vec::new(),
-            open: Vec::new(),
-            asked: Vec::new(),
-            found: Vec::new(),
-            scratch: Vec::new(),
-        })))
+        Ok(match self.index.k().is_long() {
+            true => Box::new(Immediate::new(Finder::<u128>::new(self)?)),
+            false => Box::new(Immediate::new(Finder::<u64>::new(self)?)),
+        })
     }
 }
 
-impl AtOnce for Finder<'_> {
+impl<W: Word> AtOnce for Finder<'_, W> {
     fn decide(&mut self, batch: &Batch, decisions: &mut Vec<Decision>) {
         self.find(batch);
         self.look_up();
@@ -102,7 +97,21 @@ impl AtOnce for Finder<'_> {
     }
 }
 
-impl Finder<'_> {
+impl<'a, W: Word> Finder<'a, W> {
+    fn new(by: &'a ByMinimizers<'a>) -> Result<Finder<'a, W>, Error> {
+        Ok(Finder {
+            by,
+            minimizers: by.index.minimizers()?,
+            kmers: Vec::new(),
+            ends: Vec::new(),
+            units: Vec::new(),
+            open: Vec::new(),
+            asked: Vec::new(),
+            found: Vec::new(),
+            scratch: Vec::new(),
+        })
+    }
+
     /// Finds the minimizers of all units.
     fn find(&mut self, batch: &Batch) {
         self.kmers.clear();
@@ -248,7 +257,7 @@ impl Finder<'_> {
 }
 
 /// Moves one k-mer of each kind to the front, and returns their number; all k-mers stay.
-fn different_first(kmers: &mut [u64]) -> u64 {
+fn different_first<W: Kmer>(kmers: &mut [W]) -> u64 {
     kmers.sort_unstable();
     let mut kinds = 0;
     for i in 0..kmers.len() {
@@ -261,7 +270,7 @@ fn different_first(kmers: &mut [u64]) -> u64 {
 }
 
 /// Counts different k-mers.
-fn distinct(kmers: &[u64], scratch: &mut Vec<u64>) -> u64 {
+fn distinct<W: Kmer>(kmers: &[W], scratch: &mut Vec<W>) -> u64 {
     scratch.clear();
     scratch.extend_from_slice(kmers);
     scratch.sort_unstable();

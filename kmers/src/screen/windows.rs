@@ -2,33 +2,32 @@
 
 use std::fmt::Write;
 
-use warpset_base::filter::Filter;
-
 use super::batch::Batch;
 use super::decide::{AtOnce, Decider, Decision, Immediate, Worker};
 use super::rule::Rule;
 use crate::labels::MOST_GENOMES;
+use crate::word::Word;
 use crate::{Error, K, Labels, Roll, Table};
 
 /// K-mers per lookup call, about.
 const LOOKUPS: usize = 1 << 12;
 
 /// Way to look up k-mers, given with the end of the k-mers of each unit, and to append the decision on each unit.
-type Decide<'a> = dyn Fn(&[u64], &[usize], &mut Vec<Decision>) + Sync + 'a;
+type Decide<'a, W> = dyn Fn(&[W], &[usize], &mut Vec<Decision>) + Sync + 'a;
 
 /// Decider by k-mers.
-pub(crate) struct ByWindows<'a> {
+pub(crate) struct ByWindows<'a, W> {
     k: K,
     /// Number of bases of each read to look at.
     prefix: usize,
-    decide: Box<Decide<'a>>,
+    decide: Box<Decide<'a, W>>,
 }
 
-impl<'a> ByWindows<'a> {
+impl<'a, W: Word> ByWindows<'a, W> {
     /// Decides by the k-mers in a table.
-    pub(crate) fn of_table(table: &'a Table, rule: Rule, prefix: usize) -> ByWindows<'a> {
-        let decide = move |kmers: &[u64], ends: &[usize], decisions: &mut Vec<Decision>| {
-            let found = table.filter().contains_bulk(kmers).expect("lookups in host memory do not fail");
+    pub(crate) fn of_table(table: &'a Table, rule: Rule, prefix: usize) -> ByWindows<'a, W> {
+        let decide = move |kmers: &[W], ends: &[usize], decisions: &mut Vec<Decision>| {
+            let found = table.contains_bulk(kmers);
             decisions.extend(units(&found, ends).map(|found| {
                 let (hits, total) = (found.iter().filter(|found| **found).count() as u64, found.len() as u64);
                 Decision::new(rule.matches(hits, total), hits, total)
@@ -36,9 +35,11 @@ impl<'a> ByWindows<'a> {
         };
         ByWindows { k: table.k(), prefix, decide: Box::new(decide) }
     }
+}
 
+impl<'a> ByWindows<'a, u64> {
     /// Decides by the genome with most k-mers, which no other genome has; `counts` asks for the fields of all votes.
-    pub(crate) fn of_labels(labels: &'a Labels, rule: Rule, prefix: usize, counts: bool) -> ByWindows<'a> {
+    pub(crate) fn of_labels(labels: &'a Labels, rule: Rule, prefix: usize, counts: bool) -> ByWindows<'a, u64> {
         let decide = move |kmers: &[u64], ends: &[usize], decisions: &mut Vec<Decision>| {
             let found = labels.function().get_bulk(kmers);
             decisions.extend(units(&found, ends).map(|found| vote(labels, rule, found, counts)));
@@ -82,20 +83,20 @@ fn vote(labels: &Labels, rule: Rule, found: &[Option<u8>], counts: bool) -> Deci
     decision
 }
 
-struct Windows<'a> {
-    by: &'a ByWindows<'a>,
-    kmers: Vec<u64>,
+struct Windows<'a, W> {
+    by: &'a ByWindows<'a, W>,
+    kmers: Vec<W>,
     /// End of the k-mers of each unit.
     ends: Vec<usize>,
 }
 
-impl Decider for ByWindows<'_> {
+impl<W: Word> Decider for ByWindows<'_, W> {
     fn worker(&self, _: bool) -> Result<Box<dyn Worker + '_>, Error> {
         Ok(Box::new(Immediate::new(Windows { by: self, kmers: Vec::new(), ends: Vec::new() })))
     }
 }
 
-impl Windows<'_> {
+impl<W: Word> Windows<'_, W> {
     /// Looks up the gathered k-mers.
     fn look_up(&mut self, decisions: &mut Vec<Decision>) {
         (self.by.decide)(&self.kmers, &self.ends, decisions);
@@ -104,12 +105,12 @@ impl Windows<'_> {
     }
 }
 
-impl AtOnce for Windows<'_> {
+impl<W: Word> AtOnce for Windows<'_, W> {
     fn decide(&mut self, batch: &Batch, decisions: &mut Vec<Decision>) {
         for unit in 0..batch.units() {
             for letters in batch.letters_of_unit(unit) {
                 let letters = &letters[..letters.len().min(self.by.prefix)];
-                Roll::new(self.by.k).each(letters, |kmer| self.kmers.push(kmer));
+                Roll::of(self.by.k).each(letters, |kmer| self.kmers.push(kmer));
             }
             self.ends.push(self.kmers.len());
             if self.kmers.len() >= LOOKUPS {

@@ -33,7 +33,8 @@ pub fn is_refused_when_damaged(path: &Path) {
         refused(path, &damaged);
         // SAFETY: nothing changes the file while it is mapped.
         if let Ok(mapped) = unsafe { Index::map(path) } {
-            mapped.contains_bulk(&[1, 2, 3]);
+            mapped.contains_bulk(&[1u64, 2, 3]);
+            mapped.contains_bulk(&[1u128, 2, 3]);
         }
     }
 }

@@ -17,7 +17,7 @@ const SURE: u32 = 32;
 
 fn kmers_of(k: u32, letters: &[u8]) -> Vec<u64> {
     let mut kmers = Vec::new();
-    Roll::new(K::new(k).unwrap()).each(letters, |kmer| kmers.push(kmer));
+    Roll::new(K::new(k).unwrap()).unwrap().each(letters, |kmer| kmers.push(kmer));
     kmers
 }
 

@@ -27,7 +27,8 @@ fn messages_are_those_of_the_file() {
     let path = || PathBuf::from("reads.fastq.gz");
     let source = || io::Error::from(io::ErrorKind::UnexpectedEof);
     add![messages:
-        E::InvalidK { k: 33 },
+        E::InvalidK { k: 64, most: 63 },
+        E::LongOnDevice { k: 41 },
         E::Read { path: path(), source: source() },
         E::Write { path: path(), source: source() },
         E::NotSequence { path: path(), reason: "line 2001 does not begin with `@`".into() },
@@ -47,6 +48,7 @@ fn messages_are_those_of_the_file() {
         E::OnlyFilter { path: "host.pidx".into() },
         E::NotKmers { path: "host.index".into() },
         E::NotForDeacon,
+        E::LongFilterForDeacon { k: 41 },
         E::Index(Box::new(OutOfMemory { bytes: 1 << 40 })),
         E::InvalidRule { hits: 0, share: 0.01 },
         E::Unpaired { path: path(), mates: "mates.fastq.gz".into(), reads: 1000 },

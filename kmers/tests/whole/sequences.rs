@@ -6,7 +6,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use warpset_gpu::testing::devices;
-use warpset_kmers::{Error, Index, IndexKind, Indexing, K, Pairing, Roll, Rule, Screening, Settings, count_files};
+use warpset_kmers::{
+    Error, Index, IndexKind, Indexing, K, Pairing, Roll, Rule, Screening, Settings, Word, count_files,
+};
 
 use crate::damage;
 use crate::files::{Files, bases, kmers, random};
@@ -35,9 +37,9 @@ fn reads_of(seed: u64, genomes: [&[u8]; 2], count: usize) -> Vec<Vec<u8>> {
     (0..count).map(read).collect()
 }
 
-fn kmers_of(k: u32, letters: &[u8]) -> Vec<u64> {
+fn kmers_of(k: u32, letters: &[u8]) -> Vec<u128> {
     let mut kmers = Vec::new();
-    Roll::new(K::new(k).unwrap()).each(letters, |kmer| kmers.push(kmer));
+    Roll::new(K::new(k).unwrap()).unwrap().each(letters, |kmer| kmers.push(kmer));
     kmers
 }
 
@@ -54,13 +56,13 @@ fn counted(screening: Screening<'_>, files: &Files, reads: &[PathBuf]) -> Vec<(u
 #[test]
 fn reads_are_decided_as_by_a_set() {
     let files = Files::new();
-    for (k, seed) in [(31, 1), (21, 2), (15, 3)] {
+    for (k, seed) in [(31, 1), (21, 2), (15, 3), (33, 4), (63, 5)] {
         let (genome, other) = (bases(seed, 60_000), bases(seed + 10, 60_000));
         let reads = reads_of(seed + 20, [&genome, &other], 3000);
         // Two records, whose k-mers do not continue from one to the other.
         let file = files.write("genome.fa", fasta(&[&genome[..20_000], &genome[20_000..]]));
         let reads_file = files.write("reads.fq", fastq(&reads));
-        let set: HashSet<u64> =
+        let set: HashSet<u128> =
             [&genome[..20_000], &genome[20_000..]].map(|part| kmers_of(k, part)).concat().into_iter().collect();
         let index = Indexing::new(k, 15).unwrap().kind(IndexKind::Sequences).threads(2).run(&[file]).unwrap();
         assert_eq!((index.len(), index.w(), index.k().get()), (set.len() as u64, 1, k));
@@ -112,13 +114,19 @@ fn single_kmers_are_found() {
     let files = Files::new();
     let genome = bases(5, 3000);
     let file = files.write("genome.fa", fasta(&[&genome]));
-    let index = Indexing::new(21, 1).unwrap().kind(IndexKind::Sequences).run(&[file]).unwrap();
-    let minimizers = index.minimizers();
-    let kmers: Vec<u64> = minimizers.find(&genome).into_iter().map(|found| found.kmer).collect();
-    assert_eq!(kmers.len(), 2980);
-    assert!(index.contains_bulk(&kmers).into_iter().all(|found| found));
-    let others: Vec<u64> = minimizers.find(&bases(6, 3000)).into_iter().map(|found| found.kmer).collect();
-    assert!(index.contains_bulk(&others).into_iter().filter(|&found| found).count() < 3);
+    fn check<W: Word>(index: &Index, genome: &[u8]) {
+        let minimizers = index.minimizers::<W>().unwrap();
+        let kmers: Vec<W> = minimizers.find(genome).into_iter().map(|found| found.kmer).collect();
+        assert_eq!(kmers.len(), 3001 - index.k().get() as usize);
+        assert!(index.contains_bulk(&kmers).into_iter().all(|found| found));
+        let others: Vec<W> = minimizers.find(&bases(6, 3000)).into_iter().map(|found| found.kmer).collect();
+        assert!(index.contains_bulk(&others).into_iter().filter(|&found| found).count() < 3);
+    }
+    let of = |k| Indexing::new(k, 1).unwrap().kind(IndexKind::Sequences).run(std::slice::from_ref(&file)).unwrap();
+    check::<u64>(&of(21), &genome);
+    check::<u128>(&of(35), &genome);
+    check::<u128>(&of(63), &genome);
+    assert!(matches!(of(63).minimizers::<u64>(), Err(Error::InvalidK { k: 63, most: 32 })));
 }
 
 /// Checks that k-mers of other sequences, or of a table, are left out, except for a few at their edges.

@@ -8,6 +8,7 @@ mod host;
 mod key_size;
 mod peers;
 mod screen;
+mod several_devices;
 mod studies;
 mod subject;
 mod variant;
@@ -41,6 +42,7 @@ impl Suite for Bloom {
         steps.extend(host::steps(setup));
         steps.extend(studies::steps(setup));
         steps.extend(key_size::steps(setup));
+        steps.extend(several_devices::steps(setup));
         steps
     }
 }

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use bench_frame::clock::Effort;
 use bench_frame::suite::{Session, Step, Target, Threads};
-use warpset::range::{Builder, RangeFilter};
+use warpset::range::{Builder, DynamicBuilder, DynamicRangeFilter, RangeFilter};
 
-use super::{BITS, LENGTH, input, plausible, row};
+use super::{BITS, LENGTH, input, plausible, rate, row};
 
 /// Number of lookups.
 const ASKED: usize = 1 << 21;
@@ -48,6 +48,26 @@ impl Subject for Builder<u64> {
         ranges.iter().zip(answers).for_each(|(range, answer)| *answer = filter.may_contain(range.clone()));
     }
     fn together(filter: &RangeFilter<u64>, ranges: &[Range<u64>], answers: &mut [bool]) -> anyhow::Result<()> {
+        Ok(filter.may_contain_bulk_into(ranges, answers)?)
+    }
+}
+
+impl Subject for DynamicBuilder<u64> {
+    type Filter = DynamicRangeFilter<u64>;
+
+    fn name(&self) -> (String, bool) {
+        ("dynamic range filter".into(), false)
+    }
+    fn build(&self, keys: &[u64]) -> anyhow::Result<DynamicRangeFilter<u64>> {
+        Ok(self.build_from(keys)?)
+    }
+    fn bytes(filter: &DynamicRangeFilter<u64>) -> Option<usize> {
+        Some(filter.memory_bytes() as usize)
+    }
+    fn one_by_one(filter: &DynamicRangeFilter<u64>, ranges: &[Range<u64>], answers: &mut [bool]) {
+        ranges.iter().zip(answers).for_each(|(range, answer)| *answer = filter.may_contain(range.clone()));
+    }
+    fn together(filter: &DynamicRangeFilter<u64>, ranges: &[Range<u64>], answers: &mut [bool]) -> anyhow::Result<()> {
         Ok(filter.may_contain_bulk_into(ranges, answers)?)
     }
 }
@@ -117,6 +137,10 @@ fn measure_all(session: &mut Session, n: usize) -> anyhow::Result<()> {
     let ours = RangeFilter::<u64>::builder().bits_per_key(BITS.into());
     let (keys, _) = input(n, 0);
     measure(session, &ours, &keys, plausible)?;
+    let dynamic = DynamicRangeFilter::<u64>::builder(n as u64).fpr_at(rate(), LENGTH);
+    // Bits are whole, so the rate of ranges of random keys is as low as a third of the one that was asked for.
+    measure(session, &dynamic, &keys, |passed, asked| passed < (1.1 * rate() * asked as f64) as usize + 10)?;
+    measure_updates(session, &dynamic, &keys)?;
     #[cfg(feature = "peers")]
     {
         measure(session, &peers::Grafite, &keys, plausible)?;
@@ -159,6 +183,32 @@ fn measure<S: Subject>(
         for (operation, n, seconds) in times {
             let mut row = row(operation, n, seconds, keys.len()).by(name.clone(), is_peer);
             row.bits_per_item = S::bytes(&filter).map(|bytes| 8.0 * bytes as f64 / keys.len() as f64);
+            session.add(&Target::Cpu, threads, row, right);
+        }
+    }
+    Ok(())
+}
+
+/// Measures insertions of a tenth of the keys into a filter of the others, and their removal.
+fn measure_updates(session: &mut Session, builder: &DynamicBuilder<u64>, keys: &[u64]) -> anyhow::Result<()> {
+    let (others, changed) = keys.split_at(keys.len() - keys.len() / 10);
+    let (before, after) = (builder.build_from(others)?, builder.build_from(keys)?);
+    for &threads in session.threads(true) {
+        let mut filter = before.clone();
+        let mut times = Vec::new();
+        if threads == Threads::One {
+            let seconds = session.time_change(threads, &before, &mut filter, |filter| {
+                Ok(changed.iter().try_for_each(|&key| filter.insert(key))?)
+            })?;
+            times.push(("insert, one by one", seconds, filter == after));
+        }
+        let seconds = session.time_change(threads, &before, &mut filter, |filter| Ok(filter.insert_bulk(changed)?))?;
+        times.push(("insert, batch", seconds, filter == after));
+        let seconds =
+            session.time_change(threads, &after, &mut filter, |filter| Ok(filter.remove_bulk(changed).map(drop)?))?;
+        times.push(("remove, batch", seconds, filter == before));
+        for (operation, seconds, right) in times {
+            let row = row(operation, changed.len(), seconds, keys.len()).by(builder.name().0, false);
             session.add(&Target::Cpu, threads, row, right);
         }
     }

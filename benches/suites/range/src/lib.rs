@@ -29,8 +29,13 @@ fn input(keys: usize, asked: usize) -> (Vec<u64>, Vec<u64>) {
     (stream(0).u64_keys(keys), stream(1).u64_keys(asked).into_iter().map(|key| key.min(u64::MAX - LENGTH)).collect())
 }
 
+/// Returns the bound of the rate of these ranges at these bits per key.
+fn rate() -> f64 {
+    LENGTH as f64 / f64::from(BITS - 2).exp2()
+}
+
 /// Whether the number of ranges that passed is within the bound, which ranges of random keys nearly reach.
 fn plausible(passed: usize, asked: usize) -> bool {
-    let expected = asked as f64 * LENGTH as f64 / f64::from(BITS - 2).exp2();
+    let expected = asked as f64 * rate();
     (passed as f64 - expected).abs() < 0.1 * expected + 6.0 * expected.sqrt() + 6.0
 }

@@ -11,19 +11,11 @@ use warpset_mphf::{Method, RecSplit, gpu};
 use super::SEED;
 use super::ours::Settings;
 use bench_frame::clock::Effort;
-use bench_frame::suite::{Session, Setup, Step, Target, Threads, emulator};
+use bench_frame::suite::{Session, Setup, Step, Target, Threads, numbers_of_devices};
 use bench_record::Record;
 
 /// Repeats after the first, of which the fastest counts.
 const REPEATS: usize = 2;
-
-/// Returns all GPUs, if there are several; two emulators for an emulator.
-fn all(device: &Device) -> anyhow::Result<Devices> {
-    Ok(match device.is_emulator() {
-        true => Devices::new([device.clone(), emulator()?])?,
-        false => Devices::cuda_all()?,
-    })
-}
 
 /// Returns shapes for 1.69, 1.58, 1.55 and 1.54 bits per key.
 fn shapes(device: &Device) -> Vec<Settings> {
@@ -43,17 +35,17 @@ fn keys(device: &Device, effort: Effort) -> usize {
 /// Makes the steps: none where there is one GPU.
 pub fn steps(setup: &Setup, chosen: &[Settings]) -> Vec<Step> {
     let Some(first) = setup.devices().next() else { return Vec::new() };
-    let Ok(devices) = all(first) else { return Vec::new() };
-    if devices.all().len() < 2 {
+    let numbers = numbers_of_devices(first).unwrap_or_default();
+    if numbers.is_empty() {
         return Vec::new();
     }
     let asked = chosen.to_vec();
     let shapes = if asked.is_empty() { shapes(first) } else { asked };
     let step = |settings: Settings| {
-        let devices = devices.clone();
+        let numbers = numbers.clone();
         let title =
             format!("recsplit: building on several devices, leaf {}, bucket {}", settings.leaf, settings.bucket);
-        Step::new(title, move |session| run(session, &devices, settings))
+        Step::new(title, move |session| run(session, &numbers, settings))
     };
     shapes.into_iter().map(step).collect()
 }
@@ -77,18 +69,18 @@ fn time(
     Ok((least, right))
 }
 
-fn run(session: &mut Session, devices: &Devices, settings: Settings) -> anyhow::Result<()> {
-    let n = keys(devices.first(), session.effort);
-    let repeats = if devices.first().is_emulator() { 0 } else { REPEATS };
+fn run(session: &mut Session, numbers: &[Devices], settings: Settings) -> anyhow::Result<()> {
+    let first = numbers[0].first();
+    let n = keys(first, session.effort);
+    let repeats = if first.is_emulator() { 0 } else { REPEATS };
     let keys = KeySpace::new(SEED).stream(0).u64_keys(n);
-    let there = devices.first().from_slice(&keys)?;
+    let there = first.from_slice(&keys)?;
     let builder = settings.builder();
-    let expected = builder.on(devices.first()).build_from_device(there.as_slice())?.to_host()?;
-    let target = Target::Gpu(devices.first().clone());
+    let expected = builder.on(first).build_from_device(there.as_slice())?.to_host()?;
+    let target = Target::Gpu(first.clone());
     let mut of_one = [0.0; 2];
-    let counts = (0..).map(|log| 1 << log).take_while(|&count| count < devices.all().len());
-    for count in counts.chain([devices.all().len()]) {
-        let on_each = builder.on_each(&devices.at_most(count));
+    for devices in numbers {
+        let (count, on_each) = (devices.all().len(), builder.on_each(devices));
         let times = [
             ("build from device keys", time(repeats, &expected, || on_each.build_from_device(there.as_slice()))?),
             ("build from host keys", time(repeats, &expected, || on_each.build_from(&keys))?),

@@ -9,6 +9,8 @@ use super::{FIELDS, FileError};
 pub const SIGNED: u64 = 1 << 32;
 /// Marks keys that are byte strings: added to the length of a key in the headers of structures with elements.
 pub const BYTE_STRING: u64 = 1 << 33;
+/// Marks keys that are floating-point numbers, in the headers of range filters.
+pub const FLOAT: u64 = 1 << 34;
 
 /// Kind of a structure and version of its format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +64,8 @@ impl FileKind {
 
     /// `RangeFilter`.
     pub const RANGE_FILTER: FileKind = FileKind::new(44, 1, "RangeFilter");
+    /// `DynamicRangeFilter`.
+    pub const DYNAMIC_RANGE_FILTER: FileKind = FileKind::new(45, 1, "DynamicRangeFilter");
 
     /// `StaticMap`, and with values of no size `StaticSet`.
     pub const STATIC_MAP: FileKind = FileKind { has_elements: true, ..FileKind::new(48, 1, "StaticMap") };
@@ -74,6 +78,9 @@ impl FileKind {
 
     /// `warpset_kmers::Labels`: a header with names and numbers, then the function.
     pub const KMERS_LABELS: FileKind = FileKind::new(65, 1, "warpset_kmers::Labels");
+
+    /// `warpset_kmers`: k-mers of more than 32 bases with their copies.
+    pub const KMERS_LONG: FileKind = FileKind::new(66, 1, "warpset_kmers::Table of long k-mers");
 
     /// All structures, in the order of their numbers.
     pub const ALL: &[FileKind] = &[
@@ -95,10 +102,12 @@ impl FileKind {
         FileKind::BINARY_FUSE_32,
         FileKind::STATIC_FUNCTION,
         FileKind::RANGE_FILTER,
+        FileKind::DYNAMIC_RANGE_FILTER,
         FileKind::STATIC_MAP,
         FileKind::SEQUENCE_FILTER,
         FileKind::KMERS_INDEX,
         FileKind::KMERS_LABELS,
+        FileKind::KMERS_LONG,
     ];
 
     /// Describes a structure without elements.

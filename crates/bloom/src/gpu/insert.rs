@@ -92,6 +92,14 @@ impl<L: DeviceOneBlock> Bloom<L> {
         if let Some(bits) =
             self.grouping.bits(self.memory_bytes(), n, l2_bytes).filter(|_| hashing.can_group() && !is_kept)
         {
+            // The hashes of a part of a filter have some of their highest bits in common.
+            let bits = match self.grouping {
+                Grouping::Auto => {
+                    let parts = self.whole.blocks() / self.layout.blocks();
+                    (bits + parts.ilog2()).min(radix::MAX_GROUP_BITS)
+                }
+                _ => bits,
+            };
             if !(1..=radix::MAX_GROUP_BITS).contains(&bits) {
                 return Err(Error::InvalidGrouping { bits });
             }
@@ -122,7 +130,7 @@ impl<L: DeviceOneBlock> Bloom<L> {
             return Ok(()); // the driver rejects a grid of zero blocks
         }
         // SAFETY: the words are this layout's; the rest is this function's contract.
-        unsafe { self.layout.launch_insert(Batch { stream, keys, string_hashes: None, n }, self.words_atomic())? };
+        unsafe { self.whole.launch_insert(Batch { stream, keys, string_hashes: None, n }, self.words_atomic())? };
         Ok(())
     }
 
@@ -154,9 +162,9 @@ impl<L: DeviceOneBlock> Bloom<L> {
         Ok(())
     }
 
-    /// Returns the words for kernels that change them atomically, several at a time.
+    /// Returns the words for kernels that change them atomically, several at a time, as [`Bloom::addressed`] does.
     pub(super) fn words_atomic(&self) -> GlobalMut<u32> {
-        let words = self.words.global();
+        let words = self.addressed();
         GlobalMut::from_raw_parts(words.as_ptr().cast_mut(), words.len())
     }
 }

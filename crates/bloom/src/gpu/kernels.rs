@@ -10,7 +10,8 @@ use warpset_kernels::bloom::{blocked, sectors_narrow, sectors_wide, split_block}
 use warpset_simt::{Global, GlobalMut};
 
 use super::batch_partition::{ClaimTable, PartitionedKeys, one_block_per_part};
-use crate::{BlockedLayout, Error, Layout, SplitBlockLayout};
+use crate::layout::engine::OneBlock;
+use crate::{BlockedLayout, Error, Layout, PhysicalType, SplitBlockLayout};
 
 /// Threads of a thread block, in all kernels of Bloom filters.
 pub(super) const BLOCK: u32 = 256;
@@ -84,7 +85,11 @@ pub trait DeviceLayout: Layout {
 }
 
 /// A layout with kernels in which a key has one block.
-pub trait DeviceOneBlock: DeviceLayout {
+pub trait DeviceOneBlock: DeviceLayout + OneBlock {
+    /// Returns this layout with another number of blocks.
+    #[doc(hidden)]
+    fn with_blocks(&self, blocks: u64) -> Result<Self, Error>;
+
     /// Queues the insertion of a batch.
     ///
     /// # Safety
@@ -159,6 +164,11 @@ impl DeviceLayout for SplitBlockLayout {
 }
 
 impl DeviceOneBlock for SplitBlockLayout {
+    fn with_blocks(&self, blocks: u64) -> Result<Self, Error> {
+        let column = if self.is_int32() { PhysicalType::Int32 } else { PhysicalType::Int64 };
+        Ok(SplitBlockLayout::new(blocks)?.for_column(column))
+    }
+
     unsafe fn launch_insert(&self, batch: Batch<'_>, words: GlobalMut<u32>) -> Result<(), GpuError> {
         let Batch { stream, keys: KeySlice { keys, kind, .. }, n, .. } = batch;
         let blocks = self.blocks();
@@ -342,6 +352,10 @@ impl DeviceLayout for BlockedLayout {
 }
 
 impl DeviceOneBlock for BlockedLayout {
+    fn with_blocks(&self, blocks: u64) -> Result<Self, Error> {
+        BlockedLayout::new(blocks, self.shape(), self.seed())
+    }
+
     unsafe fn launch_insert(&self, batch: Batch<'_>, words: GlobalMut<u32>) -> Result<(), GpuError> {
         // SAFETY: this function's contract is that of the callee.
         unsafe {

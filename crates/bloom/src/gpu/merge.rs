@@ -165,6 +165,8 @@ impl<L: DeviceLayout> Bloom<L> {
             layout,
             device: self.device.clone(),
             words: stream.alloc_uninit(layout.words() as usize)?,
+            whole: layout,
+            before: 0,
             bucket_ones: stream.alloc_uninit(ones)?,
             grouping: self.grouping,
             chunk_keys: self.chunk_keys,

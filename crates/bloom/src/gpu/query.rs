@@ -29,7 +29,7 @@ impl<L: DeviceLayout> Filter for Bloom<L> {
                 let batch = Batch { stream, keys, string_hashes, n: chunk.range.len() };
                 // SAFETY: there is room for the answers to a chunk; nothing writes the filter meanwhile, because it is
                 // borrowed until `run` has waited.
-                unsafe { self.layout.launch_contains(batch, self.words.global(), Answers::bits_at(chunk.replies))? };
+                unsafe { self.whole.launch_contains(batch, self.addressed(), Answers::bits_at(chunk.replies))? };
                 Ok(())
             },
             |range, words| take(range.start, words),
@@ -57,7 +57,7 @@ impl<L: DeviceLayout, K: DeviceKeys> DeviceFilter<K> for Bloom<L> {
         unsafe {
             keys.for_each_chunk(&self.layout.hashing(), stream, |first, hashed, n| {
                 let batch = Batch { stream, keys: hashed.keys, string_hashes: hashed.string_hashes(), n };
-                self.layout.launch_contains(batch, self.words.global(), answers.from(first))?;
+                self.whole.launch_contains(batch, self.addressed(), answers.from(first))?;
                 Ok(())
             })
         }

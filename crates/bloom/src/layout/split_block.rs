@@ -43,12 +43,6 @@ impl SplitBlockLayout {
         SplitBlockLayout { int32: column == PhysicalType::Int32, ..self }
     }
 
-    /// Returns this layout with another number of blocks.
-    #[cfg(feature = "gpu")]
-    pub(crate) fn with_blocks(self, blocks: u64) -> Result<SplitBlockLayout, Error> {
-        Ok(SplitBlockLayout { int32: self.int32, ..SplitBlockLayout::new(blocks)? })
-    }
-
     /// Whether integers hash as those of a Parquet column of type INT32.
     pub fn is_int32(&self) -> bool {
         self.int32

@@ -163,6 +163,38 @@ impl Lookup<'_, false> {
             None => count_far::<false>(self.words, self.split, fingerprint, select) > 0,
         }
     }
+
+    /// Whether a fingerprint from `first` to `last` is stored, which have one quotient, an occupied one.
+    #[inline(always)]
+    fn any_between(&self, first: u64, last: u64, select: impl Select) -> bool {
+        let Some(run) = self.run(first, select) else { return any_between_far(self.words, self.split, first, last) };
+        let from_first = self.fields.not_below(run.stored, self.split.remainder(first)) & run.within;
+        if from_first == 0 {
+            return false;
+        }
+        let index = self.fields.lowest_of(from_first) as u32;
+        self.split.remainder(run.stored >> (index * self.split.remainder_bits)) <= self.split.remainder(last)
+    }
+}
+
+/// Answers [`Lookup::any_between`] for runs anywhere.
+#[inline(never)]
+fn any_between_far(words: &[u64], split: Split, first: u64, last: u64) -> bool {
+    let blocks = Blocks::new(words, Lookup::<false>::new(words, split).blocks(), split.remainder_bits);
+    let start = with_select!(|select| blocks.find_run_start(split.quotient(first), select));
+    if start >= blocks.slots() {
+        return false; // only in damaged memory
+    }
+    let (mut low, mut high) = (start, blocks.run_end(start));
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if blocks.remainder(middle) < split.remainder(first) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    (split.remainder(first)..=split.remainder(last)).contains(&blocks.remainder(low))
 }
 
 impl Lookup<'_, true> {
@@ -292,6 +324,26 @@ pub(crate) fn first_prefixed(layout: &Layout, words: &[u64], least: u64, dropped
     }
 }
 
+/// Whether a fingerprint from `first` to `last` is stored, which have one quotient, in a filter without counters.
+#[inline]
+pub(crate) fn any_between(layout: &Layout, words: &[u64], first: u64, last: u64) -> bool {
+    let lookup = Lookup::<false>::new(words, layout.split);
+    lookup.is_occupied(first) && with_select!(|select| lookup.any_between(first, last, select))
+}
+
+/// Reports the answers of [`any_between`] for pairs of fingerprints, in order.
+pub(crate) fn any_between_each(layout: &Layout, words: &[u64], ends: &[(u64, u64)], take: impl FnMut(usize, bool)) {
+    with_select!(|select| answer::<_, false>(
+        layout,
+        words,
+        ends.len(),
+        |i| ends[i].0,
+        #[inline(always)]
+        |lookup, i, first| lookup.any_between(first, ends[i].1, select),
+        take
+    ));
+}
+
 /// Reports the answers of [`first_prefixed`] for `len` fingerprints, in order.
 pub(crate) fn first_prefixed_each(
     layout: &Layout,
@@ -308,7 +360,7 @@ pub(crate) fn first_prefixed_each(
             len,
             least,
             #[inline(always)]
-            |lookup, least| lookup.first_prefixed(least, dropped, select),
+            |lookup, _, least| lookup.first_prefixed(least, dropped, select),
             take
         ));
     } else {
@@ -318,21 +370,22 @@ pub(crate) fn first_prefixed_each(
             len,
             least,
             #[inline(always)]
-            |lookup, least| lookup.first_prefixed(least, dropped, select),
+            |lookup, _, least| lookup.first_prefixed(least, dropped, select),
             take
         ));
     }
 }
 
-/// Reports the answers of `ask` for fingerprints with occupied quotients, and the default for all others, a batch at a
-/// time; `fingerprint` maps the number of a key to its fingerprint.
+/// Reports the answers of `ask`, which takes numbers of keys with their fingerprints, for fingerprints with occupied
+/// quotients, and the default for all others, a batch at a time; `fingerprint` maps the number of a key to its
+/// fingerprint.
 #[inline(always)]
 pub(super) fn answer<T: Copy + Default, const COUNTED: bool>(
     layout: &Layout,
     words: &[u64],
     len: usize,
     fingerprint: impl Fn(usize) -> u64,
-    ask: impl Fn(&Lookup<'_, COUNTED>, u64) -> T,
+    ask: impl Fn(&Lookup<'_, COUNTED>, usize, u64) -> T,
     mut take: impl FnMut(usize, T),
 ) {
     let lookup = Lookup::<COUNTED>::new(words, layout.split);
@@ -353,7 +406,7 @@ pub(super) fn answer<T: Copy + Default, const COUNTED: bool>(
         }
         for &i in &left[..stay] {
             let i = i as usize % BATCH;
-            answers[i] = ask(&lookup, fingerprints[i]);
+            answers[i] = ask(&lookup, first + i, fingerprints[i]);
         }
         for (i, answer) in answers[..count].iter().enumerate() {
             take(first + i, *answer);

@@ -4,7 +4,7 @@ use warpset_core::hash::mix;
 use warpset_gpu::Device;
 
 use super::DeviceRangeKey;
-use crate::{Error, RangeFilter};
+use crate::{DynamicRangeFilter, Error, RangeFilter};
 
 /// Compares builds and lookups of keys with those of the host.
 fn as_on_the_host<K: DeviceRangeKey + std::fmt::Debug>(keys: &[K], bits: f64) {
@@ -84,4 +84,75 @@ fn damaged_words_lead_nowhere_else() {
         let ranges: Vec<_> = keys.iter().map(|&key| key..key.saturating_add(key >> (key % 64))).collect();
         assert_eq!(filter.may_contain_bulk(&ranges).unwrap().len(), filter.count_at_most_bulk(&ranges).unwrap().len());
     }
+}
+
+/// Compares changes and lookups of a dynamic filter with those of the host.
+fn dynamic_as_on_the_host<K: DeviceRangeKey + std::fmt::Debug>(keys: &[K], fpr: f64, length: u64) {
+    let device = Device::emulator(Default::default());
+    let builder = DynamicRangeFilter::<K>::builder(keys.len() as u64).fpr_at(fpr, length).seed(5);
+    let mut host = builder.build().unwrap();
+    let mut filter = host.to_device(&device).unwrap();
+    let there = device.from_slice(keys).unwrap();
+    let half = keys.len() / 2;
+    let lasts: Vec<K> = keys.iter().rev().copied().collect();
+    let ranges: Vec<_> = keys.iter().copied().zip(lasts.iter().copied()).map(|(first, last)| first..=last).collect();
+    let check = |filter: &super::DynamicRangeFilter<K>, host: &DynamicRangeFilter<K>| {
+        assert!(filter.to_host().unwrap() == *host && filter.len() == host.len(), "{} keys", keys.len());
+        assert_eq!(filter.fpr_of(length), host.fpr_of(length));
+        assert_eq!(filter.may_contain_bulk(&ranges).unwrap(), host.may_contain_bulk(&ranges));
+        assert_eq!(filter.contains_bulk(keys).unwrap(), host.contains_bulk(keys));
+        let ends = device.from_slice(&lasts).unwrap();
+        let mut found = device.alloc_zeroed::<u64>(keys.len().div_ceil(64)).unwrap();
+        filter.may_contain_bitmap_device(there.as_slice(), ends.as_slice(), found.as_mut_slice()).unwrap();
+        assert_eq!(found.to_vec().unwrap(), host.may_contain_bitmap_bulk(&ranges).as_words());
+        filter.contains_bitmap_device(there.as_slice(), found.as_mut_slice()).unwrap();
+        assert_eq!(found.to_vec().unwrap(), host.contains_bitmap_bulk(keys).as_words());
+    };
+    check(&filter, &host);
+    host.insert_bulk(&keys[..half]).unwrap();
+    filter.insert_bulk(&keys[..half]).unwrap();
+    check(&filter, &host);
+    host.insert_bulk(&keys[half..]).unwrap();
+    filter.insert_device(there.slice(half..)).unwrap();
+    check(&filter, &host);
+    assert_eq!(filter.remove_device(there.slice(..half)).unwrap(), host.remove_bulk(&keys[..half]).unwrap());
+    check(&filter, &host);
+    host.double().unwrap();
+    filter.double().unwrap();
+    let (other, more) = (host.clone(), host.to_device(&device).unwrap());
+    host.merge(&other).unwrap();
+    filter.merge(&more).unwrap();
+    check(&filter, &host);
+    assert_eq!(filter.remove_bulk(keys).unwrap(), host.remove_bulk(keys).unwrap());
+    check(&filter, &host);
+}
+
+#[test]
+fn dynamic_filters_are_those_of_the_host() {
+    for n in [0, 1, 2, 255, 256, 257, 900] {
+        let spread: Vec<u64> = (0..n).map(|i| mix(i, 1)).collect();
+        let near: Vec<u64> = (0..n).map(|i| (mix(i / 300, 2) >> 1) + i % 300 * 3).collect();
+        let repeated: Vec<u64> = (0..n).map(|i| mix(mix(i, 3) % (1 + n / 5), 4)).collect();
+        for keys in [spread, near, repeated] {
+            dynamic_as_on_the_host(&keys, 0.1, 1);
+            dynamic_as_on_the_host(&keys, 0.001, 200);
+        }
+    }
+    dynamic_as_on_the_host(&[0u32, 1, 77, u32::MAX], 0.01, 10);
+    dynamic_as_on_the_host(&[i64::MIN, -1, 0, i64::MAX], 0.01, 10);
+    dynamic_as_on_the_host(&[f32::NEG_INFINITY, -1.5, -0.0, 0.0, 1e30, f32::INFINITY], 0.01, 10);
+    dynamic_as_on_the_host(&[f64::NEG_INFINITY, -1.5, -0.0, 0.0, 1e300, f64::INFINITY], 0.01, 10);
+}
+
+#[test]
+fn changes_that_cannot_be_are_errors() {
+    let (device, other) = (Device::emulator(Default::default()), Device::emulator(Default::default()));
+    let host = DynamicRangeFilter::<u64>::builder(3).build_from(&[1, 2, u64::MAX]).unwrap();
+    let mut filter = host.to_device(&device).unwrap();
+    let foreign = other.from_slice(&[1u64]).unwrap();
+    assert!(matches!(filter.insert_device(foreign.as_slice()), Err(Error::Gpu(_))));
+    assert!(matches!(filter.remove_device(foreign.as_slice()), Err(Error::Gpu(_))));
+    assert!(matches!(filter.insert_bulk(&[7u64; 40]), Err(Error::Slots(_))));
+    assert!(matches!(filter.insert_device(device.from_slice(&[7u64; 40]).unwrap().as_slice()), Err(Error::Slots(_))));
+    assert!(filter.to_host().unwrap() == host);
 }

@@ -36,15 +36,16 @@ impl Builder {
         Builder { kmers: kmers.max(1), k: DEFAULT_K, s: None, m: None, bits_per_key: DEFAULT_BITS_PER_KEY }
     }
 
-    /// Sets the bases per k-mer, 9 to 32. Default: 31.
+    /// Sets the bases per k-mer, 9 to 63. Default: 31.
     pub fn k(mut self, k: u32) -> Self {
         self.k = k;
         self
     }
 
-    /// Sets the bases per s-mer, at most `k`. A k-mer is found if its `k - s + 1` s-mers are, so more s-mers give a
-    /// lower false-positive rate, as long as s-mers of foreign sequences are seldom in the filter by chance. Default:
-    /// `k - 4`; more if the filter is so large that shorter s-mers would be found by chance.
+    /// Sets the bases per s-mer: at most `k` and 32, at least `k - 31`. A k-mer is found if its `k - s + 1` s-mers are,
+    /// so more s-mers give a lower false-positive rate, as long as s-mers of foreign sequences are seldom in the filter
+    /// by chance. Default: `k - 4`, or 32 if that is less; more if the filter is so large that shorter s-mers would be
+    /// found by chance.
     pub fn s(mut self, s: u32) -> Self {
         self.s = Some(s);
         self

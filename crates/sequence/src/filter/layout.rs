@@ -18,8 +18,8 @@ impl Layout {
     /// Creates a layout for k-mers of `k` bases by s-mers of `s` and minimizers of `m`, in `blocks` blocks of 32 bytes.
     ///
     /// # Errors
-    /// [`Error::InvalidLengths`] unless `9 <= k <= 32` and `4 <= m <= s <= k`; [`Error::ZeroCapacity`] without blocks,
-    /// [`Error::TooLarge`] with more than 2^32.
+    /// [`Error::InvalidLengths`] unless `9 <= k <= 63`, `4 <= m <= s <= k`, and `s` and `k - s + 1` are at most 32;
+    /// [`Error::ZeroCapacity`] without blocks, [`Error::TooLarge`] with more than 2^32.
     pub fn new(k: u32, s: u32, m: u32, blocks: u64) -> Result<Layout, Error> {
         let shape = Shape::new(k, s, m).ok_or(Error::InvalidLengths { k, s, m })?;
         match blocks {

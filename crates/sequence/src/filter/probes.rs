@@ -4,7 +4,7 @@
 //! also compiled for AVX-512 and AVX2, and the processor's best version is called.
 
 use warpset_base::with_vectors;
-use warpset_core::sequence_filter::{Both, Shape, Span, all_of, block_of, reverse_complement, smers_of};
+use warpset_core::sequence_filter::{Both, Shape, Span, block_of, kmers_of, reverse_complement, smers_of};
 
 /// Words of 32 positions per round, so that the arrays stay in the first-level cache.
 pub(super) const WORDS: usize = 32;
@@ -12,7 +12,7 @@ pub(super) const WORDS: usize = 32;
 pub(super) const POSITIONS: usize = 32 * WORDS;
 /// M-mers of the s-mers at these positions: one s-mer has at most 29.
 const MMERS: usize = POSITIONS + 32;
-/// Positions with known 16-base words: the second half of a k-mer of 32 bases begins 16 positions later.
+/// Positions with known 16-base words: the second half of an s-mer of 32 bases begins 16 positions later.
 const BASES: usize = MMERS + 32;
 
 /// S-mers of a round of positions.
@@ -48,7 +48,7 @@ impl Probes {
     pub(super) fn fill(&mut self, shape: Shape, blocks: u64, bases: &[u64], breaks: &[u32], first: usize) {
         let kmers_at = |i: usize| {
             let at = |i: usize| breaks.get(i).copied().unwrap_or(!0);
-            all_of(!(u64::from(at(i)) | u64::from(at(i + 1)) << 32), shape.k()) as u32
+            kmers_of([at(i), at(i + 1), at(i + 2)], shape.k())
         };
         let mut before = if first > 0 { kmers_at(first - 1) } else { 0 };
         for i in 0..WORDS {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use proptest::prelude::*;
 use warpset_core::hash::mix;
-use warpset_core::minimizer::{canonical, code, is_base, letter};
+use warpset_core::minimizer::{Kmer, code, is_base, letter};
 use warpset_core::sequence_filter::{Both, MAX_BLOCKS, Span, block_of, mask_of, word_of};
 
 use super::view::{TASK, random_letters};
@@ -13,13 +13,13 @@ use crate::{Error, Hits, Layout, PackedSequences, SequenceFilter, SequenceFilter
 /// Model by definition, k-mer by k-mer.
 pub(super) struct Model {
     layout: Layout,
-    pub kmers: HashSet<u64>,
+    pub kmers: HashSet<u128>,
     pub words: Vec<u64>,
 }
 
 /// Returns bases as a number, the first base lowest.
-fn number(letters: &[u8]) -> u64 {
-    letters.iter().rev().fold(0, |bases, &letter| bases << 2 | u64::from(code(letter)))
+fn number(letters: &[u8]) -> u128 {
+    letters.iter().rev().fold(0, |bases, &letter| bases << 2 | u128::from(code(letter)))
 }
 
 impl Model {
@@ -52,7 +52,7 @@ impl Model {
 
     pub fn insert(&mut self, letters: &[u8]) {
         for kmer in self.windows(letters).flatten() {
-            self.kmers.insert(canonical(number(kmer), self.layout.k()));
+            self.kmers.insert(number(kmer).canonical(self.layout.k()));
             self.bits(kmer).into_iter().for_each(|(word, bits)| self.words[word] |= bits);
         }
     }
@@ -61,7 +61,7 @@ impl Model {
         let found = |kmer: &[u8]| self.bits(kmer).into_iter().all(|(word, bits)| self.words[word] & bits == bits);
         let answer = |kmer: Option<&[u8]>| {
             let found = kmer.is_some_and(found);
-            assert!(found || kmer.is_none_or(|kmer| !self.kmers.contains(&canonical(number(kmer), self.layout.k()))));
+            assert!(found || kmer.is_none_or(|kmer| !self.kmers.contains(&number(kmer).canonical(self.layout.k()))));
             found
         };
         self.windows(letters).map(answer).collect()
@@ -74,7 +74,7 @@ impl Model {
 }
 
 /// Lengths of k-mers, s-mers and minimizers, with the ends of their ranges.
-pub(super) const SHAPES: [(u32, u32, u32); 12] = [
+pub(super) const SHAPES: [(u32, u32, u32); 19] = [
     (9, 9, 4),
     (9, 9, 9),
     (9, 5, 4),
@@ -87,6 +87,13 @@ pub(super) const SHAPES: [(u32, u32, u32); 12] = [
     (31, 31, 4),
     (32, 32, 32),
     (32, 4, 4),
+    (33, 29, 16),
+    (33, 32, 16),
+    (36, 5, 4),
+    (47, 16, 8),
+    (55, 32, 16),
+    (61, 30, 19),
+    (63, 32, 32),
 ];
 
 /// Generates reads of random bases, some with other letters, some with parts of others, of lengths around the borders
@@ -175,9 +182,10 @@ proptest! {
 
     #[test]
     fn any_lengths(
-        k in 9u32..=32, parts in any::<(u32, u32)>(), blocks in 1u64..200, seed in any::<u64>(), len in 1usize..1500,
+        k in 9u32..=63, parts in any::<(u32, u32)>(), blocks in 1u64..200, seed in any::<u64>(), len in 1usize..1500,
     ) {
-        let s = 4 + parts.0 % (k - 3);
+        let (least, most) = (4.max(k.saturating_sub(31)), k.min(32));
+        let s = least + parts.0 % (most - least + 1);
         let layout = Layout::new(k, s, 4 + parts.1 % (s - 3), blocks).unwrap();
         is_as_the_model(layout, &reads(6, len, seed), &reads(4, len, !seed));
     }
@@ -287,8 +295,15 @@ fn settings_and_their_limits() {
     for bits in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         assert!(matches!(builder.bits_per_key(bits).build(), Err(Error::InvalidBitsPerKey { .. })));
     }
-    for foreign in [builder.k(8), builder.k(33), builder.s(32), builder.m(3), builder.s(20).m(21), builder.k(u32::MAX)]
-    {
+    for foreign in [
+        builder.k(8),
+        builder.k(64),
+        builder.k(63).s(31),
+        builder.s(32),
+        builder.m(3),
+        builder.s(20).m(21),
+        builder.k(u32::MAX),
+    ] {
         assert!(matches!(foreign.layout(), Err(Error::InvalidLengths { .. })), "{foreign:?}");
     }
     // More than 2^32 bits, and the largest filter.
@@ -305,7 +320,9 @@ fn settings_and_their_limits() {
 #[test]
 fn rates_of_false_positives() {
     // (k, s, m, bits per k-mer, allowed distance of theory and samples)
-    for (k, s, m, bits) in [(31, 31, 13, 8.0), (31, 29, 13, 4.0), (31, 28, 16, 4.0), (31, 26, 13, 3.0)] {
+    for (k, s, m, bits) in
+        [(31, 31, 13, 8.0), (31, 29, 13, 4.0), (31, 28, 16, 4.0), (31, 26, 13, 3.0), (41, 32, 13, 3.0)]
+    {
         let n = 300_000;
         let builder = SequenceFilter::builder(n).k(k).s(s).m(m).bits_per_key(bits);
         let filter = builder.build_from(&[random_letters(n + u64::from(k) - 1, 9)]).unwrap();

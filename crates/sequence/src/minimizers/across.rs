@@ -13,9 +13,9 @@
 use std::arch::x86_64::*;
 use std::cell::RefCell;
 
-use warpset_core::minimizer::{MOST_K, MOST_W, Scheme, complement, seed};
+use warpset_core::minimizer::{Kmer, MOST_K, MOST_W, Scheme, complement, seed};
 
-use super::blocks::visit_avx512;
+use super::blocks::{kmer_at, visit_avx512};
 use super::lanes::Avx512;
 use super::text::Letters;
 
@@ -26,7 +26,7 @@ const PIECE: usize = 1024;
 /// Bases per word.
 const WORD: usize = 16;
 /// Words before the first one, as if that many bases A preceded each sequence.
-const BEFORE: usize = 3;
+const BEFORE: usize = 4;
 /// Letters per vector.
 const BYTES: usize = 64;
 /// Number of pieces that is too small for lanes.
@@ -54,7 +54,6 @@ struct Buffers {
     pieces: Vec<Piece>,
     /// Order of the pieces by length.
     order: Vec<u32>,
-    found: Vec<u64>,
     lanes: Box<Group>,
 }
 
@@ -63,7 +62,7 @@ struct Group {
     /// Words of all lanes, side by side.
     words: [[u32; LANES]; BEFORE + PIECE / WORD + 1],
     /// Bases of `words`, lane by lane.
-    packed: [u8; (1 << 16) / 4 + 16],
+    packed: [u8; (1 << 16) / 4 + 17],
     /// Newly selected places, in the order of steps.
     taken: [u32; PLACES],
     /// Places of `taken`, lane by lane.
@@ -75,7 +74,6 @@ thread_local! {
     static BUFFERS: RefCell<Buffers> = RefCell::new(Buffers {
         pieces: Vec::new(),
         order: Vec::new(),
-        found: Vec::new(),
         lanes: Box::new(Group {
             words: [[0; _]; _],
             packed: [0; _],
@@ -87,14 +85,14 @@ thread_local! {
 }
 
 /// Appends the canonical k-mers of the minimizers of sequences, and the end of each sequence.
-pub(super) fn kmers_of<S: AsRef<[u8]>>(
+pub(super) fn kmers_of<S: AsRef<[u8]>, K: Kmer>(
     avx512: Avx512,
     scheme: Scheme,
     sequences: &[S],
-    kmers: &mut Vec<u64>,
+    kmers: &mut Vec<K>,
     ends: &mut Vec<usize>,
 ) {
-    BUFFERS.with_borrow_mut(|Buffers { pieces, order, found, lanes }| {
+    BUFFERS.with_borrow_mut(|Buffers { pieces, order, lanes }| {
         let window = scheme.window() as usize;
         let most = PIECE + 1 - window;
         pieces.clear();
@@ -121,8 +119,8 @@ pub(super) fn kmers_of<S: AsRef<[u8]>>(
             }
             return;
         }
-        found.clear();
-        lanes.find_all(avx512, scheme, sequences, (pieces, order), false, found);
+        let mut found = Vec::with_capacity(kmers.capacity() - kmers.len());
+        lanes.find_all(avx512, scheme, sequences, (pieces, order), false, &mut found);
         let mut rest = pieces.iter().peekable();
         for sequence in 0..sequences.len() {
             let mut last = usize::MAX;
@@ -142,14 +140,14 @@ pub(super) fn kmers_of<S: AsRef<[u8]>>(
 impl Group {
     /// Appends the k-mers of all pieces in `order`. If that is their own order, a k-mer that two neighbouring pieces
     /// select is appended once.
-    fn find_all<S: AsRef<[u8]>>(
+    fn find_all<S: AsRef<[u8]>, K: Kmer>(
         &mut self,
         avx512: Avx512,
         scheme: Scheme,
         sequences: &[S],
         (pieces, order): (&mut [Piece], &[u32]),
         is_theirs: bool,
-        found: &mut Vec<u64>,
+        found: &mut Vec<K>,
     ) {
         let window = scheme.window() as usize;
         let mut before = (usize::MAX, usize::MAX);
@@ -162,7 +160,7 @@ impl Group {
             let of_lanes = match group.len() {
                 ..FEW => Found::NOTHING,
                 // SAFETY: a value of `Avx512` exists only if the processor has the instructions.
-                _ => unsafe { self.find(scheme, &texts[..group.len()]) },
+                _ => unsafe { self.find(scheme, &texts[..group.len()], K::MOST_K <= 32) },
             };
             for (lane, &piece) in group.iter().enumerate() {
                 let piece = &mut pieces[piece as usize];
@@ -174,7 +172,12 @@ impl Group {
                         let position = |place| piece.first + (usize::from(place) - (lane << of_lanes.shift));
                         piece.ends = [position(first), position(last)];
                     }
-                    found.extend_from_slice(&self.kmers[range]);
+                    if K::MOST_K <= 32 {
+                        found.extend(self.kmers[range].iter().map(|&kmer| K::from(kmer)));
+                    } else {
+                        let kmer = |&place: &u16| kmer_at::<K>(&self.packed, place.into(), scheme.k);
+                        found.extend(self.places[range].iter().map(|place| kmer(place).canonical(scheme.k)));
+                    }
                 } else {
                     let Piece { first, ends, .. } = piece;
                     visit_avx512(avx512, &Letters(texts[lane]), scheme, |position, kmer| {
@@ -244,9 +247,10 @@ fn store(values: &mut [u32; LANES], vector: __m512i) {
 }
 
 impl Group {
-    /// Finds the minimizers of up to sixteen texts, each at least a window and at most a piece long.
+    /// Finds the minimizers of up to sixteen texts, each at least a window and at most a piece long; their k-mers if
+    /// these have at most 32 bases.
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512dq,avx512vl")]
-    fn find(&mut self, scheme: Scheme, texts: &[&[u8]]) -> Found {
+    fn find(&mut self, scheme: Scheme, texts: &[&[u8]], with_kmers: bool) -> Found {
         let longest = texts.iter().fold(0, |most, text| text.len().max(most));
         let shift = longest.next_power_of_two().max(64).trailing_zeros();
         let mut are_bases = 0;
@@ -271,7 +275,9 @@ impl Group {
             self.places[*next as usize] = place;
             *next += 1;
         }
-        self.extract(scheme.k, count);
+        if with_kmers {
+            self.extract(scheme.k, count);
+        }
         Found { is_done: are_bases & !u32::from(ties), begins, shift }
     }
 
@@ -414,7 +420,7 @@ impl Group {
             let byte = _mm512_srli_epi64::<2>(place);
             let shift = _mm512_slli_epi64::<1>(_mm512_and_si512(place, three));
             let from = self.packed.as_ptr();
-            // SAFETY: places have 16 bits, so byte offsets are below 2^14, and `packed` has 16 more bytes.
+            // SAFETY: places have 16 bits, so byte offsets are below 2^14, and `packed` has 17 more bytes.
             let (low, high) = unsafe {
                 (_mm512_i64gather_epi64::<1>(byte, from.cast()), _mm512_i64gather_epi64::<1>(byte, from.add(1).cast()))
             };

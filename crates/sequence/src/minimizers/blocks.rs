@@ -12,7 +12,7 @@
 
 use std::cell::RefCell;
 
-use warpset_core::minimizer::{MOST_K, MOST_W, Scheme, canonical, complement, seed};
+use warpset_core::minimizer::{Kmer, MOST_K, MOST_W, Scheme, complement, seed};
 
 use super::lanes::{Avx2, Avx512, Lanes};
 use super::text::Text;
@@ -67,9 +67,15 @@ thread_local! {
 }
 
 /// Visits the minimizers of a text with AVX2: position and canonical k-mer.
-pub(super) fn visit_avx2(lanes: Avx2, text: &impl Text, scheme: Scheme, visit: impl FnMut(usize, u64)) {
+pub(super) fn visit_avx2<K: Kmer>(lanes: Avx2, text: &impl Text, scheme: Scheme, visit: impl FnMut(usize, K)) {
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-    fn fast(buffers: &mut Buffers, lanes: Avx2, text: &impl Text, scheme: Scheme, visit: impl FnMut(usize, u64)) {
+    fn fast<K: Kmer>(
+        buffers: &mut Buffers,
+        lanes: Avx2,
+        text: &impl Text,
+        scheme: Scheme,
+        visit: impl FnMut(usize, K),
+    ) {
         blocks(buffers, lanes, text, scheme, visit);
     }
     // SAFETY: a value of `Avx2` exists only if the processor has the instructions.
@@ -77,9 +83,15 @@ pub(super) fn visit_avx2(lanes: Avx2, text: &impl Text, scheme: Scheme, visit: i
 }
 
 /// Visits the minimizers of a text with AVX-512: position and canonical k-mer.
-pub(super) fn visit_avx512(lanes: Avx512, text: &impl Text, scheme: Scheme, visit: impl FnMut(usize, u64)) {
+pub(super) fn visit_avx512<K: Kmer>(lanes: Avx512, text: &impl Text, scheme: Scheme, visit: impl FnMut(usize, K)) {
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512dq,avx512vl")]
-    fn fast(buffers: &mut Buffers, lanes: Avx512, text: &impl Text, scheme: Scheme, visit: impl FnMut(usize, u64)) {
+    fn fast<K: Kmer>(
+        buffers: &mut Buffers,
+        lanes: Avx512,
+        text: &impl Text,
+        scheme: Scheme,
+        visit: impl FnMut(usize, K),
+    ) {
         blocks(buffers, lanes, text, scheme, visit);
     }
     // SAFETY: a value of `Avx512` exists only if the processor has the instructions.
@@ -87,12 +99,12 @@ pub(super) fn visit_avx512(lanes: Avx512, text: &impl Text, scheme: Scheme, visi
 }
 
 #[inline(always)]
-fn blocks<L: Lanes>(
+fn blocks<L: Lanes, K: Kmer>(
     buffers: &mut Buffers,
     lanes: L,
     text: &impl Text,
     scheme: Scheme,
-    mut visit: impl FnMut(usize, u64),
+    mut visit: impl FnMut(usize, K),
 ) {
     let window = scheme.window() as usize;
     let Some(windows) = (text.len() + 1).checked_sub(window) else { return };
@@ -257,13 +269,13 @@ fn least_of_four<L: Lanes>(lanes: L, values: &[u32], at: usize, steps: [usize; 3
 
 /// Visits the k-mers that windows select and the windows before them did not.
 #[inline(always)]
-fn visits<L: Lanes>(
+fn visits<L: Lanes, K: Kmer>(
     buffers: &mut Buffers,
     lanes: L,
     scheme: Scheme,
     windows: usize,
     first: usize,
-    visit: &mut impl FnMut(usize, u64),
+    visit: &mut impl FnMut(usize, K),
 ) {
     let Buffers { packed, taken, anew, .. } = buffers;
     let none = lanes.splat(NONE);
@@ -275,13 +287,23 @@ fn visits<L: Lanes>(
         lanes.compress(anew, count, now, here);
         count += here.count_ones() as usize;
     }
-    let mask = !0 >> (64 - 2 * scheme.k);
     for &position in &anew[..count] {
         let position = position as usize;
-        let bytes: &[u8; 9] = packed[position / 4..position / 4 + 9].try_into().expect("9 bytes");
-        let low = u64::from_le_bytes(*bytes.first_chunk().expect("8 bytes"));
-        let shift = 2 * (position as u32 % 4);
-        let kmer = (low >> shift | u64::from(bytes[8]) << 1 << (63 - shift)) & mask;
-        visit(first + position, canonical(kmer, scheme.k));
+        visit(first + position, kmer_at::<K>(packed, position, scheme.k).canonical(scheme.k));
     }
+}
+
+/// Returns the `k` bases from `position` on; `packed` has four per byte, and 17 bytes from that position on.
+#[inline(always)]
+pub(super) fn kmer_at<K: Kmer>(packed: &[u8], position: usize, k: u32) -> K {
+    let (bytes, shift) = (&packed[position / 4..position / 4 + 17], 2 * (position as u32 % 4));
+    let word = |i: usize| {
+        let bytes: &[u8; 9] = bytes[8 * i..8 * i + 9].try_into().expect("9 bytes");
+        let low = u64::from_le_bytes(*bytes.first_chunk().expect("8 bytes"));
+        low >> shift | u64::from(bytes[8]) << 1 << (63 - shift)
+    };
+    let low = K::from(word(0));
+    // A shift by 64 bits, in two steps, leaves nothing of a number of 64 bits.
+    let kmer = if K::MOST_K > 32 { low | K::from(word(1)) << 32 << 32 } else { low };
+    kmer & K::mask(k)
 }

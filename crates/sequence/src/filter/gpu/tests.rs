@@ -78,7 +78,7 @@ fn devices_have_the_bytes_and_answers_of_the_host() {
 #[test]
 fn borders_of_warps_and_tiles() {
     for device in devices(2) {
-        for (k, s, m) in [(31, 26, 16), (32, 20, 20), (9, 9, 4)] {
+        for (k, s, m) in [(31, 26, 16), (32, 20, 20), (9, 9, 4), (63, 32, 16)] {
             let layout = Layout::new(k, s, m, 2000).unwrap();
             let around = |border: usize| [border - 1, border, border + 1, border + k as usize];
             let mut lengths: Vec<usize> = [32, WARP, TILE].into_iter().flat_map(around).collect();

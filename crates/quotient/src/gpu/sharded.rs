@@ -1,0 +1,376 @@
+//! Filters with quotients on several devices.
+//!
+//! Each of `2^k` devices has the quotients with the same `k` highest bits, as a filter of the hash without them: fewer
+//! quotients, remainders of the same width. The layout of fingerprints is unique, so a copy in host memory, laid out of
+//! the fingerprints of all parts, has the bytes of one filter. Batches are exchanged by [`Sharded`].
+
+use std::fmt;
+
+use warpset_base::filter::{Filter, Insert, Remove, Take};
+use warpset_core::bits::lowest;
+use warpset_gpu::batch::{Answers, Hashing};
+use warpset_gpu::{Device, DeviceSliceMut, Devices, Stream};
+use warpset_primitives::sharded::{MAX_OWNERS, Sharded};
+use warpset_primitives::{DeviceFilter, DeviceInsert};
+
+use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, hashing};
+use crate::cpu::fingerprint_source::{Each, stored};
+use crate::slot_kind::Copies;
+use crate::{Builder, Error, Key, Layout, cpu};
+
+/// [`QuotientFilter`] divided among devices, as many as the largest power of two allows; an exact filter stays on the
+/// first one. For filters larger than one device's memory and for the bandwidth of all devices.
+///
+/// Keys come from the host or from any of the devices. [`insert_each_device`](Self::insert_each_device) and
+/// [`contains_each_device`](Self::contains_each_device) take a batch on every device. Each part has its share of the
+/// load limit, so a filter close to its limit may be full although another part has free slots. On an error parts of a
+/// batch may have been applied.
+///
+/// ```
+/// use warpset_gpu::{Device, Devices};
+/// use warpset_quotient::{Filter, Insert, StandardQuotientFilter};
+///
+/// let devices = Devices::new([(); 2].map(|()| Device::emulator(Default::default())))?; // or `Devices::cuda_all()?`
+/// let builder = StandardQuotientFilter::builder(1_000);
+/// let mut filter = builder.sharded_on(&devices).build_from(&[2u64, 3])?;
+/// assert_eq!(filter.insert_bulk(&[3u64, 5])?, 1);
+/// assert_eq!(filter.contains_bulk(&[5u64, 6])?, [true, false]);
+/// assert!(filter.to_host()? == builder.build_from(&[2u64, 3, 5])?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct ShardedQuotientFilter<S> {
+    layout: Layout,
+    /// Bits of a hash that say which part it belongs to.
+    prefix_bits: u32,
+    shards: Sharded<QuotientFilter<S>>,
+}
+
+/// [`Builder`] of filters divided among devices, made by [`Builder::sharded_on`].
+#[must_use = "a builder does nothing until `build`"]
+pub struct ShardedBuilder<S> {
+    settings: Builder<S>,
+    devices: Devices,
+}
+
+impl<S: DeviceSlotKind> Builder<S> {
+    /// Makes a builder with these settings of a filter that is divided among `devices`.
+    pub fn sharded_on(&self, devices: &Devices) -> ShardedBuilder<S> {
+        ShardedBuilder { settings: *self, devices: devices.clone() }
+    }
+}
+
+impl<S: DeviceSlotKind> ShardedBuilder<S> {
+    /// Checks every setting, then allocates an empty filter.
+    ///
+    /// # Errors
+    /// The errors of [`Builder::layout`]; [`Error::Gpu`] if a device has too little memory for its part.
+    pub fn build(&self) -> Result<ShardedQuotientFilter<S>, Error> {
+        ShardedQuotientFilter::with_layout(&self.devices, self.settings.layout()?)
+    }
+
+    /// Builds a filter of these keys.
+    ///
+    /// # Errors
+    /// The errors of [`ShardedBuilder::build`] and of an insertion.
+    pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<ShardedQuotientFilter<S>, Error> {
+        let mut filter = self.build()?;
+        filter.insert_bulk(keys)?;
+        Ok(filter)
+    }
+
+    /// Builds a filter of keys on one of the devices.
+    ///
+    /// # Errors
+    /// The errors of [`ShardedBuilder::build`] and of an insertion.
+    pub fn build_from_device<K: DeviceKeys>(&self, keys: K) -> Result<ShardedQuotientFilter<S>, Error> {
+        let mut filter = self.build()?;
+        filter.insert_each_device(&[keys])?;
+        Ok(filter)
+    }
+}
+
+impl<S: DeviceSlotKind> ShardedQuotientFilter<S> {
+    fn with_layout(devices: &Devices, layout: Layout) -> Result<Self, Error> {
+        let most = if layout.is_exact() { 0 } else { layout.quotient_bits() - 1 };
+        let prefix_bits = devices.all().len().min(MAX_OWNERS).ilog2().min(most);
+        let bounds: Vec<u64> = (1..1 << prefix_bits).map(|part| part << (64 - prefix_bits)).collect();
+        let (devices, part) = (devices.at_most(1 << prefix_bits), layout.part(prefix_bits));
+        let shards = Sharded::new(&devices, hashing(&layout), &bounds, prefix_bits, |_, device| {
+            QuotientFilter::with_layout(device, part)
+        })?;
+        Ok(Self { layout, prefix_bits, shards })
+    }
+
+    /// Copies a filter from host memory.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if a device fails or has too little memory; [`Error::Full`] if a part of a filter close to its
+    /// limit has too many fingerprints.
+    pub fn from_host(devices: &Devices, filter: &cpu::QuotientFilter<S>) -> Result<Self, Error> {
+        let mut copy = Self::with_layout(devices, *filter.layout())?;
+        let rest_bits = copy.rest_bits();
+        copy.shards.each_mut(|place, shard| {
+            let prefix = (place as u64).checked_shl(rest_bits).unwrap_or(0);
+            let part = cpu::QuotientFilter::from_given(shard.layout, |first| {
+                let all = Each(stored::<S, Copies>(filter.view(), 0).read_from(prefix | first));
+                let own = all.map(|copies| (copies.fingerprint ^ prefix, copies.copies));
+                own.take_while(|(fingerprint, _)| *fingerprint <= lowest(rest_bits))
+            })?;
+            *shard = QuotientFilter::from_host(&shard.device, &part)?;
+            Ok::<(), Error>(())
+        })?;
+        Ok(copy)
+    }
+
+    /// Copies the filter to host memory: one filter, to save or to ask. Waits for all work on the devices.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if a device fails, [`Error::OutOfMemory`] if the host has too little memory.
+    pub fn to_host(&self) -> Result<cpu::QuotientFilter<S>, Error> {
+        let mut parts = self.shards.each(|_, shard| shard.to_host())?;
+        if self.prefix_bits == 0 {
+            return Ok(parts.remove(0));
+        }
+        let rest_bits = self.rest_bits();
+        cpu::QuotientFilter::from_given(self.layout, |first| {
+            let begun = (first >> rest_bits) as usize;
+            parts.iter().enumerate().skip(begun).flat_map(move |(place, part)| {
+                let first = if place == begun { first & lowest(rest_bits) } else { 0 };
+                let all = Each(stored::<S, Copies>(part.view(), 0).read_from(first));
+                all.map(move |copies| ((place as u64) << rest_bits | copies.fingerprint, copies.copies))
+            })
+        })
+    }
+
+    /// Returns the bits of a fingerprint of a part.
+    fn rest_bits(&self) -> u32 {
+        self.layout.fingerprint_bits() - self.prefix_bits
+    }
+
+    /// Returns the parameters of the whole filter.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Returns the devices that have a part of it.
+    pub fn devices(&self) -> &Devices {
+        self.shards.devices()
+    }
+
+    /// Returns the number of stored fingerprints, copies included.
+    pub fn len(&self) -> u64 {
+        self.shards.parts().iter().map(QuotientFilter::len).sum()
+    }
+
+    /// Whether no fingerprint is stored.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the bytes of device memory of the slots, on all devices together.
+    pub fn memory_bytes(&self) -> u64 {
+        self.shards.parts().iter().map(QuotientFilter::memory_bytes).sum()
+    }
+
+    /// Sets the number of keys of each device that are exchanged at a time. Default and most: 64 Mi keys of a batch in
+    /// device memory, 16 Mi for a change by a host slice, 4 Mi for its lookup. Rounded up to a multiple of 64.
+    pub fn set_chunk_keys(&mut self, keys: usize) {
+        self.shards.set_chunk_keys(keys);
+    }
+
+    /// Inserts batches of keys, each on one of the devices. Returns the number of fingerprints added.
+    ///
+    /// # Errors
+    /// The errors of [`QuotientFilter::insert_device`].
+    pub fn insert_each_device<B: DeviceKeys>(&mut self, batches: &[B]) -> Result<u64, Error> {
+        self.shards.insert_each_device(batches)
+    }
+
+    /// Removes keys on one of the devices. Returns the number of fingerprints removed.
+    ///
+    /// # Errors
+    /// The errors of [`QuotientFilter::remove_device`].
+    pub fn remove_device<K: DeviceKeys>(&mut self, keys: K) -> Result<u64, Error> {
+        match self.shards.only() {
+            Some(only) => only.remove_device(keys),
+            None => self.shards.change_each(&[keys], |shard, keys| shard.remove_device(keys)),
+        }
+    }
+
+    /// Tests batches that lie on all devices, one batch per device in their order, as
+    /// [`DeviceFilter::contains_device`] does: `answers` are on the device of their keys.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] unless there is a batch per device, with answers; [`Error::Gpu`].
+    pub fn contains_each_device<B: DeviceKeys + Sync>(
+        &self,
+        batches: &[B],
+        answers: Vec<DeviceSliceMut<'_, u8>>,
+    ) -> Result<(), Error> {
+        self.shards.contains_each_device(batches, answers)
+    }
+}
+
+impl<S: DeviceSlotKind> Filter for ShardedQuotientFilter<S> {
+    type Error = Error;
+
+    fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Error> {
+        self.shards.answer_bulk(keys, take)
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.memory_bytes()
+    }
+}
+
+impl<S: DeviceSlotKind, K: DeviceKeys> DeviceFilter<K> for ShardedQuotientFilter<S> {
+    unsafe fn answer_async(&self, stream: &Stream, keys: K, others: &[&Device], answers: Answers) -> Result<(), Error> {
+        // SAFETY: the contract of this function.
+        unsafe { self.shards.answer_async(stream, keys, others, answers) }
+    }
+}
+
+impl<S: DeviceSlotKind> Insert for ShardedQuotientFilter<S> {
+    type Inserted = u64;
+
+    fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<u64, Error> {
+        self.shards.insert_bulk(keys)
+    }
+
+    fn clear(&mut self) -> Result<(), Error> {
+        self.shards.clear()
+    }
+
+    /// Adds the fingerprints of a filter of the same size on the same devices.
+    fn merge(&mut self, other: &Self) -> Result<(), Error> {
+        self.shards.merge(&other.shards)
+    }
+}
+
+impl<S: DeviceSlotKind> DeviceInsert for ShardedQuotientFilter<S> {
+    fn hashing(&self) -> Hashing {
+        hashing(&self.layout)
+    }
+
+    fn insert_device<K: DeviceKeys>(&mut self, keys: K) -> Result<u64, Error> {
+        self.insert_each_device(&[keys])
+    }
+}
+
+impl<S: DeviceSlotKind> Remove for ShardedQuotientFilter<S> {
+    fn remove_bulk<K: Key>(&mut self, keys: &[K]) -> Result<u64, Error> {
+        match self.shards.only() {
+            Some(only) => only.remove_bulk(keys),
+            None => self.shards.change_bulk(keys, |shard, keys| shard.remove_device(keys)),
+        }
+    }
+}
+
+impl<S: DeviceSlotKind> fmt::Debug for ShardedQuotientFilter<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ShardedQuotientFilter").field("layout", &self.layout).field("devices", self.devices()).finish()
+    }
+}
+
+impl<S: DeviceSlotKind> fmt::Debug for ShardedBuilder<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ShardedBuilder").field("settings", &self.settings).field("devices", &self.devices).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use warpset_core::hash::mix;
+    use warpset_gpu::testing::{cuda, deferred, fail_each};
+    use warpset_gpu::{EmulatorOptions, GpuError};
+
+    use super::*;
+    use crate::{Duplicates, RankSelectBuilder, StandardBuilder};
+
+    /// Returns emulators of unequal memory, and every CUDA device of this machine.
+    fn several() -> Vec<Devices> {
+        let device =
+            |i: usize| Device::emulator_with(EmulatorOptions::default().memory_bytes((i + 1) << 26).deferred(true));
+        let emulators = [1, 2, 3, 8].map(|count| Devices::new((0..count).map(device)).unwrap());
+        emulators.into_iter().chain(cuda().map(|_| Devices::cuda_all().unwrap())).collect()
+    }
+
+    /// Compares bytes and answers with those of the host's filter.
+    fn behaves_as_on_the_host<S: DeviceSlotKind>(devices: &Devices, builder: &Builder<S>) {
+        let keys: Vec<u64> = (0..900).map(|i| mix(i % 700, 1)).collect();
+        let (held, more) = keys.split_at(400);
+        let mut on_host = builder.build_from(held).unwrap();
+        let mut filter = builder.sharded_on(devices).build_from(held).unwrap();
+        assert_eq!(filter.devices().all().len(), 1 << devices.all().len().ilog2());
+        assert!(filter.to_host().unwrap() == on_host);
+        filter.set_chunk_keys(128);
+        let last = filter.devices().all().last().unwrap().clone();
+        let there = last.from_slice(more).unwrap();
+        assert_eq!(
+            DeviceInsert::insert_device(&mut filter, there.as_slice()).unwrap(),
+            on_host.insert_bulk(more).unwrap()
+        );
+        assert!(filter.to_host().unwrap() == on_host && filter.len() == on_host.len());
+        let asked: Vec<u64> = (0..1_500).map(|i| mix(i, 1)).collect();
+        let expected = on_host.contains_bulk(&asked).unwrap();
+        assert_eq!(filter.contains_bulk(&asked).unwrap(), expected);
+        let (on_last, mut answers) = (last.from_slice(&asked).unwrap(), last.alloc_zeroed(asked.len()).unwrap());
+        filter.contains_device(on_last.as_slice(), answers.as_mut_slice()).unwrap();
+        assert!(answers.to_vec().unwrap().into_iter().eq(expected.into_iter().map(u8::from)));
+
+        let copy = ShardedQuotientFilter::from_host(devices, &on_host).unwrap();
+        assert!(copy.to_host().unwrap() == on_host);
+        assert_eq!(filter.remove_bulk(&keys[..300]).unwrap(), on_host.remove_bulk(&keys[..300]).unwrap());
+        assert_eq!(filter.remove_device(there.as_slice()).unwrap(), on_host.remove_bulk(more).unwrap());
+        assert!(filter.to_host().unwrap() == on_host);
+        filter.merge(&copy).unwrap();
+        on_host.merge(&copy.to_host().unwrap()).unwrap();
+        assert!(filter.to_host().unwrap() == on_host);
+        filter.clear().unwrap();
+        assert!(filter.is_empty() && filter.to_host().unwrap() == builder.build().unwrap());
+    }
+
+    #[test]
+    fn the_filter_of_the_host_on_any_number_of_devices() {
+        for devices in &several() {
+            behaves_as_on_the_host(devices, &RankSelectBuilder::with_bits(11, 5));
+        }
+        let devices = Devices::new((0..3).map(deferred)).unwrap();
+        behaves_as_on_the_host(&devices, &StandardBuilder::with_bits(11, 9));
+        behaves_as_on_the_host(&devices, &StandardBuilder::with_bits(11, 9).duplicates(Duplicates::Kept));
+        behaves_as_on_the_host(&devices, &RankSelectBuilder::with_bits(11, 9).duplicates(Duplicates::Counted));
+    }
+
+    #[test]
+    fn exact_filters_stay_on_the_first_device() {
+        let devices = Devices::new((0..2).map(deferred)).unwrap();
+        let keys: Vec<u64> = (0..100).map(|i| mix(i, 2) >> 44).collect();
+        let builder = RankSelectBuilder::with_bits(10, 10).exact(20);
+        let filter = builder.sharded_on(&devices).build_from(&keys).unwrap();
+        assert!(
+            filter.devices() == &devices.at_most(1) && filter.to_host().unwrap() == builder.build_from(&keys).unwrap()
+        );
+    }
+
+    #[test]
+    fn failures_and_full_parts_are_errors() {
+        let devices = Devices::new((0..2).map(deferred)).unwrap();
+        let builder = StandardBuilder::with_bits(9, 9);
+        let keys: Vec<u64> = (0..300).map(|i| mix(i, 3)).collect();
+        let mut filter = builder.sharded_on(&devices).build_from(&keys).unwrap();
+        let expected = builder.build_from(&keys).unwrap();
+        let failed = fail_each(
+            &mut filter,
+            |filter| filter.insert_bulk(&keys),
+            |filter, _| assert!(filter.to_host().unwrap() == expected),
+        );
+        assert!(failed > 8);
+        let many: Vec<u64> = (0..2_000).map(|i| mix(i, 4)).collect();
+        let full = filter.insert_bulk(&many);
+        assert!(matches!(full, Err(Error::Full { .. })), "{full:?}");
+        assert!(filter.to_host().unwrap() == expected);
+        let elsewhere = deferred(9).from_slice(&keys).unwrap();
+        let refused = filter.remove_device(elsewhere.as_slice());
+        assert!(matches!(refused, Err(Error::Gpu(GpuError::OtherDevice { .. }))), "{refused:?}");
+    }
+}
