@@ -15,12 +15,13 @@
 //! when the probe side starts. No operator ever waits for it: until a filter exists, every row passes.
 //!
 //! - `rule` decides which joins get a filter ([`estimate`]) and where (`place`).
-//! - `build` is the operator that gathers (`gathering`, `bounds`), `probe` the operator that drops rows.
+//! - `build` is the operator that gathers (`gathering`, `bounds`, `bitmap`), `probe` the operator that drops rows.
 //! - `expression` connects them: a condition on the keys that contains the filter (`key_filter`). It is suspended while
 //!   it drops too few rows (`usefulness`).
 //! - `subquery` is the variant for engines with distributed plans: the filter is the result of a subquery on the table
 //!   that the keys come from (`lineage`).
 
+mod bitmap;
 mod bounds;
 mod build;
 mod estimate;
@@ -53,8 +54,9 @@ pub use subquery::{ScreenBySubquery, screen_by_subquery};
 /// The engine's rule that hands filters to scans. Ours runs before it.
 const PUSHDOWN: &str = "FilterPushdown(Post)";
 
-/// Makes hash joins screen their probe sides by split-block Bloom filters of their build sides' keys. Rows without a
-/// partner are dropped below the exchange, and row groups of Parquet files without any partner are not read.
+/// Makes hash joins screen their probe sides by split-block Bloom filters, or bitmaps of dense integers, of their build
+/// sides' keys. Rows without a partner are dropped below the exchange, and row groups of Parquet files without any
+/// partner are not read.
 ///
 /// Screened are inner joins, semi joins, left joins, left anti joins (without the `NULL` rules of `NOT IN`) and left
 /// mark joins, in the engine's names: a probe row without a partner adds no row to their output. The table in

@@ -27,8 +27,9 @@ use futures::{Stream, StreamExt};
 use super::gathering::{Gathering, Part, Target};
 use super::place;
 
-/// Gathers the keys of a join's build side into a split-block Bloom filter, and writes it into the dynamic filter that
-/// [`FilterProbeExec`](super::FilterProbeExec) and the scan of the probe side evaluate. Rows pass unchanged.
+/// Gathers the keys of a join's build side into a split-block Bloom filter or a bitmap, and writes it into the dynamic
+/// filter that [`FilterProbeExec`](super::FilterProbeExec) and the scan of the probe side evaluate. Rows pass
+/// unchanged.
 ///
 /// It never fails. All rows of the probe side pass if there is no filter: not enough memory, too many keys, or a
 /// partition that was not read to its end.

@@ -1,8 +1,9 @@
-//! Keys of a running build side: hashes per partition, and the filter after the last partition.
+//! Keys of a running build side: hashes or integers per partition, and the filter after the last partition.
 //!
 //! The number of keys, and with it the right size of the filter, is known only at the end. So partitions collect
-//! hashes, 8 bytes per row, which is less than the join itself keeps. There is no filter if the engine's memory pool
-//! has no space for them, or if there are more keys than a filter of the largest size is useful for.
+//! hashes, 8 bytes per row, which is less than the join itself keeps. If the join is on one column of integers, they
+//! collect the integers: dense ones become a bitmap, others a Bloom filter. There is no filter if the engine's memory
+//! pool has no space for them, or if there are more keys than a filter of the largest size is useful for.
 
 use std::mem::size_of;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -18,10 +19,11 @@ use datafusion::physical_expr::{PhysicalExpr, conjunction};
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder};
 use warpset_bloom::{Builder, Insert, SplitBlockBloom, SplitBlockLayout, as_hashed, rates};
 
+use super::bitmap::{KeyBitmap, Span};
 use super::bounds::Bounds;
 use super::expression::KeysMayMatch;
-use super::hash_rows::hash_rows;
-use super::key_filter::KeyFilter;
+use super::hash_rows::{hash_rows, integers};
+use super::key_filter::{KeyFilter, Keys};
 use super::settings::JoinSettings;
 use super::usefulness::Usefulness;
 use crate::error::Cause;
@@ -30,6 +32,10 @@ use crate::error::Cause;
 const BITS_PER_KEY: f64 = 11.5;
 /// A gathering takes at most one part in this many of a limited memory pool.
 const ONE_IN: usize = 16;
+/// Most bytes of a bitmap: beyond, lookups miss the second-level cache, and those of a Bloom filter prefetch.
+const MOST_BITMAP_BYTES: u64 = 1 << 21;
+/// Up to this size, a bitmap may be larger than a Bloom filter.
+const SMALL_BITMAP_BYTES: u64 = 1 << 18;
 /// Up to this many hashes, distinct ones are counted; above, they are estimated from a sample.
 const COUNTED: usize = 1 << 16;
 
@@ -132,7 +138,9 @@ impl Gathering {
         *started = true;
         let consumer = MemoryConsumer::new(format!("FilterBuild[{partition}]"));
         let reservation = consumer.register(context.memory_pool());
-        Some(Part { hashes: Vec::new(), bounds: Bounds::new(types), reservation })
+        let integers =
+            self.target.nulls == NullEquality::NullEqualsNothing && matches!(types, [only] if is_integer(only));
+        Some(Part { keys: Vec::new(), integers, bounds: Bounds::new(types), reservation })
     }
 
     /// Declares that there will be no filter.
@@ -192,26 +200,40 @@ impl Gathering {
     /// Builds the filter; `None` if it does not pay or does not fit in memory.
     fn filter(&self, parts: &[Part], different: u64) -> Result<Option<KeyFilter>, Cause> {
         let layout = layout_for(different, self.most_filter_bytes as u64)?;
-        let bytes = bytes_of(&layout);
         let reservation = parts[0].reservation.new_empty();
-        if !rates::worth_building(different, bytes) || reservation.try_grow(bytes as usize).is_err() {
+        let keys = || parts.iter().flat_map(|part| &part.keys);
+        let most = bytes_of(&layout).clamp(SMALL_BITMAP_BYTES, MOST_BITMAP_BYTES).min(self.most_filter_bytes as u64);
+        let span = if parts[0].integers { Span::of(keys(), most) } else { None };
+        let bytes = span.map_or(bytes_of(&layout), |span| span.bytes() as u64);
+        if span.is_none() && !rates::worth_building(different, bytes) || reservation.try_grow(bytes as usize).is_err() {
             return Ok(None);
         }
-        let mut filter = Builder::with_layout(layout).build()?;
-        for part in parts {
-            filter.insert_bulk(as_hashed(&part.hashes))?;
-        }
+        let keys = match span {
+            Some(span) => Keys::Exact(KeyBitmap::of(span, keys())),
+            None => {
+                let mut filter = Builder::with_layout(layout).build()?;
+                for part in parts {
+                    match part.integers {
+                        true => filter.insert_bulk(&part.keys)?,
+                        false => filter.insert_bulk(as_hashed(&part.keys))?,
+                    }
+                }
+                Keys::Hashed(filter)
+            }
+        };
         self.metrics.filter_bytes.set(bytes as usize);
         let Metrics { asked, dropped, unasked, .. } = &self.metrics;
         let usefulness = Usefulness::new(asked.clone(), dropped.clone(), unasked.clone());
-        Ok(Some(KeyFilter { filter, nulls: self.target.nulls, usefulness, _reservation: reservation }))
+        Ok(Some(KeyFilter { keys, nulls: self.target.nulls, usefulness, _reservation: reservation }))
     }
 }
 
-/// Hashes of one partition.
+/// Keys of one partition.
 #[derive(Debug)]
 pub(crate) struct Part {
-    hashes: Vec<u64>,
+    /// Hashes, or the keys themselves if they are `integers`.
+    keys: Vec<u64>,
+    integers: bool,
     bounds: Bounds,
     reservation: MemoryReservation,
 }
@@ -220,16 +242,17 @@ impl Part {
     /// Adds the keys of a batch; false if there will be no filter, after which the caller stops adding.
     pub(crate) fn add(&mut self, keys: &[ArrayRef], gathering: &Gathering) -> bool {
         let nulls = gathering.target.nulls;
-        let Ok(rows) = hash_rows(keys, nulls) else { return false };
+        let rows = if self.integers { integers(&keys[0]) } else { hash_rows(keys, nulls) };
+        let Ok(rows) = rows else { return false };
         if gathering.given_up.load(Relaxed) || !self.make_room(rows.hashes.len()) {
             return false;
         }
-        let before = self.hashes.len();
-        let mut last = self.hashes.last().copied();
+        let before = self.keys.len();
+        let mut last = self.keys.last().copied();
         let mut push = |hash: u64| {
             // Build sides are often sorted by their keys.
             if last != Some(hash) {
-                self.hashes.push(hash);
+                self.keys.push(hash);
                 last = Some(hash);
             }
         };
@@ -238,30 +261,38 @@ impl Part {
             Some(valid) => valid.valid_indices().for_each(|row| push(rows.hashes[row])),
         }
         self.bounds.add(keys, nulls);
-        let added = (self.hashes.len() - before) as u64;
+        let added = (self.keys.len() - before) as u64;
         gathering.keys.fetch_add(added, Relaxed) + added <= gathering.most_keys
     }
 
     /// Reserves memory for `more` hashes; false if the pool refuses.
     fn make_room(&mut self, more: usize) -> bool {
-        let needed = self.hashes.len() + more;
-        if needed > self.hashes.capacity() {
-            let capacity = needed.max(2 * self.hashes.capacity());
+        let needed = self.keys.len() + more;
+        if needed > self.keys.capacity() {
+            let capacity = needed.max(2 * self.keys.capacity());
             if self.reservation.try_resize(capacity * size_of::<u64>()).is_err() {
                 return false;
             }
-            self.hashes.reserve_exact(capacity - self.hashes.len());
+            self.keys.reserve_exact(capacity - self.keys.len());
         }
         true
     }
 }
 
-/// Counts distinct hashes, exactly or in one of 64 classes of hashes.
+/// Whether keys of this type are integers of at most 64 bits.
+fn is_integer(column: &DataType) -> bool {
+    use DataType::*;
+    column.is_integer() || matches!(column, Date32 | Date64 | Time32(_) | Time64(_) | Timestamp(..) | Duration(_))
+}
+
+/// Counts distinct hashes or integers, exactly or in one of 64 classes.
 fn count_different(parts: &[Part]) -> u64 {
-    let all = || parts.iter().flat_map(|part| part.hashes.iter().copied());
-    let total: usize = parts.iter().map(|part| part.hashes.len()).sum();
+    let all = || parts.iter().flat_map(|part| part.keys.iter().copied());
+    // The high bits of a product are even for sequences of integers, too.
+    let sampled = |key: &u64| key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58 == 0;
+    let total: usize = parts.iter().map(|part| part.keys.len()).sum();
     let (mut sample, scale): (Vec<u64>, u64) =
-        if total <= COUNTED { (all().collect(), 1) } else { (all().filter(|hash| hash % 64 == 0).collect(), 64) };
+        if total <= COUNTED { (all().collect(), 1) } else { (all().filter(sampled).collect(), 64) };
     sample.sort_unstable();
     sample.dedup();
     // A sample of few keys with many copies may miss some, or all.
@@ -277,7 +308,7 @@ mod tests {
     fn part(hashes: impl Iterator<Item = u64>) -> Part {
         let pool: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
         let reservation = MemoryConsumer::new("test").register(&pool);
-        Part { hashes: hashes.collect(), bounds: Bounds::new(&[]), reservation }
+        Part { keys: hashes.collect(), integers: false, bounds: Bounds::new(&[]), reservation }
     }
 
     #[test]

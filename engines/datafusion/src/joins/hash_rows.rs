@@ -9,6 +9,7 @@ use datafusion::arrow::buffer::NullBuffer;
 use datafusion::common::NullEquality;
 use warpset_base::key::{Hashed, Key};
 use warpset_bloom::SplitBlockLayout;
+use warpset_fuse::word_of;
 
 use crate::error::Cause;
 use crate::keys::{self, Visitor};
@@ -50,6 +51,23 @@ pub(crate) fn hash_rows(columns: &[ArrayRef], nulls: NullEquality) -> Result<Row
         }
     }
     Ok(RowHashes { hashes, valid })
+}
+
+/// Returns one integer per row of a column in place of its hash: its value, sign-extended to 64 bits.
+pub(crate) fn integers(column: &ArrayRef) -> Result<RowHashes, Cause> {
+    let mut hashes = Vec::new();
+    keys::visit(column, Integers(&mut hashes))?;
+    Ok(RowHashes { hashes, valid: column.logical_nulls().filter(|nulls| nulls.null_count() > 0) })
+}
+
+struct Integers<'a>(&'a mut Vec<u64>);
+
+impl Visitor for Integers<'_> {
+    type Output = ();
+
+    fn visit<K: Key + Copy>(self, keys: &[K]) {
+        self.0.extend(keys.iter().map(word_of));
+    }
 }
 
 fn null_indices(nulls: Option<&NullBuffer>) -> impl Iterator<Item = usize> + '_ {
