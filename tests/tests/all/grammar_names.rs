@@ -91,7 +91,7 @@ fn fault(signature: &Signature) -> Option<&'static str> {
     let base = signature.base();
     let queued = signature.takes(&["&Stream"]);
     let on_device = signature.takes(&["DeviceSlice<", "DeviceSliceMut<", "K: DeviceKey", "impl DeviceKeys"]);
-    let many = signature.takes(&["&[K]", "&mut Vec<K>", "fingerprints: &[u64]"]);
+    let many = signature.takes(&["&[K]", "keys: &mut Vec<K>", "fingerprints: &[u64]"]);
     if base.ends_with("_many") || base.contains("_bulk_async") || base.contains("_bulk_device") || base == "to_cpu" {
         return Some("has a suffix that the grammar does not know");
     }
