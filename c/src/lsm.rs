@@ -158,12 +158,16 @@ macro_rules! device_pairs {
             values: Address<u64>,
         ) -> Result<()> {
             let found = self.range_device(lows.words()?, highs.words()?)?;
-            let stream = self.device().new_stream()?;
-            for (to, from) in [(offsets, &found.offsets), (keys, &found.keys), (values, &found.values)] {
-                to.has_room(from.len())?;
+            let from = [&found.offsets, &found.keys, &found.values];
+            let mut to = Vec::new();
+            for (address, from) in [offsets, keys, values].into_iter().zip(from) {
+                address.has_room(from.len())?;
                 // SAFETY: the header demands memory for the pairs; the wait orders the work on it.
-                let mut memory = unsafe { to.adopt(self.device()) }?;
-                stream.copy(memory.as_mut_slice().slice_mut(..from.len()), from)?;
+                to.push(unsafe { address.adopt(self.device()) }?);
+            }
+            let stream = self.device().new_stream()?;
+            for (to, from) in to.iter_mut().zip(from) {
+                stream.copy(to.as_mut_slice().slice_mut(..from.len()), from)?;
             }
             Ok(stream.synchronize()?)
         }

@@ -187,6 +187,14 @@ pub enum Error {
         /// Bases per k-mer.
         k: u32,
     },
+    /// Windows that Deacon refuses.
+    #[error("Deacon reads indexes of k up to 61 and k + w up to 96, not of k = {k} and w = {w}: choose smaller ones")]
+    WindowForDeacon {
+        /// Bases per k-mer.
+        k: u32,
+        /// K-mers per window.
+        w: u32,
+    },
     /// Index that could not be built, read or written; the error names its file if there is one.
     #[error(transparent)]
     Index(Box<dyn std::error::Error + Send + Sync>),

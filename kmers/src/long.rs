@@ -196,8 +196,11 @@ impl Long {
 
     /// Returns the copies of a k-mer.
     pub(crate) fn count(&self, kmer: u128) -> u64 {
-        let (cut, (counts, many)) = (cut_of(self.layout.k), self.counts());
-        let fingerprint = kmer.fingerprint(2 * self.layout.k.get());
+        let (cut, bits, (counts, many)) = (cut_of(self.layout.k), 2 * self.layout.k.get(), self.counts());
+        if kmer >> bits != 0 {
+            return 0;
+        }
+        let fingerprint = kmer.fingerprint(bits);
         self.find(cut, fingerprint, self.guess(cut, fingerprint)).map_or(0, |place| match cut.copies(counts[place]) {
             0 => many.get(many.partition_point(|&one| one >> 64 < place as u128)).map_or(0, |&one| one as u64),
             copies => copies,
@@ -210,13 +213,13 @@ impl Long {
         for (kmers, found) in kmers.chunks(AHEAD).zip(found.chunks_mut(AHEAD)) {
             let mut guesses = [const { (0, 0, 0..0) }; AHEAD];
             for (guess, kmer) in guesses.iter_mut().zip(kmers) {
-                let fingerprint = kmer.fingerprint(bits);
+                let fingerprint = (kmer & !(!0 << bits)).fingerprint(bits);
                 let (place, places) = self.guess(cut, fingerprint);
                 prefetch(counts, place);
                 *guess = (fingerprint, place, places);
             }
-            for (found, (fingerprint, place, places)) in found.iter_mut().zip(guesses) {
-                *found = self.find(cut, fingerprint, (place, places)).is_some();
+            for ((found, kmer), (fingerprint, place, places)) in found.iter_mut().zip(kmers).zip(guesses) {
+                *found = kmer >> bits == 0 && self.find(cut, fingerprint, (place, places)).is_some();
             }
         }
     }
@@ -264,7 +267,7 @@ impl Long {
 
     /// Counts k-mers by their copies, as [`Table::histogram`](crate::Table::histogram) does.
     pub(crate) fn histogram(&self, most: usize) -> Result<Vec<u64>, OutOfMemory> {
-        let mut histogram = zeroed_vec(most as u64 + 1)?;
+        let mut histogram = zeroed_vec((most as u64).saturating_add(1))?;
         let all = (0..self.parts()).flat_map(|part| self.of_part(part));
         all.for_each(|(_, copies)| histogram[usize::try_from(copies).unwrap_or(most).min(most)] += 1);
         Ok(histogram)
@@ -332,6 +335,7 @@ impl Saved for Long {
                 && many.next().is_none()
         };
         let is_in_place = many.iter().is_sorted_by(|one, two| *one >> 64 < *two >> 64)
+            && many.iter().all(|&one| one as u64 > cut.most_copies())
             && many.last().is_none_or(|one| one >> 64 < layout.len.into());
         match is_in_place && places.par_iter().all(is_sound) {
             true => Ok(()),

@@ -87,7 +87,8 @@ impl Table {
     /// holds something else.
     pub fn load(path: impl AsRef<Path>) -> Result<Table, Error> {
         let path = path.as_ref();
-        if number_in(path) == Some(FileKind::KMERS_LONG.number) {
+        // What is read from a pipe is gone.
+        if path.is_file() && number_in(path) == Some(FileKind::KMERS_LONG.number) {
             return Ok(file::load::<Long>(path).map_err(of_file)?.into());
         }
         let filter = match RankSelectQuotientFilter::load(path) {
@@ -262,7 +263,13 @@ impl Table {
     /// [`Error::Filter`] if the table came from a damaged file.
     pub fn counts(&self) -> Result<impl Iterator<Item = (String, u64)> + '_, Error> {
         let k = self.k;
-        Ok(self.kmers::<u128>()?.map(move |(kmer, copies)| (letters(kmer, k), copies)))
+        // Letters of short k-mers take less time from words of 64 bits.
+        let (short, long) = match k.is_long() {
+            true => (None, Some(self.kmers::<u128>()?)),
+            false => (Some(self.kmers::<u64>()?), None),
+        };
+        let short = short.into_iter().flatten().map(move |(kmer, copies)| (letters(kmer, k), copies));
+        Ok(short.chain(long.into_iter().flatten().map(move |(kmer, copies)| (letters(kmer, k), copies))))
     }
 
     /// Iterates over all canonical k-mers, in 2 bits per base, A < C < G < T, with their copies, in no order.

@@ -170,13 +170,11 @@ fn only_letters(k: K) -> Failure {
 
 /// Counts the copies of k-mers in a table.
 fn count_in(table: &Table, kmers: HostKeys<'_>, copies: &mut [u64]) -> Result<()> {
-    match kmers {
-        HostKeys::Strings(kmers) if table.k().is_long() => {
-            Ok(table.count_bulk_into(&numbers_of::<u128>(kmers, table.k())?, copies)?)
-        }
-        _ if table.k().is_long() => Err(only_letters(table.k())),
-        kmers => codes(kmers, table.k(), |codes| Ok(table.count_bulk_into(codes, copies)?)),
+    if table.k().is_long() {
+        let kmers = kmers.strings().map_err(|_| only_letters(table.k()))?;
+        return Ok(table.count_bulk_into(&numbers_of::<u128>(kmers, table.k())?, copies)?);
     }
+    codes(kmers, table.k(), |codes| Ok(table.count_bulk_into(codes, copies)?))
 }
 
 /// Runs `work` with the numbers of canonical k-mers, given as letters or as such numbers.

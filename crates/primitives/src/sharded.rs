@@ -9,8 +9,8 @@
 //! groups the next, and its hashes travel. Copies go from device to device where these can access each other's memory;
 //! otherwise the driver brings them through pinned memory of the host.
 //!
-//! Scratch on the source, for two rounds: 24 bytes per key and what the sort takes; on an owner 8 bytes per key that it
-//! receives.
+//! Scratch on the source, for two rounds of each batch: 24 bytes per key and what the sort takes; on an owner 8 bytes per
+//! key that it receives.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -561,10 +561,12 @@ impl<F: Part + DeviceInsert<Inserted: Total>> Sharded<F> {
     /// # Errors
     /// Memory of a device that has no part; failed allocations and launches, and the errors of an insertion.
     pub fn insert_each_device<K: DeviceKeys>(&mut self, batches: &[K]) -> std::result::Result<F::Inserted, F::Error> {
-        match (&mut self.parts[..], batches) {
-            ([only], [keys]) => DeviceInsert::insert_device(only, *keys),
-            _ => self.change_each(batches, |part, keys| DeviceInsert::insert_device(part, keys)),
+        if let [only] = &mut self.parts[..] {
+            // The keys themselves, because exact filters take no hashes.
+            let mut inserted = batches.iter().map(|&keys| DeviceInsert::insert_device(only, keys));
+            return inserted.try_fold(<F::Inserted as Total>::NOTHING, |total, some| Ok(total.and(some?)));
         }
+        self.change_each(batches, |part, keys| DeviceInsert::insert_device(part, keys))
     }
 }
 

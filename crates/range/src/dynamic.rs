@@ -97,10 +97,11 @@ impl<K: RangeKey + ?Sized> DynamicBuilder<K> {
             return Err(Error::InvalidFpr { fpr });
         }
         let suffix_bits = (u64::BITS - (length - 1).leading_zeros()).min(MOST_SUFFIX_BITS);
+        // A share of the least rates is 0, which is an invalid one.
         let unreachable = |error| match error {
-            warpset_quotient::Error::UnreachableFpr { .. } | warpset_quotient::Error::InvalidBits { .. } => {
-                Error::UnreachableFpr { keys, fpr, length }
-            }
+            warpset_quotient::Error::InvalidFpr { .. }
+            | warpset_quotient::Error::UnreachableFpr { .. }
+            | warpset_quotient::Error::InvalidBits { .. } => Error::UnreachableFpr { keys, fpr, length },
             other => other.into(),
         };
         let at_prefixes = fpr / overlays(length, suffix_bits) as f64;
@@ -112,7 +113,8 @@ impl<K: RangeKey + ?Sized> DynamicBuilder<K> {
             .seed(seed)
             .layout()
             .map_err(unreachable)?;
-        slots.with_ordered_bits(suffix_bits).ok_or(Error::UnreachableFpr { keys, fpr, length })
+        let slots = slots.with_ordered_bits(suffix_bits).filter(|slots| !view::is_too_long(slots, length));
+        slots.ok_or(Error::UnreachableFpr { keys, fpr, length })
     }
 
     /// Checks every setting, then allocates an empty filter.
@@ -164,7 +166,8 @@ impl<K: ?Sized> fmt::Debug for DynamicBuilder<K> {
 ///
 /// - **Space**: `log2(l / fpr) + 3` bits per slot; the number of slots is a power of two.
 /// - **Cost**: a lookup reads the metadata and the remainders of a run for each prefix of the range: one or two for up
-///   to `2^s` keys. Ranges of 4,096 prefixes or of more than `2^s / fpr` keys get a "yes" unless the filter is empty.
+///   to `2^s` keys. Ranges of more than 4,096 prefixes, and those whose rate at capacity would be 1, get a "yes" unless
+///   the filter is empty; `fpr_of` is 1 for them.
 /// - **Multiset**: every insertion takes a slot, and every removal frees one.
 ///
 /// ```

@@ -85,10 +85,16 @@ impl<K: Kmer> Minimizers<K> {
     /// Creates a search with these parameters.
     ///
     /// # Errors
-    /// [`Error::InvalidScheme`] if the numbers `K` do not hold that many bases: `u64` holds 32, `u128` all.
+    /// [`Error::InvalidScheme`] if the parameters are impossible, or numbers `K` do not hold that many bases: `u64` holds
+    /// 32, `u128` all.
     pub fn with_scheme(scheme: Scheme) -> Result<Minimizers<K>, Error> {
-        let Scheme { k, w, .. } = scheme;
-        if k <= K::MOST_K { Ok(Minimizers { scheme, kmers: PhantomData }) } else { Err(Error::InvalidScheme { k, w }) }
+        let Scheme { k, w, rotation } = scheme;
+        match Scheme::new(k, w) {
+            Some(scheme) if k <= K::MOST_K => {
+                Ok(Minimizers { scheme: scheme.rotated_by(rotation), kmers: PhantomData })
+            }
+            _ => Err(Error::InvalidScheme { k, w }),
+        }
     }
 
     /// Rotates the hash by another number of bits per base, taken modulo 32.

@@ -62,6 +62,16 @@ pub enum Cause {
         /// Type of the upper bound.
         high: DataType,
     },
+    /// The bounds of a range have different units or scales.
+    #[error(
+        "bounds of types {low} and {high}: their stored integers have different units, cast both to the type of the filter's column"
+    )]
+    BoundUnits {
+        /// Type of the lower bound.
+        low: DataType,
+        /// Type of the upper bound.
+        high: DataType,
+    },
     /// A parameter of an aggregate is not the same in every row, or is missing.
     #[error("the parameter `{parameter}` is not a literal: write a number, not a column and not NULL")]
     NotLiteral {

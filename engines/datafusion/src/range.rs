@@ -43,7 +43,11 @@ impl ScalarUDFImpl for RangeMayContain {
         let [filter, low, high] = arguments::exactly(NAME, arguments)?;
         let coerced = || {
             blobs::check_type(filter)?;
-            Ok(vec![filter.clone(), form(low)?, form(high)?])
+            let forms = vec![filter.clone(), form(low)?, form(high)?];
+            if !have_one_unit(low, high) {
+                return Err(Cause::BoundUnits { low: low.clone(), high: high.clone() });
+            }
+            Ok(forms)
         };
         coerced().map_err(|cause: Cause| cause.of(NAME))
     }
@@ -91,6 +95,23 @@ fn form(column: &DataType) -> Result<DataType, Cause> {
         Dictionary(_, values) if !matches!(**values, Dictionary(..)) => form(values)?,
         _ => return Err(Cause::KeyType { found: column.clone() }),
     })
+}
+
+/// Whether the stored integers of two types have one unit: the same scale, and the same unit of time. A plain integer
+/// has that of the other bound unless it has a scale.
+fn have_one_unit(low: &DataType, high: &DataType) -> bool {
+    use DataType::*;
+    let scale = |column: &DataType| match column {
+        Decimal32(_, scale) | Decimal64(_, scale) | Decimal128(_, scale) => *scale,
+        _ => 0,
+    };
+    match (low, high) {
+        (Null, _) | (_, Null) => true,
+        (Dictionary(_, one), other) | (other, Dictionary(_, one)) => have_one_unit(one, other),
+        (Timestamp(low, _), Timestamp(high, _)) => low == high,
+        (low, high) if low.is_temporal() && high.is_temporal() => low == high,
+        (low, high) => scale(low) == scale(high),
+    }
 }
 
 /// One range per row, with arbitrary bounds where one is null.

@@ -110,6 +110,9 @@ impl Indexing {
         if files.is_empty() {
             return Err(Error::NoInput);
         }
+        if self.for_deacon {
+            super::deacon::takes(self.k, self.w)?;
+        }
         let texts: Vec<Text<'_>> = files.iter().map(|path| Text::File(path)).collect();
         let pool = pool(threads_for(self.threads, pieces_of_work(&texts)))?;
         let indexed = pool.install(|| {

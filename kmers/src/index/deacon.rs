@@ -13,6 +13,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use rayon::prelude::*;
+use warpset_base::words::zeroed_vec;
 use warpset_fuse::{BinaryFuse, Bincode, Width};
 
 use super::lines::Lines;
@@ -58,6 +59,11 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(*bytes[at..].first_chunk().expect("8 bytes"))
 }
 
+/// Fails unless Deacon reads indexes with such windows.
+pub(super) fn takes(k: u32, w: u32) -> Result<(), Error> {
+    if k > 61 || k.saturating_add(w) > 96 { Err(Error::WindowForDeacon { k, w }) } else { Ok(()) }
+}
+
 /// Loads an index of Deacon; `None` if the file is none.
 pub(super) fn load(path: &Path, file: &mut File, head: &[u8], len: u64) -> Result<Option<Index>, Error> {
     let damaged = |reason| Error::NotIndex { path: path.to_owned(), reason };
@@ -71,7 +77,7 @@ pub(super) fn load(path: &Path, file: &mut File, head: &[u8], len: u64) -> Resul
         let (k, w) = check(head[1].into(), head[2].into())?;
         let (count, bytes) = (u64_at(head, 3), usize::from(head[1]).div_ceil(4));
         if k > MOST_SHORT {
-            let mut kmers = vec![0u128; count as usize];
+            let mut kmers: Vec<u128> = zeroed_vec(count)?;
             Minimizers { path, k, bytes }.read_long(file, &mut kmers)?;
             let index = Index::from_kmers((k, w), kmers, (IndexKind::Exact, false))?;
             return match index.len() == count {

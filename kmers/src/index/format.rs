@@ -278,6 +278,7 @@ pub(super) fn save_for_deacon(index: &Index, path: &Path) -> Result<(), Error> {
     if index.kind() == IndexKind::Sequences {
         return Err(Error::NotForDeacon);
     }
+    deacon::takes(index.k, index.w)?;
     let of = (index.k, index.w, index.len);
     if let Members::Long(_) = &index.members {
         let mut kmers = index.members.kmers::<u128>().unwrap_or_default();

@@ -164,9 +164,20 @@ impl<'a> Front<'a> {
             ];
             let bits = _mm512_or_si512(_mm512_or_si512(bits[0], bits[1]), _mm512_or_si512(bits[2], bits[3]));
             let mut passes = _mm512_testn_epi64_mask(_mm512_andnot_si512(word, bits), _mm512_set1_epi64(-1));
+            if W::BITS == u64::BITS && passes != 0 {
+                let to: &mut [W; EIGHT] = (&mut passed.kmers[count..count + EIGHT]).try_into().expect("room");
+                // SAFETY: `kmers` and `to` are arrays of eight words of 64 bits, the width of the vector.
+                unsafe {
+                    let kmer = _mm512_loadu_si512(kmers.as_ptr().cast());
+                    _mm512_storeu_si512(to.as_mut_ptr().cast(), _mm512_maskz_compress_epi64(passes, kmer));
+                }
+            }
             while passes != 0 {
                 let lane = passes.trailing_zeros() as usize;
-                (passed.kmers[count], passed.at[count]) = (kmers[lane], (i * EIGHT + lane) as u16);
+                if W::BITS != u64::BITS {
+                    passed.kmers[count] = kmers[lane];
+                }
+                passed.at[count] = (i * EIGHT + lane) as u16;
                 count += 1;
                 passes &= passes - 1;
             }

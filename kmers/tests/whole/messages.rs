@@ -49,6 +49,7 @@ fn messages_are_those_of_the_file() {
         E::NotKmers { path: "host.index".into() },
         E::NotForDeacon,
         E::LongFilterForDeacon { k: 41 },
+        E::WindowForDeacon { k: 63, w: 15 },
         E::Index(Box::new(OutOfMemory { bytes: 1 << 40 })),
         E::InvalidRule { hits: 0, share: 0.01 },
         E::Unpaired { path: path(), mates: "mates.fastq.gz".into(), reads: 1000 },

@@ -120,14 +120,21 @@ fn indexes_come_back_from_their_files() {
         let kinds = [IndexKind::Exact, IndexKind::Fuse16, IndexKind::Fuse32].map(|kind| [(kind, true), (kind, false)]);
         for (kind, for_deacon) in kinds.into_iter().flatten() {
             let indexing = Indexing::new(k, w).unwrap().kind(kind).for_deacon(for_deacon).threads(2);
-            let index = indexing.run(&[fasta.clone()]).unwrap();
+            let index = indexing.run(&[fasta.clone()]);
+            let is_refused = k > 61 || k + w > 96;
+            if for_deacon && is_refused {
+                assert!(matches!(index, Err(Error::WindowForDeacon { .. })));
+                continue;
+            }
+            let index = index.unwrap();
             index.save(files.path("index")).unwrap();
             let saved = index.save_for_deacon(files.path("deacon"));
             let is_long_filter = k > 32 && kind != IndexKind::Exact;
-            if is_long_filter || !for_deacon && kind != IndexKind::Exact {
-                match is_long_filter {
-                    true => assert!(matches!(saved, Err(Error::LongFilterForDeacon { .. }))),
-                    false => assert!(matches!(saved, Err(Error::Write { .. }))),
+            if is_refused || is_long_filter || !for_deacon && kind != IndexKind::Exact {
+                match (is_refused, is_long_filter) {
+                    (true, _) => assert!(matches!(saved, Err(Error::WindowForDeacon { .. }))),
+                    (_, true) => assert!(matches!(saved, Err(Error::LongFilterForDeacon { .. }))),
+                    _ => assert!(matches!(saved, Err(Error::Write { .. }))),
                 }
                 // SAFETY: nothing changes the file while it is mapped.
                 let mapped = unsafe { Index::map(files.path("index")).unwrap() };

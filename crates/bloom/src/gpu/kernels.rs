@@ -76,8 +76,8 @@ pub trait DeviceLayout: Layout {
     /// Queues the lookup of a batch.
     ///
     /// # Safety
-    /// - `words` are this layout's, the batch's keys and string hashes are valid for `n` keys, and `answers` for `n`
-    ///   answers.
+    /// - `words` are this layout's, at least those of the blocks of all keys; the batch's keys and string hashes are
+    ///   valid for `n` keys, and `answers` for `n` answers.
     /// - Until the stream has passed this work, all stay allocated; nothing writes `words` and keys, and nothing else
     ///   accesses the answers.
     #[doc(hidden)]
@@ -93,7 +93,7 @@ pub trait DeviceOneBlock: DeviceLayout + OneBlock {
     /// Queues the insertion of a batch.
     ///
     /// # Safety
-    /// - `words` are this layout's, and the batch's keys are valid for `n` keys.
+    /// - `words` are this layout's, at least those of the blocks of all keys, which are valid for `n` keys.
     /// - Until the stream has passed this work, both stay allocated; nothing writes the keys, and `words` are only
     ///   accessed atomically.
     #[doc(hidden)]

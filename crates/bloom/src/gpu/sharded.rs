@@ -271,7 +271,8 @@ impl<L: DeviceOneBlock> ShardedBloom<L> {
         self.shards.clear()
     }
 
-    /// Adds all keys of `other`, a filter with the same parameters on the same devices.
+    /// Adds all keys of `other`, a filter with the same parameters on the same devices, divided alike: devices that were
+    /// short of memory when it was made got smaller parts.
     ///
     /// # Errors
     /// [`Error::Incompatible`] names the first parameter that differs; [`Error::Gpu`] for other devices: nothing has
@@ -292,6 +293,10 @@ impl<L: DeviceOneBlock> ShardedBloom<L> {
         let (left, right) = (self.blocks.len() as u64, other.blocks.len() as u64);
         if left != right {
             return Err(Error::Incompatible { field: "shards", left, right });
+        }
+        let mut ends = self.blocks.iter().zip(&other.blocks).map(|(own, other)| (own.end, other.end));
+        if let Some((left, right)) = ends.find(|(left, right)| left != right) {
+            return Err(Error::Incompatible { field: "blocks up to the end of a shard", left, right });
         }
         let pairs = self.shards.parts().iter().zip(other.shards.parts());
         pairs.into_iter().try_for_each(|(own, other)| own.check_compatible(other))

@@ -91,12 +91,22 @@ impl<S: DeviceSlotKind> ShardedBuilder<S> {
 
 impl<S: DeviceSlotKind> ShardedQuotientFilter<S> {
     fn with_layout(devices: &Devices, layout: Layout) -> Result<Self, Error> {
-        let most = if layout.is_exact() { 0 } else { layout.quotient_bits() - 1 };
+        Self::with_parts(devices, layout, |_, device, part| QuotientFilter::with_layout(device, part))
+    }
+
+    /// Makes each part, of a layout, on its device.
+    fn with_parts(
+        devices: &Devices,
+        layout: Layout,
+        make: impl Fn(u64, &Device, Layout) -> Result<QuotientFilter<S>, Error> + Sync,
+    ) -> Result<Self, Error> {
+        // Each part has at least one quotient bit, and may store a fingerprint.
+        let most = if layout.is_exact() { 0 } else { (layout.quotient_bits() - 1).min(layout.limit().ilog2()) };
         let prefix_bits = devices.all().len().min(MAX_OWNERS).ilog2().min(most);
         let bounds: Vec<u64> = (1..1 << prefix_bits).map(|part| part << (64 - prefix_bits)).collect();
         let (devices, part) = (devices.at_most(1 << prefix_bits), layout.part(prefix_bits));
-        let shards = Sharded::new(&devices, hashing(&layout), &bounds, prefix_bits, |_, device| {
-            QuotientFilter::with_layout(device, part)
+        let shards = Sharded::new(&devices, hashing(&layout), &bounds, prefix_bits, |place, device| {
+            make(place as u64, device, part)
         })?;
         Ok(Self { layout, prefix_bits, shards })
     }
@@ -107,25 +117,23 @@ impl<S: DeviceSlotKind> ShardedQuotientFilter<S> {
     /// [`Error::Gpu`] if a device fails or has too little memory; [`Error::Full`] if a part of a filter close to its
     /// limit has too many fingerprints.
     pub fn from_host(devices: &Devices, filter: &cpu::QuotientFilter<S>) -> Result<Self, Error> {
-        let mut copy = Self::with_layout(devices, *filter.layout())?;
-        let rest_bits = copy.rest_bits();
-        copy.shards.each_mut(|place, shard| {
-            let prefix = (place as u64).checked_shl(rest_bits).unwrap_or(0);
-            let part = cpu::QuotientFilter::from_given(shard.layout, |first| {
+        Self::with_parts(devices, *filter.layout(), |place, device, layout| {
+            let rest_bits = layout.fingerprint_bits();
+            let prefix = place.checked_shl(rest_bits).unwrap_or(0);
+            let part = cpu::QuotientFilter::from_given(layout, |first| {
                 let all = Each(stored::<S, Copies>(filter.view(), 0).read_from(prefix | first));
                 let own = all.map(|copies| (copies.fingerprint ^ prefix, copies.copies));
                 own.take_while(|(fingerprint, _)| *fingerprint <= lowest(rest_bits))
             })?;
-            *shard = QuotientFilter::from_host(&shard.device, &part)?;
-            Ok::<(), Error>(())
-        })?;
-        Ok(copy)
+            QuotientFilter::from_host(device, &part)
+        })
     }
 
     /// Copies the filter to host memory: one filter, to save or to ask. Waits for all work on the devices.
     ///
     /// # Errors
-    /// [`Error::Gpu`] if a device fails, [`Error::OutOfMemory`] if the host has too little memory.
+    /// [`Error::Gpu`] if a device fails, [`Error::OutOfMemory`] if the host has too little memory;
+    /// [`Error::OverflowRegionFull`] if a key of a multiset was inserted so often that one filter has no room for it.
     pub fn to_host(&self) -> Result<cpu::QuotientFilter<S>, Error> {
         let mut parts = self.shards.each(|_, shard| shard.to_host())?;
         if self.prefix_bits == 0 {
@@ -241,8 +249,13 @@ impl<S: DeviceSlotKind> Insert for ShardedQuotientFilter<S> {
         self.shards.clear()
     }
 
-    /// Adds the fingerprints of a filter of the same size on the same devices.
+    /// Adds the fingerprints of a filter on the same devices. A filter of other parameters or devices is refused before
+    /// anything is added; on another error, such as a full part, some parts may have been merged.
     fn merge(&mut self, other: &Self) -> Result<(), Error> {
+        self.layout.bits_to_drop(&other.layout)?;
+        for (own, other) in self.devices().all().iter().zip(other.devices().all()) {
+            own.expect_same(other, "two quotient filters")?;
+        }
         self.shards.merge(&other.shards)
     }
 }

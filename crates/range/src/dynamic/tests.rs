@@ -5,6 +5,7 @@ use std::ops::RangeBounds;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use warpset_base::testing::tier;
 use warpset_core::hash::mix;
 
 use super::*;
@@ -179,7 +180,8 @@ fn sets(n: u64) -> [Vec<u64>; 4] {
 
 #[test]
 fn full_filters_take_all_sets_of_keys() {
-    for n in if cfg!(miri) { vec![0, 1, 70] } else { vec![0, 1, 2, 63, 64, 65, 1000, 20_000, 62_259] } {
+    let large = tier(vec![1000, 7_782], vec![1000, 20_000, 62_259]);
+    for n in if cfg!(miri) { vec![0, 1, 70] } else { [vec![0, 1, 2, 63, 64, 65], large].concat() } {
         for (number, keys) in sets(n).into_iter().enumerate() {
             for length in [1, 2, 100, 256, 5000] {
                 let builder = Filter::builder(n).fpr_at(0.01, length);
@@ -205,13 +207,13 @@ fn full_filters_take_all_sets_of_keys() {
 
 #[test]
 fn wrong_answers_are_within_the_bound() {
-    let n = if cfg!(miri) { 100 } else { 20_000 };
+    let (n, seeds) = if cfg!(miri) { (100, 8) } else { tier((4_000, 4), (20_000, 8)) };
     for (number, keys) in sets(n).into_iter().enumerate() {
         let model: BTreeMap<u64, u64> = keys.iter().map(|&key| (key, 1)).collect();
         for length in [1, 2, 16, 64, 200, 600] {
             // The bound holds over seeds, for each set of keys and queries.
             let (mut wrong, mut expected, mut empty) = ([0.0f64; 4], [0.0; 4], 0);
-            for seed in 0..8 {
+            for seed in 0..seeds {
                 let filter = Filter::builder(n).fpr_at(0.01, 64).seed(seed).build_from(&keys).unwrap();
                 assert!(filter.fpr_of(64) <= 0.01 && filter.fpr_of(65) > filter.fpr_of(64));
                 let starts: [Vec<u64>; 4] = [
@@ -264,6 +266,8 @@ fn long_ranges_are_taken_for_occupied() {
     let coarse = Filter::builder(1000).fpr_at(0.5, 4).build_from(&[1 << 50]).unwrap();
     assert_eq!(coarse.may_contain_bulk(&[0..4, 0..64]), [false, true]);
     assert!(coarse.may_contain(0..64));
+    assert_eq!((coarse.fpr_of(64), filter.fpr_of((1 << 20) + 2)), (1.0, 1.0));
+    assert!(filter.fpr_of(1 << 19) < 0.01);
 }
 
 /// Checks filters of keys in ascending order.
@@ -299,7 +303,10 @@ fn impossible_settings_and_other_files_are_errors() {
         assert!(matches!(builder.fpr_at(fpr, 10).build(), Err(Error::InvalidFpr { .. })));
     }
     assert!(matches!(builder.fpr_at(0.1, 0).build(), Err(Error::InvalidRangeLength)));
-    for (fpr, length) in [(1e-17, 64), (1e-13, 1 << 50), (1e-300, 1), (0.5, u64::MAX)] {
+    // Ranges of more than 4,096 prefixes get a "yes", and so do those of rates near 1.
+    let always = [(0.01, 2_000_000), (0.99, 25_600)];
+    let unreachable = [(1e-17, 64), (1e-13, 1 << 50), (1e-300, 1), (5e-324, 1000), (0.5, u64::MAX)];
+    for (fpr, length) in unreachable.into_iter().chain(always) {
         assert!(matches!(builder.fpr_at(fpr, length).build(), Err(Error::UnreachableFpr { .. })), "{fpr} {length}");
     }
     assert!(matches!(builder.max_load(1.0).build(), Err(Error::Slots(_))));

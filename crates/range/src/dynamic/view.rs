@@ -24,8 +24,17 @@ const FEW: u64 = 16;
 /// Nanoseconds per range of a batch.
 const LOOKUP_NS: f64 = 30.0;
 
+/// Whether ranges of `length` keys may have so many prefixes that they get a "yes" without a lookup.
+pub(super) fn is_too_long(layout: &Layout, length: u64) -> bool {
+    // The most prefixes of such a range, without the first one.
+    overlays(length.saturating_sub(1), layout.ordered_bits()) >= most_prefixes(layout)
+}
+
 /// Returns the bound of the rate at ranges of `length` keys, with this number of stored keys.
 pub(crate) fn fpr_of(layout: &Layout, keys: u64, length: u64) -> f64 {
+    if keys > 0 && is_too_long(layout, length) {
+        return 1.0;
+    }
     let prefix_bits = layout.fingerprint_bits() - layout.ordered_bits();
     let together = keys as f64 * overlays(length, layout.ordered_bits()) as f64;
     (together * (-f64::from(prefix_bits)).exp2()).min(1.0)

@@ -119,7 +119,9 @@ pub(super) fn kmers_of<S: AsRef<[u8]>, K: Kmer>(
             }
             return;
         }
-        let mut found = Vec::with_capacity(kmers.capacity() - kmers.len());
+        // Two of `w + 1` k-mers are minimizers on average.
+        let windows: usize = pieces.iter().map(|piece| piece.windows).sum();
+        let mut found = Vec::with_capacity(2 * windows / (scheme.w as usize + 1));
         lanes.find_all(avx512, scheme, sequences, (pieces, order), false, &mut found);
         let mut rest = pieces.iter().peekable();
         for sequence in 0..sequences.len() {

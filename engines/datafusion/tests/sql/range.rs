@@ -86,6 +86,15 @@ async fn strings_and_floats_are_bounds_in_their_order() {
         let error = crate::error(&context, &sql).await;
         assert!(error.contains("range_may_contain: a range filter of "), "{error}");
     }
+    for bounds in [
+        "arrow_cast(5.00, 'Decimal128(10, 2)'), 1000",
+        "arrow_cast(5.00, 'Decimal128(10, 2)'), arrow_cast(9.0, 'Decimal128(10, 1)')",
+        "DATE '2026-11-01', TIMESTAMP '2026-11-02 00:00:00'",
+        "arrow_cast(1, 'Timestamp(Second, None)'), arrow_cast(2, 'Timestamp(Nanosecond, None)')",
+    ] {
+        let error = crate::error(&context, &format!("SELECT range_may_contain(f, {bounds}) FROM f")).await;
+        assert!(error.contains("different units"), "{error}");
+    }
     for arguments in ["f, 1", "f, 1, true", "n, 1, 2"] {
         let error = crate::error(&context, &format!("SELECT range_may_contain({arguments}) FROM f")).await;
         assert!(error.contains("range_may_contain: "), "{error}");
