@@ -359,10 +359,27 @@ mod tests {
         let devices = Devices::new((0..2).map(deferred)).unwrap();
         let keys: Vec<u64> = (0..100).map(|i| mix(i, 2) >> 44).collect();
         let builder = RankSelectBuilder::with_bits(10, 10).exact(20);
-        let filter = builder.sharded_on(&devices).build_from(&keys).unwrap();
+        let mut filter = builder.sharded_on(&devices).build_from(&keys[..50]).unwrap();
+        let (first, second) = keys[50..].split_at(20);
+        let (first, second) = (devices.first().from_slice(first).unwrap(), devices.first().from_slice(second).unwrap());
+        filter.insert_each_device(&[first.as_slice(), second.as_slice()]).unwrap();
         assert!(
             filter.devices() == &devices.at_most(1) && filter.to_host().unwrap() == builder.build_from(&keys).unwrap()
         );
+    }
+
+    #[test]
+    fn filters_on_other_devices_are_not_merged() {
+        let [a, b, c] = [0, 1, 2].map(deferred);
+        let builder = StandardBuilder::with_bits(11, 9);
+        let of = |devices: [&Device; 2], keys: &[u64]| {
+            builder.sharded_on(&Devices::new(devices.map(Device::clone)).unwrap()).build_from(keys).unwrap()
+        };
+        let mut filter = of([&a, &b], &[1, 2, 3]);
+        let before = filter.to_host().unwrap();
+        let other = of([&a, &c], &(0..200u64).collect::<Vec<_>>());
+        assert!(matches!(filter.merge(&other), Err(Error::Gpu(GpuError::OtherDevice { .. }))));
+        assert!(filter.to_host().unwrap() == before);
     }
 
     #[test]
