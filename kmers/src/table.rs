@@ -87,7 +87,7 @@ impl Table {
     /// holds something else.
     pub fn load(path: impl AsRef<Path>) -> Result<Table, Error> {
         let path = path.as_ref();
-        // What is read from a pipe is gone.
+        // A pipe can be read once only.
         if path.is_file() && number_in(path) == Some(FileKind::KMERS_LONG.number) {
             return Ok(file::load::<Long>(path).map_err(of_file)?.into());
         }

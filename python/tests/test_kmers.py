@@ -68,6 +68,27 @@ def test_like_a_counter(first, second, k, min_count):
     assert dict(ours.items()) == {kmer: count for kmer, count in counts.items() if count >= min_count}
 
 
+@pytest.mark.parametrize("k", [33, 41, 48, 63])
+def test_long_kmers(k, tmp_path):
+    genome = "".join(random(7, 1, 300))
+    counts = model([genome, genome[50:200]], k)
+    ours = KmerCounter(write(tmp_path / "a.fa", [genome, genome[50:200]]), k=k)
+    assert dict(ours.items()) == counts and ours.total() == counts.total()
+    asked = [*counts, "A" * k, None]
+    assert list(ours.count(asked)) == [*counts.values(), 0, 0]
+    assert list(ours.count([])) == [] and list(ours.count([None])) == [0]
+    codes, copies = ours.arrays()
+    code = lambda kmer: int(kmer.translate(str.maketrans("ACGT", "0123")), 4)
+    assert dict(zip(codes, map(int, copies))) == {code(kmer): n for kmer, n in counts.items()}
+    ours.save(tmp_path / "a.kmers")
+    assert KmerCounter.load(tmp_path / "a.kmers") == ours == ours.copy()
+    positions, found = warpset.minimizers(genome, k=k, w=4)
+    canonical = [min(kmer, kmer.translate(COMPLEMENT)[::-1]) for kmer in (genome[i : i + k] for i in positions)]
+    assert found == [code(kmer) for kmer in canonical]
+    with pytest.raises(TypeError, match="pass letters"):
+        ours.count([1, 2])
+
+
 def test_files(tmp_path):
     first, second = random(1, 40, 200), random(2, 30, 300)
     plain, zipped = write(tmp_path / "a.fa", first), write(tmp_path / "b.fq.gz", second)

@@ -102,7 +102,7 @@ names = warpset.StringMap(["ash"], [1], kind="consensus")
 assert_type(names.get(b"ash", default="none"), int | str)
 assert_type(names.get_many(["ash"]), tuple[NDArray[np.uint64], NDArray[np.bool_]])
 positions, kmers = warpset.minimizers("ACGT")
-assert_type(kmers, NDArray[np.uint64])
+codes: NDArray[np.uint64] = kmers
 counted: warpset.KmerCounter = warpset.KmerCounter(["a.fa", pathlib.Path("b.fa")], progress=lambda done, all: None)
 version: str = warpset.__version__
 read = warpset.load("trees", device=warpset.Device("emulator"))

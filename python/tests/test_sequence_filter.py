@@ -207,7 +207,7 @@ def test_letters_on_a_device():
 def test_bad_input():
     for wrong, message in [
         ({"k": 8}, "k is from 9"),
-        ({"k": 33}, "to 32"),
+        ({"k": 64}, "to 63"),
         ({"s": 32}, "s at most k"),
         ({"m": 3}, "m from 4"),
         ({"bits_per_kmer": 0}, "positive number"),

@@ -411,7 +411,7 @@ class KmerCounter:
     def __new__(cls, /, files: _Path | Iterable[_Path] | None = None, *, k: SupportsIndex = 31, min_count: SupportsIndex = 1, memory: SupportsIndex | None = None, device: _Place | None = None, threads: SupportsIndex | None = None, progress: _Progress | None = None) -> KmerCounter: ...
     def __reduce__(self, /) -> tuple[Any, ...]: ...
     def __repr__(self, /) -> str: ...
-    def arrays(self, /) -> tuple[NDArray[np.uint64] | list[int], NDArray[np.uint64]]:
+    def arrays(self, /) -> tuple[NDArray[np.uint64] | Any, NDArray[np.uint64]]:
         """
         Returns all k-mers as integers, 2 bits per base, the first base highest, A 0, C 1, G 2, T 3, and their
         numbers of copies: two arrays of `uint64`, in no particular order. Above 32 bases the k-mers are a list of
@@ -2288,7 +2288,7 @@ def load(path: _Path, /, *, device: _Place | None = None) -> Any:
     True
     """
 
-def minimizers(sequence: _HostSequence, *, k: SupportsIndex = 31, w: SupportsIndex = 15, rotation: SupportsIndex = 7) -> tuple[NDArray[np.uint64], NDArray[np.uint64] | list[int]]:
+def minimizers(sequence: _HostSequence, *, k: SupportsIndex = 31, w: SupportsIndex = 15, rotation: SupportsIndex = 7) -> tuple[NDArray[np.uint64], NDArray[np.uint64] | Any]:
     """
     Returns the canonical minimizers of a sequence of DNA: in each window of `w` consecutive k-mers the k-mer with the
     least hash. Both strands have the same ones if `k + w` is even.

@@ -9,8 +9,8 @@
 //! groups the next, and its hashes travel. Copies go from device to device where these can access each other's memory;
 //! otherwise the driver brings them through pinned memory of the host.
 //!
-//! Scratch on the source, for two rounds of each batch: 24 bytes per key and what the sort takes; on an owner 8 bytes per
-//! key that it receives.
+//! Scratch on the source, for two rounds of each batch: 24 bytes per key and what the sort takes; on an owner 8 bytes
+//! per key that it receives.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};

@@ -85,8 +85,8 @@ impl<K: Kmer> Minimizers<K> {
     /// Creates a search with these parameters.
     ///
     /// # Errors
-    /// [`Error::InvalidScheme`] if the parameters are impossible, or numbers `K` do not hold that many bases: `u64` holds
-    /// 32, `u128` all.
+    /// [`Error::InvalidScheme`] if the parameters are impossible, or numbers `K` do not hold that many bases: `u64`
+    /// holds 32, `u128` all.
     pub fn with_scheme(scheme: Scheme) -> Result<Minimizers<K>, Error> {
         let Scheme { k, w, rotation } = scheme;
         match Scheme::new(k, w) {

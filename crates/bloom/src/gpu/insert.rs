@@ -129,8 +129,8 @@ impl<L: DeviceOneBlock> Bloom<L> {
         if n == 0 {
             return Ok(()); // the driver rejects a grid of zero blocks
         }
-        // SAFETY: the words are those of the blocks of `whole` that keys fall in, since a part gets hashes of its blocks
-        // alone; the rest is this function's contract.
+        // SAFETY: a part gets hashes of its blocks alone, whose words are allocated; the rest is this function's
+        // contract.
         unsafe { self.whole.launch_insert(Batch { stream, keys, string_hashes: None, n }, self.words_atomic())? };
         Ok(())
     }

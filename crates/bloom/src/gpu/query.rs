@@ -27,8 +27,8 @@ impl<L: DeviceLayout> Filter for Bloom<L> {
             |chunk| {
                 let (stream, keys, string_hashes) = (chunk.stream, chunk.keys, chunk.string_hashes);
                 let batch = Batch { stream, keys, string_hashes, n: chunk.range.len() };
-                // SAFETY: a part gets hashes of its blocks alone; there is room for the answers to a chunk; nothing writes the filter meanwhile, because it is
-                // borrowed until `run` has waited.
+                // SAFETY: a part gets hashes of its blocks alone; there is room for the answers to a chunk; nothing
+                // writes the filter meanwhile, because it is borrowed until `run` has waited.
                 unsafe { self.whole.launch_contains(batch, self.addressed(), Answers::bits_at(chunk.replies))? };
                 Ok(())
             },
@@ -52,8 +52,8 @@ impl<L: DeviceLayout, K: DeviceKeys> DeviceFilter<K> for Bloom<L> {
         if keys.count() >= MANY_KEYS && 4 * bytes > 3 * l2_bytes && 4 * bytes <= 7 * l2_bytes {
             stream.keep_in_l2(self.words());
         }
-        // SAFETY: a part gets hashes of its blocks alone, whose words are allocated; scratch is freed in the order of the
-        // stream; the rest is the caller's promise.
+        // SAFETY: a part gets hashes of its blocks alone, whose words are allocated; scratch is freed in the order of
+        // the stream; the rest is the caller's promise.
         unsafe {
             keys.for_each_chunk(&self.layout.hashing(), stream, |first, hashed, n| {
                 let batch = Batch { stream, keys: hashed.keys, string_hashes: hashed.string_hashes(), n };

@@ -271,8 +271,8 @@ impl<L: DeviceOneBlock> ShardedBloom<L> {
         self.shards.clear()
     }
 
-    /// Adds all keys of `other`, a filter with the same parameters on the same devices, divided alike: devices that were
-    /// short of memory when it was made got smaller parts.
+    /// Adds all keys of `other`, a filter with the same parameters on the same devices, divided alike: devices that
+    /// were short of memory when it was made got smaller parts.
     ///
     /// # Errors
     /// [`Error::Incompatible`] names the first parameter that differs; [`Error::Gpu`] for other devices: nothing has

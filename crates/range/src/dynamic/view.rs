@@ -24,7 +24,7 @@ const FEW: u64 = 16;
 /// Nanoseconds per range of a batch.
 const LOOKUP_NS: f64 = 30.0;
 
-/// Whether ranges of `length` keys may have so many prefixes that they get a "yes" without a lookup.
+/// Whether ranges of `length` keys may get a "yes" without a lookup, because of the number of their prefixes.
 pub(super) fn is_too_long(layout: &Layout, length: u64) -> bool {
     // The most prefixes of such a range, without the first one.
     overlays(length.saturating_sub(1), layout.ordered_bits()) >= most_prefixes(layout)
