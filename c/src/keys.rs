@@ -303,11 +303,15 @@ impl warpset_keys {
         if self.data.is_null() && offsets[self.len] > offsets[0] {
             return Err(null("data"));
         }
+        let end: i64 = offsets[self.len].into();
+        if self.data.addr().checked_add(end as usize).is_none() {
+            return Err(Failure::value("data and the last offset reach past the end of memory"));
+        }
         let base = if self.data.is_null() { ptr::dangling() } else { self.data };
         let strings = offsets.windows(2).map(|ends| {
             let [begin, end]: [i64; 2] = [ends[0].into(), ends[1].into()];
-            // SAFETY: offsets ascend from one that is not negative to one within memory. The bytes up to the last one
-            // are readable, as the caller guarantees; without `data` every string is empty, and the pointer not NULL.
+            // SAFETY: offsets ascend from one that is not negative, and no address up to the last one wraps to NULL. The
+            // bytes up to it are readable, as the caller guarantees; without `data` every string is empty.
             unsafe { slice::from_raw_parts(base.wrapping_add(begin as usize), (end - begin) as usize) }
         });
         collected(self.len, strings)

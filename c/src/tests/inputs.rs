@@ -52,12 +52,13 @@ fn strings_of_all_forms_are_the_same() {
             warpset_keys { offsets: wide.as_ptr().cast(), ..described(warpset_key_type::Strings64, bytes.as_ptr(), 4) };
         assert_eq!(contains(structure, &offsets), [1; 4]);
         assert!(got(|answer| warpset_filter_contains_string(structure, b"fir".as_ptr(), 3, answer)));
-        let falling = [0i32, 9, 3, 12];
-        let offsets = warpset_keys {
-            offsets: falling.as_ptr().cast(),
-            ..described(warpset_key_type::Strings32, bytes.as_ptr(), 3)
-        };
-        assert_eq!(warpset_filter_insert(structure, &offsets), warpset_status::InvalidValue);
+        // Offsets that fall, and empty strings behind the last address.
+        for (offsets, data) in [([0i32, 9, 3, 12], bytes.as_ptr()), ([1; 4], std::ptr::without_provenance(usize::MAX))]
+        {
+            let offsets =
+                warpset_keys { offsets: offsets.as_ptr().cast(), ..described(warpset_key_type::Strings32, data, 3) };
+            assert_eq!(warpset_filter_insert(structure, &offsets), warpset_status::InvalidValue);
+        }
         ok(warpset_structure_free(structure));
     }
 }
