@@ -310,8 +310,8 @@ impl warpset_keys {
         let base = if self.data.is_null() { ptr::dangling() } else { self.data };
         let strings = offsets.windows(2).map(|ends| {
             let [begin, end]: [i64; 2] = [ends[0].into(), ends[1].into()];
-            // SAFETY: offsets ascend from one that is not negative, and no address up to the last one wraps to NULL. The
-            // bytes up to it are readable, as the caller guarantees; without `data` every string is empty.
+            // SAFETY: offsets ascend from one that is not negative, and no address up to the last one wraps to NULL.
+            // The bytes up to it are readable, as the caller guarantees; without `data` every string is empty.
             unsafe { slice::from_raw_parts(base.wrapping_add(begin as usize), (end - begin) as usize) }
         });
         collected(self.len, strings)
