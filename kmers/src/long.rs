@@ -128,7 +128,7 @@ impl Long {
         cut_of(self.layout.k).parts()
     }
 
-    /// Returns all counts, and the places and copies of those that do not fit.
+    /// Returns the words of all k-mers, and the place and copies of each k-mer whose count does not fit in its word.
     fn counts(&self) -> (&[u128], &[u128]) {
         self.words.as_slice()[self.parts()..].split_at(self.layout.len as usize)
     }

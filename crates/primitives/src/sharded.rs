@@ -18,13 +18,15 @@ use std::sync::{Mutex, PoisonError};
 use warpset_base::filter::{Filter, Insert, LengthMismatch, Take};
 use warpset_base::key::{Hashed, Key};
 use warpset_gpu::batch::{Answers, DEFAULT_CHUNK_KEYS, DeviceKeys, Hashing, Reply, Staging};
-use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, Devices, GpuError, LaunchConfig, Stream};
+use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, Devices, GpuError, LaunchConfig, Stream};
 use warpset_kernels::batch::keys::KeySlice;
 pub use warpset_kernels::primitives::exchange::MAX_OWNERS;
 use warpset_kernels::primitives::exchange::{self as kernels, BLOCK, NUMBER_BITS};
 
-use crate::sort::{self, By};
-use crate::{DeviceFilter, DeviceInsert, KeyMask, Result, search};
+use crate::{DeviceFilter, DeviceInsert, Result};
+use route::{Routed, Router, Table, covering};
+
+mod route;
 
 /// Keys of a share that are exchanged at a time, at most.
 const ROUND: usize = 1 << NUMBER_BITS;
@@ -66,35 +68,6 @@ impl Total for u64 {
     }
 }
 
-/// Owners of hashes.
-struct Router {
-    hashing: Hashing,
-    /// Highest bits that hashes lose on their way to the parts.
-    shift: u32,
-    /// One per device.
-    tables: Vec<Table>,
-    /// Keys of a share that are exchanged at a time, a multiple of 64.
-    round: usize,
-}
-
-/// Owners of hashes, in the memory of a device.
-struct Table {
-    /// First hash of each part but the first.
-    bounds: DeviceVec<u64>,
-    /// Least number of each owner but the first, with the owner in the high bits.
-    firsts: DeviceVec<u32>,
-}
-
-/// Keys of a round on their device, grouped by owner.
-struct Routed {
-    stream: Stream,
-    hashes: DeviceVec<u64>,
-    /// Owner and number of each key.
-    owners: DeviceVec<u32>,
-    /// First place of each owner but the first.
-    starts: DeviceVec<u64>,
-}
-
 /// Streams of every second round: one of the source, and one per part.
 struct Lane {
     source: Stream,
@@ -134,50 +107,6 @@ pub fn divide(devices: &Devices, units: u64, bytes: u64) -> Result<Vec<Range<u64
     }
     let mut start = 0;
     Ok(ends.into_iter().map(|end| std::mem::replace(&mut start, end)..end).collect())
-}
-
-impl Router {
-    /// Queues the grouping of `n` keys on the device at `place`.
-    ///
-    /// # Safety
-    /// `keys` are `n` keys of this hashing, `0 < n <= ROUND`; until `stream` has passed this work they stay allocated,
-    /// and nothing writes them.
-    unsafe fn route(&self, stream: &Stream, place: usize, keys: KeySlice, n: usize) -> Result<Routed> {
-        let Table { bounds, firsts } = &self.tables[place];
-        let (mut hashes, mut owners) = (stream.alloc_uninit(n)?, stream.alloc_uninit(n)?);
-        let mut routed = Routed {
-            stream: stream.clone(),
-            hashes: stream.alloc_uninit(n)?,
-            owners: stream.alloc_uninit(n)?,
-            starts: stream.alloc_uninit(bounds.len())?,
-        };
-        let KeySlice { keys, kind, spread, .. } = keys;
-        let (count, shift) = (bounds.len() as u32, self.shift);
-        let bits = NUMBER_BITS..NUMBER_BITS + (u32::BITS - count.leading_zeros()).max(1);
-        // SAFETY: there is a place for each key, and `count < MAX_OWNERS`; scratch is freed in the order of the stream;
-        // the rest is this function's contract.
-        unsafe {
-            let (to, bounds) = ((hashes.global_mut(), owners.global_mut()), bounds.global());
-            kernels::exchange_route { keys, kind, spread, n, bounds, count, shift, hashes: to.0, owners: to.1 }
-                .launch(stream, covering(stream, n))?;
-            let (from, to) = ((owners.as_slice(), hashes.as_slice()), (&mut routed.owners, &mut routed.hashes));
-            sort::sort_pairs_by_digits_async(stream, from.0, from.1, to.0, to.1, By::ascending().bits(bits))?;
-            let (sorted, firsts) = (routed.owners.as_slice(), firsts.as_slice());
-            search::lower_bound_async(stream, sorted, firsts, KeyMask::all(), &mut routed.starts)?;
-        }
-        Ok(routed)
-    }
-}
-
-impl Routed {
-    /// Waits for the grouping, and returns the places of each owner's hashes.
-    fn ranges(&self) -> Result<Vec<Range<usize>>> {
-        let mut starts = vec![0; self.starts.len()];
-        self.stream.download(&self.starts, &mut starts)?;
-        let ends = starts.iter().map(|&start| start as usize).chain([self.hashes.len()]);
-        let mut start = 0;
-        Ok(ends.map(|end| std::mem::replace(&mut start, end)..end).collect())
-    }
 }
 
 impl<F> Sharded<F> {
@@ -610,10 +539,4 @@ fn settled<E>(lanes: &[Lane], result: std::result::Result<(), E>) -> std::result
         }
     }
     result
-}
-
-/// Returns a launch of at most the blocks that fit at once, for kernels that walk by grid stride.
-fn covering(stream: &Stream, n: usize) -> LaunchConfig {
-    let resident = stream.device().properties().multiprocessors * 8;
-    LaunchConfig::new(LaunchConfig::covering(n, BLOCK).grid.x.min(resident), BLOCK)
 }

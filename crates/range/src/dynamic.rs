@@ -239,7 +239,7 @@ impl<K: RangeKey + ?Sized> DynamicRangeFilter<K> {
     }
 
     /// Removes keys like [`remove`](Self::remove), on all threads of the current rayon pool. Returns the number of
-    /// those that were there.
+    /// removed keys.
     ///
     /// # Errors
     /// No error occurs in host memory.

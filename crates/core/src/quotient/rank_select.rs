@@ -25,8 +25,8 @@
 //! | 4 k + 3 | 4 k + 6 | | 2, 1.5 |
 //!
 //! Metadata are at the head of the block and not in an array of their own, because a lookup of a stored fingerprint
-//! reads both metadata and remainders. At r = 5 a block is 64 aligned bytes, which an H200
-//! reads in the same time as 4.
+//! reads both metadata and remainders. At r = 5 a block has 64 aligned bytes, and an H200
+//! reads them in the time of 4 bytes.
 //!
 //! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018,
 //! sections III-B and V, algorithms 2 and 9; Pandey, Bender, Johnson, Patro, "A General-Purpose Counting Filter",

@@ -113,8 +113,8 @@ impl<K: DeviceRangeKey> DynamicRangeFilter<K> {
         Ok(())
     }
 
-    /// Removes keys of the host, one of equal ones for each. Returns the number of those that were there. Remove only
-    /// keys that were inserted: see [`remove`](crate::DynamicRangeFilter::remove).
+    /// Removes keys of the host, one stored copy for each, and returns the number of removed copies. Remove only keys
+    /// that were inserted: see [`remove`](crate::DynamicRangeFilter::remove).
     ///
     /// # Errors
     /// [`Error::Gpu`] if the device fails or has too little memory.

@@ -1,0 +1,90 @@
+//! Grouping of a batch's keys by the owners of their hashes.
+
+use std::ops::Range;
+
+use warpset_gpu::batch::Hashing;
+use warpset_gpu::{DeviceVec, LaunchConfig, Stream};
+use warpset_kernels::batch::keys::KeySlice;
+use warpset_kernels::primitives::exchange::{self as kernels, BLOCK, NUMBER_BITS};
+
+use crate::sort::{self, By};
+use crate::{KeyMask, Result, search};
+
+/// Owners of hashes.
+pub(super) struct Router {
+    pub(super) hashing: Hashing,
+    /// Highest bits that hashes lose on their way to the parts.
+    pub(super) shift: u32,
+    /// One per device.
+    pub(super) tables: Vec<Table>,
+    /// Keys of a share that are exchanged at a time, a multiple of 64.
+    pub(super) round: usize,
+}
+
+/// Owners of hashes, in the memory of a device.
+pub(super) struct Table {
+    /// First hash of each part but the first.
+    pub(super) bounds: DeviceVec<u64>,
+    /// Least number of each owner but the first, with the owner in the high bits.
+    pub(super) firsts: DeviceVec<u32>,
+}
+
+/// Keys of a round on their device, grouped by owner.
+pub(super) struct Routed {
+    pub(super) stream: Stream,
+    pub(super) hashes: DeviceVec<u64>,
+    /// Owner and number of each key.
+    pub(super) owners: DeviceVec<u32>,
+    /// First place of each owner but the first.
+    pub(super) starts: DeviceVec<u64>,
+}
+
+impl Router {
+    /// Queues the grouping of `n` keys on the device at `place`.
+    ///
+    /// # Safety
+    /// `keys` are `n` keys of this hashing, `0 < n <= ROUND`; until `stream` has passed this work they stay allocated,
+    /// and nothing writes them.
+    pub(super) unsafe fn route(&self, stream: &Stream, place: usize, keys: KeySlice, n: usize) -> Result<Routed> {
+        let Table { bounds, firsts } = &self.tables[place];
+        let (mut hashes, mut owners) = (stream.alloc_uninit(n)?, stream.alloc_uninit(n)?);
+        let mut routed = Routed {
+            stream: stream.clone(),
+            hashes: stream.alloc_uninit(n)?,
+            owners: stream.alloc_uninit(n)?,
+            starts: stream.alloc_uninit(bounds.len())?,
+        };
+        let KeySlice { keys, kind, spread, .. } = keys;
+        let (count, shift) = (bounds.len() as u32, self.shift);
+        let bits = NUMBER_BITS..NUMBER_BITS + (u32::BITS - count.leading_zeros()).max(1);
+        // SAFETY: there is a place for each key, and `count < MAX_OWNERS`; scratch is freed in the order of the stream;
+        // the rest is this function's contract.
+        unsafe {
+            let (to, bounds) = ((hashes.global_mut(), owners.global_mut()), bounds.global());
+            kernels::exchange_route { keys, kind, spread, n, bounds, count, shift, hashes: to.0, owners: to.1 }
+                .launch(stream, covering(stream, n))?;
+            let (from, to) = ((owners.as_slice(), hashes.as_slice()), (&mut routed.owners, &mut routed.hashes));
+            sort::sort_pairs_by_digits_async(stream, from.0, from.1, to.0, to.1, By::ascending().bits(bits))?;
+            let (sorted, firsts) = (routed.owners.as_slice(), firsts.as_slice());
+            search::lower_bound_async(stream, sorted, firsts, KeyMask::all(), &mut routed.starts)?;
+        }
+        Ok(routed)
+    }
+}
+
+impl Routed {
+    /// Waits for the grouping, and returns the places of each owner's hashes.
+    pub(super) fn ranges(&self) -> Result<Vec<Range<usize>>> {
+        let mut starts = vec![0; self.starts.len()];
+        self.stream.download(&self.starts, &mut starts)?;
+        let ends = starts.iter().map(|&start| start as usize).chain([self.hashes.len()]);
+        let mut start = 0;
+        Ok(ends.map(|end| std::mem::replace(&mut start, end)..end).collect())
+    }
+}
+
+/// Returns a launch of at most the blocks that fit at once, for kernels that walk by grid stride.
+pub(super) fn covering(stream: &Stream, n: usize) -> LaunchConfig {
+    let resident = stream.device().properties().multiprocessors * 8;
+    LaunchConfig::new(LaunchConfig::covering(n, BLOCK).grid.x.min(resident), BLOCK)
+}
