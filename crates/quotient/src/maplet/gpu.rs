@@ -7,6 +7,7 @@
 use std::fmt;
 
 use warpset_base::filter::{Filter, Take, same_length};
+use warpset_core::bits::lowest;
 use warpset_gpu::batch::{Reply, Staging};
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
 use warpset_kernels::batch::keys::KeySlice;
@@ -225,8 +226,8 @@ impl Maplet {
         stream.device().synchronize()?;
         // SAFETY: keys and values are borrowed until the check of the values has been waited for.
         let fingerprints = unsafe { Fingerprints::wide_of_device_keys(&layout.keys, stream, keys, TooWide::Refused)? };
-        let (pairs, first) = join(layout, stream, fingerprints.as_slice(), values)?;
-        let mut place = [0];
+        let (mut first, mut place) = (stream.from_slice(&[u64::MAX])?, [0]);
+        let pairs = join(layout, stream, fingerprints.as_slice(), values, Some(&mut first))?;
         stream.download(&first, &mut place)?;
         if place[0] != u64::MAX {
             let (at, mut value) = (place[0] as usize, [0]);
@@ -459,27 +460,32 @@ fn present(value: u64) -> Option<u64> {
     (value != ABSENT).then_some(value)
 }
 
-/// Queues the join of fingerprints and values to pairs. Returns them and the first place with a value that is too wide,
-/// or all ones; excess bits are dropped.
+/// Queues the join of fingerprints and values to pairs. Excess bits of values are dropped; with `too_wide`, one word of
+/// all ones, it becomes the first place of a value that has any.
 fn join(
     layout: &MapletLayout,
     stream: &Stream,
     fingerprints: DeviceSlice<'_, u64>,
     values: DeviceSlice<'_, u64>,
-) -> Result<(Fingerprints, DeviceVec<u64>), Error> {
+    too_wide: Option<&mut DeviceVec<u64>>,
+) -> Result<Fingerprints, Error> {
     let n = fingerprints.len();
     let mut pairs = Fingerprints::alloc(&layout.pairs(), stream, n)?;
-    let mut first = stream.from_slice(&[u64::MAX])?;
     if n > 0 {
-        let (fingerprints, values, too_wide) = (fingerprints.global(), values.global(), first.global_mut());
+        let (fingerprints, values, value_bits) = (fingerprints.global(), values.global(), layout.value_bits);
+        let too_wide = too_wide.map(DeviceVec::global_mut);
         // SAFETY: there is a place per pair; new vectors are freed in the order of the stream, and the callers keep the
         // others.
         with_width!(&mut pairs, |pairs| unsafe {
-            let (value_bits, out) = (layout.value_bits, pairs.global_mut());
-            quotient_maplet_join { fingerprints, values, n, value_bits, out, too_wide }.launch(stream, grid(n))?;
+            let out = pairs.global_mut();
+            // No value is too wide without a word for its place, so the kernel does not access that of another vector.
+            let most = if too_wide.is_some() { lowest(value_bits) } else { u64::MAX };
+            let too_wide = too_wide.unwrap_or(out.cast());
+            quotient_maplet_join { fingerprints, values, n, value_bits, most, out, too_wide }
+                .launch(stream, grid(n))?;
         });
     }
-    Ok((pairs, first))
+    Ok(pairs)
 }
 
 /// Queues the split of the first `n` pairs into fingerprints, `dropped` bits shorter, and values.

@@ -34,10 +34,10 @@ kernel! {
     /// - Launch: 1-D, one thread per pair, [`BLOCK`] threads per block.
     /// - `fingerprints`, `values`: `n` each, not written while the kernel runs.
     /// - `out`: `n` places, used by this launch alone; `F` is wide enough for pairs.
-    /// - `too_wide`: all ones before, used by this launch alone; becomes the first place of a value with more bits,
-    ///   which are dropped.
+    /// - `too_wide`: all ones before, used by this launch alone; becomes the first place of a value above `most`. It is
+    ///   not accessed if there is none. Excess bits are dropped.
     pub unsafe fn quotient_maplet_join<F>(
-        fingerprints: Global<u64>, values: Global<u64>, n: usize, value_bits: u32, out: GlobalMut<F>,
+        fingerprints: Global<u64>, values: Global<u64>, n: usize, value_bits: u32, most: u64, out: GlobalMut<F>,
         too_wide: GlobalMut<u64>,
     ) for [u32 => quotient_maplet_join_u32, u64 => quotient_maplet_join_u64] {
         let i = thread::index_1d() as usize;
@@ -45,7 +45,7 @@ kernel! {
             // SAFETY: `i < n`.
             unsafe {
                 let (fingerprint, value) = (fingerprints.read_nc(i), values.read_nc(i));
-                if value >> value_bits != 0 {
+                if value > most {
                     atomic::reduce_min(too_wide, i as u64);
                 }
                 out.write(i, F::of(fingerprint << value_bits | value & lowest(value_bits)));

@@ -131,11 +131,11 @@ impl Maplet {
         let there = split(&layout, stream, &Fingerprints::Wide(stored.pairs), stored.copies.len(), 0)?;
         let combined = combine::<O>(stream, &there, &batch, &mut count)?;
         drop(batch);
-        let (new, _) = join(&layout, stream, combined.fingerprints.slice(..unique), combined.values.slice(..unique))?;
+        let new = join(&layout, stream, combined.fingerprints.slice(..unique), combined.values.slice(..unique), None)?;
         if there.fingerprints.len() + stored.absent_count > unique {
             // Fingerprints with several values get one, in a copy.
             let mut changed = self.pairs.queued_clone(stream)?;
-            let (old, _) = join(&layout, stream, there.fingerprints.as_slice(), there.values.as_slice())?;
+            let old = join(&layout, stream, there.fingerprints.as_slice(), there.values.as_slice(), None)?;
             changed.update_sorted(stream, &old, Change::Remove, UpdateMethod::Auto)?;
             changed.update_sorted(stream, &new, Change::Insert, UpdateMethod::Auto)?;
             self.pairs = changed;
@@ -179,7 +179,7 @@ impl Maplet {
         drop((stored, different));
         let combined = combine::<O>(stream, &there, batch, &mut count)?;
         let len = stream.download_first(&count)? as usize;
-        let (pairs, _) = join(&self.layout, stream, combined.fingerprints.slice(..len), combined.values.slice(..len))?;
+        let pairs = join(&self.layout, stream, combined.fingerprints.slice(..len), combined.values.slice(..len), None)?;
         self.pairs = QuotientFilter::lay_out(stream, self.layout.pairs(), &pairs)?;
         Ok(Some((len - there.fingerprints.len()) as u64))
     }
@@ -236,7 +236,7 @@ impl Maplet {
             return self.pairs.recount(stream, &batch, Change::Remove);
         }
         let apart = split(&self.layout, stream, &Fingerprints::Wide(stored.pairs), stored.copies.len(), 0)?;
-        let (pairs, _) = join(&self.layout, stream, apart.fingerprints.as_slice(), apart.values.as_slice())?;
+        let pairs = join(&self.layout, stream, apart.fingerprints.as_slice(), apart.values.as_slice(), None)?;
         self.pairs.update_sorted(stream, &pairs, Change::Remove, UpdateMethod::Auto)
     }
 
@@ -258,7 +258,7 @@ impl Maplet {
             return Ok(());
         }
         self.with_other(other, dropped, |maplet, stream, theirs| {
-            let (batch, _) = join(&maplet.layout, stream, theirs.fingerprints.as_slice(), theirs.values.as_slice())?;
+            let batch = join(&maplet.layout, stream, theirs.fingerprints.as_slice(), theirs.values.as_slice(), None)?;
             maplet.insert_pairs(stream, batch)
         })
     }
