@@ -27,7 +27,7 @@ mod lookup;
 mod shards;
 
 pub use builder::DeviceBuilder;
-pub use function::{DeviceFunctionBuilder, DeviceFunctionValue, StaticFunction};
+pub use function::{DeviceFunctionBuilder, DeviceFunctionValue, FunctionQuery, StaticFunction};
 pub use warpset_gpu::batch::{DeviceKey, DeviceKeys, DeviceStrings, Stencil};
 pub use warpset_primitives::DeviceFilter;
 
