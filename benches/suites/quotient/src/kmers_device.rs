@@ -96,8 +96,7 @@ fn count(session: &mut Session, device: &Device, size: Size) -> anyhow::Result<(
     drop(filter);
     for k in OF_TABLES {
         let (settings, n) = (Settings::new(k)?, size.reads as usize * (READ + 1 - k as usize));
-        let counted = || Ok(count_bytes(&fasta, &settings.clone().on(device))?);
-        let (seconds, table) = making(session, device, counted)?;
+        let (seconds, table) = making(session, device, || Ok(count_bytes(&fasta, &settings.clone().on(device))?))?;
         let right = table.total() == n as u64
             && (n > COMPARED || table == count_bytes(&fasta, &settings.clone().backend(BackendChoice::Cpu))?);
         let row = row(n, seconds, "FASTA to a table", table.memory_bytes(), table.distinct()).param("k", k);
