@@ -8,7 +8,7 @@ use std::thread;
 use rayon::prelude::*;
 use warpset_base::parallel::threads_for;
 use warpset_base::sort::sort_by_rank;
-use warpset_base::words::{advise_huge_pages, zeroed_vec};
+use warpset_base::words::zeroed_vec;
 use warpset_fuse::{Arity, BinaryFuse, Form, Width};
 use warpset_sequence::DEFAULT_BITS_PER_KEY;
 use warpset_static::StaticSet;
@@ -237,7 +237,6 @@ fn concatenated<W: Word>(mut parts: Vec<Vec<W>>) -> Result<Vec<W>, Error> {
         return Ok(parts.pop().unwrap_or_default());
     }
     let mut all = zeroed_vec(parts.iter().map(|part| part.len() as u64).sum())?;
-    advise_huge_pages(&mut all);
     let mut rest = &mut all[..];
     let places: Vec<&mut [W]> = parts.iter().map(|part| rest.split_off_mut(..part.len()).unwrap_or_default()).collect();
     parts.into_par_iter().zip(places).for_each(|(part, place)| place.copy_from_slice(&part));
