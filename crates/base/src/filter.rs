@@ -378,6 +378,32 @@ macro_rules! by_inherent {
     };
 }
 
+/// Implements [`Filter`] for types that have a method `view`, by the implementation of that view.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! filters_by_view {
+    ($($(#[$attribute:meta])* [$($generics:tt)*] $filter:ty;)*) => {$(
+        $(#[$attribute])*
+        impl<$($generics)*> $crate::filter::Filter for $filter {
+            type Error = crate::Error;
+
+            $crate::filters_by_view! { @
+                fn answer_bulk[Q: $crate::key::Key](keys: &[Q], take: &mut $crate::filter::Take<'_>) -> ();
+                fn any_contained_bulk[Q: $crate::key::Key](keys: &[Q]) -> bool;
+                fn contains[](key: impl $crate::key::Key) -> bool;
+            }
+            fn memory_bytes(&self) -> u64 {
+                $crate::filter::Filter::memory_bytes(&self.view())
+            }
+        }
+    )*};
+    (@ $(fn $name:ident[$($generic:tt)*]($($arg:ident: $ty:ty),*) -> $ret:ty;)*) => {$(
+        fn $name<$($generic)*>(&self, $($arg: $ty),*) -> Result<$ret, crate::Error> {
+            $crate::filter::Filter::$name(&self.view(), $($arg),*)
+        }
+    )*};
+}
+
 /// Gives types that have a method `view` the queries of that view, with their documentation.
 ///
 /// Each type is given with its generic parameters, and with the attributes under which it exists.
