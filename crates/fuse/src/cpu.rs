@@ -113,6 +113,7 @@ impl<F: Width> Filter for View<'_, F> {
     }
 }
 warpset_base::filters_by_view! {
+    Error;
     [F: Width] BinaryFuse<F>;
     #[cfg(feature = "mmap")]
     [F: Width] crate::Mapped<F>;

@@ -22,6 +22,7 @@ impl<K: StaticKey, V: Value> Filter for StaticMapView<'_, K, V> {
     }
 }
 warpset_base::filters_by_view! {
+    Error;
     /// Accepts keys of any type, as [`StaticMapView`] does.
     [K: StaticKey, V: Value] StaticMap<K, V>;
     /// Accepts keys of any type, as [`StaticMapView`] does.

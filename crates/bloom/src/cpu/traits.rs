@@ -23,6 +23,7 @@ impl<L: Layout> Filter for View<'_, L> {
     }
 }
 warpset_base::filters_by_view! {
+    Error;
     [L: Layout] Bloom<L>;
     #[cfg(feature = "mmap")]
     [L: Layout] crate::Mapped<L>;

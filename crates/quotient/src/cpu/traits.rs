@@ -21,6 +21,7 @@ impl<S: SlotKind> Filter for View<'_, S> {
     }
 }
 warpset_base::filters_by_view! {
+    Error;
     [S: SlotKind] QuotientFilter<S>;
     #[cfg(feature = "mmap")]
     [S: SlotKind] crate::Mapped<S>;

@@ -237,6 +237,7 @@ impl Filter for MapletView<'_> {
     }
 }
 warpset_base::filters_by_view! {
+    Error;
     [] Maplet;
     #[cfg(feature = "mmap")]
     [] super::MappedMaplet;
