@@ -39,17 +39,3 @@ impl<K: RangeKey + ?Sized> Saved for RangeFilter<K> {
 warpset_base::saved_methods! {
     [K: RangeKey + ?Sized] RangeFilter<K>, Error;
 }
-
-#[cfg(feature = "serde")]
-impl<K: RangeKey + ?Sized> serde::Serialize for RangeFilter<K> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        file::serialize(self, serializer)
-    }
-}
-
-#[cfg(feature = "serde")]
-impl<'de, K: RangeKey + ?Sized> serde::Deserialize<'de> for RangeFilter<K> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        file::deserialize(deserializer)
-    }
-}

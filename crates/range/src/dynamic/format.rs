@@ -83,17 +83,3 @@ warpset_base::mapped! {
     /// twice, for its checksum and its slots.
     fn map;
 }
-
-#[cfg(feature = "serde")]
-impl<K: RangeKey + ?Sized> serde::Serialize for DynamicRangeFilter<K> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        file::serialize(self, serializer)
-    }
-}
-
-#[cfg(feature = "serde")]
-impl<'de, K: RangeKey + ?Sized> serde::Deserialize<'de> for DynamicRangeFilter<K> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        file::deserialize(deserializer)
-    }
-}
