@@ -1,8 +1,6 @@
 //! Saved filters: the header of [`warpset_base::file`], then the words as they are in memory. `docs/formats.md` lists
 //! every byte.
 
-#[cfg(feature = "serde")]
-use warpset_base::file;
 use warpset_base::file::{FIELDS, FileKind, Payload, Saved};
 use warpset_base::words::AlignedWords;
 

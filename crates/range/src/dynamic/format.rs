@@ -2,8 +2,6 @@
 //!
 //! Parameters are those of the quotient filter, with the type of keys from bit 8 of the bits of a remainder on.
 
-#[cfg(feature = "serde")]
-use warpset_base::file;
 use warpset_base::file::{FIELDS, FileError, FileKind, Payload, Saved};
 use warpset_base::words::AlignedWords;
 use warpset_quotient::{Duplicates, RankSelectQuotientFilter, RankSelectQuotientFilterView};
