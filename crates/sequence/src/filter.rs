@@ -18,8 +18,6 @@ mod packed;
 mod probes;
 mod rates;
 mod sequences;
-#[cfg(feature = "serde")]
-mod serde;
 mod view;
 
 #[cfg(test)]
