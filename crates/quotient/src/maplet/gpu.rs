@@ -1,8 +1,8 @@
 //! Maplets in device memory: the words of the host, built, changed and queried by kernels.
 //!
-//! A batch becomes pairs, which the filter sorts, lays out, inserts and removes as fingerprints. To combine values, the
-//! sorted batch is merged with the stored values of its fingerprints and reduced to one value each. Values of stored
-//! fingerprints are then replaced in place, and the other fingerprints inserted.
+//! A batch becomes pairs, which the filter sorts, lays out, inserts and removes as fingerprints. To combine values,
+//! the sorted batch is merged with the stored values of its fingerprints and reduced to one value each. Values of
+//! stored fingerprints are then replaced in place, and the other fingerprints inserted.
 
 use std::fmt;
 
@@ -28,7 +28,10 @@ use crate::resize::resizes;
 use crate::slot_kind::SlotKind as _;
 use crate::{Error, Key, Layout, RankSelect};
 
+mod sharded;
 mod update;
+
+pub use sharded::{ShardedMaplet, ShardedMapletBuilder};
 
 /// [`crate::Maplet`] in device memory.
 ///
@@ -454,13 +457,21 @@ impl Maplet {
 
 resizes! { [] Maplet, RankSelect, |maplet| maplet.layout.keys; }
 
+/// Returns a bit per answer, whether there is a value.
+fn found_bits(values: &[Option<u64>]) -> Vec<u64> {
+    let bits = |some: &[Option<u64>]| {
+        some.iter().enumerate().fold(0, |word, (i, value)| word | u64::from(value.is_some()) << i)
+    };
+    values.chunks(64).map(bits).collect()
+}
+
 /// Returns the value of an answer, if there is one.
 fn present(value: u64) -> Option<u64> {
     (value != ABSENT).then_some(value)
 }
 
-/// Queues the join of fingerprints and values to pairs. Returns them and the first place with a value that is too wide,
-/// or all ones; excess bits are dropped.
+/// Queues the join of fingerprints and values to pairs. Returns them and the first place with a value that is too
+/// wide, or all ones; excess bits are dropped.
 fn join(
     layout: &MapletLayout,
     stream: &Stream,
@@ -472,8 +483,8 @@ fn join(
     let mut first = stream.from_slice(&[u64::MAX])?;
     if n > 0 {
         let (fingerprints, values, too_wide) = (fingerprints.global(), values.global(), first.global_mut());
-        // SAFETY: there is a place per pair; new vectors are freed in the order of the stream, and the callers keep the
-        // others.
+        // SAFETY: there is a place per pair; new vectors are freed in the order of the stream, and the callers keep
+        // the others.
         with_width!(&mut pairs, |pairs| unsafe {
             let (value_bits, out) = (layout.value_bits, pairs.global_mut());
             quotient_maplet_join { fingerprints, values, n, value_bits, out, too_wide }.launch(stream, grid(n))?;
@@ -501,11 +512,7 @@ impl Filter for Maplet {
     type Error = Error;
 
     fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Error> {
-        let values = self.get_bulk(keys)?;
-        let bits = |some: &[Option<u64>]| {
-            some.iter().enumerate().fold(0, |word, (i, value)| word | u64::from(value.is_some()) << i)
-        };
-        take(0, &values.chunks(64).map(bits).collect::<Vec<u64>>());
+        take(0, &found_bits(&self.get_bulk(keys)?));
         Ok(())
     }
 
