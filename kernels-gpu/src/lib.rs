@@ -177,6 +177,8 @@ pub mod quotient {
 
     /// Kernels for the slots of the rank-and-select quotient filter.
     pub mod rank_select {
+        #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_rank_select_maplet", feature = "filters"))]
+        pub mod combine;
         #[cfg(any(not(target_arch = "nvptx64"), feature = "filters"))]
         pub mod device_query;
         pub mod extract_tile;

@@ -1,7 +1,7 @@
 //! Interface between the bench and its suites.
 //!
-//! A suite is one type that implements [`Suite`], in a crate of its own, with its own settings. This file depends on
-//! no structure.
+//! A suite is one type that implements [`Suite`], in a crate of its own, with its own settings. This file depends on no
+//! structure.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -374,8 +374,8 @@ impl Session {
         self.records.iter().filter(|row| row.text("study") == Some(name)).collect()
     }
 
-    /// Records whether a row's answers were right; a wrong one fails the run at its end. Returns `right`, for the
-    /// row's `checked`.
+    /// Records whether a row's answers were right; a wrong one fails the run at its end. Returns `right`, for the row's
+    /// `checked`.
     pub fn verify(&mut self, right: bool, what: impl FnOnce() -> String) -> bool {
         if !right {
             let what = what();
@@ -401,8 +401,7 @@ impl Session {
         Self::rows_with(Input::default(), steps)
     }
 
-    /// Returns a callback that shows the progress of a part of the current step, if there is a bar:
-    /// [`Progress::part`].
+    /// Returns a callback that shows the progress of a part of the current step, if there is a bar: [`Progress::part`].
     pub fn progress(&self) -> Option<impl Fn(u64, u64) + Clone + Send + Sync + use<>> {
         self.progress.part()
     }

@@ -32,9 +32,9 @@ macro_rules! measures {
                 8.0 * self.memory_bytes() as f64 / self.len().max(1) as f64
             }
 
-            /// Returns the probability that a filter claims to contain another key than its own, or that a function
-            /// has a value for one: `2^-bits` for fingerprints of that many bits, and 1 for functions without; 0 if
-            /// it was built from no keys.
+            /// Returns the probability that a filter claims to contain another key than its own, or that a function has
+            /// a value for one: `2^-bits` for fingerprints of that many bits, and 1 for functions without; 0 if it was
+            /// built from no keys.
             pub fn fpr(&self) -> f64 {
                 let $crate::Layout { graph, bits, value_bits, .. } = *self.layout();
                 if graph.starts == 0 { 0.0 } else { (-f64::from(bits - value_bits)).exp2() }
@@ -105,8 +105,7 @@ macro_rules! in_host_memory {
 
         /// Views of saved bytes.
         impl<'a, $($generics)*> $view<'a, $of> {
-            /// Views saved bytes without a copy, as `map` does with a file. Checks everything and reads the bytes
-            /// once.
+            /// Views saved bytes without a copy, as `map` does with a file. Checks everything and reads the bytes once.
             ///
             /// The payload must be aligned to 8 bytes; it is in a mapping that starts at a page.
             $(#[$view_doc])*
@@ -121,8 +120,8 @@ macro_rules! in_host_memory {
             /// give wrong answers, nothing worse. See [`from_bytes`](Self::from_bytes).
             ///
             /// # Errors
-            /// [`Error::File`](crate::Error::File) if the header is that of something else, or the bytes are too few
-            /// or not aligned.
+            /// [`Error::File`](crate::Error::File) if the header is that of something else, or the bytes are too few or
+            /// not aligned.
             pub fn from_bytes_unverified(bytes: &'a [u8]) -> Result<$view<'a, $of>, $crate::Error> {
                 ::warpset_base::file::view_unverified::<$name<$of>>(bytes)
                     .map(|(layout, words)| $view::new(layout, words))

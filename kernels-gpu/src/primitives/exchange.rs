@@ -1,5 +1,4 @@
-//! Exchange of a batch between devices that own ranges of hashes: the owner of each key, and answers in question
-//! order.
+//! Exchange of a batch between devices that own ranges of hashes: the owner of each key, and answers in question order.
 
 use crate::batch::keys::{HashFunction, KeyKind};
 #[cfg(feature = "bodies")]

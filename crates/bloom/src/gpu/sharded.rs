@@ -18,9 +18,9 @@ use crate::{
     BlockedBuilder, BlockedLayout, Builder, Error, Hashed, Insert, Key, SplitBlockBuilder, SplitBlockLayout, cpu,
 };
 
-/// A [`SplitBlockBloom`](super::SplitBlockBloom) or [`BlockedBloom`](super::BlockedBloom) with its blocks divided
-/// among several devices, for filters larger than one device's memory and for the bandwidth of all devices. Bits,
-/// answers and rate equal those of the filter on the host for any number of devices.
+/// A [`SplitBlockBloom`](super::SplitBlockBloom) or [`BlockedBloom`](super::BlockedBloom) with its blocks divided among
+/// several devices, for filters larger than one device's memory and for the bandwidth of all devices. Bits, answers and
+/// rate equal those of the filter on the host for any number of devices.
 ///
 /// Each device gets an equal share of the blocks, or a smaller one if its memory is short. Keys come from the host or
 /// from any of the devices. [`insert_each_device`](Self::insert_each_device) and

@@ -156,8 +156,8 @@ impl<V: DeviceFunctionValue> StaticFunction<V> {
         Ok(())
     }
 
-    /// Looks up the value of each key. Bit `i % 64` of word `i / 64` of `found` says whether key `i` has a value;
-    /// place `i` of `values` gets it, or zero. Other keys than the function's have any value, or none:
+    /// Looks up the value of each key. Bit `i % 64` of word `i / 64` of `found` says whether key `i` has a value; place
+    /// `i` of `values` gets it, or zero. Other keys than the function's have any value, or none:
     /// [`StaticFunction::get`](crate::StaticFunction::get).
     ///
     /// # Errors

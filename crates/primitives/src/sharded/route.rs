@@ -68,8 +68,8 @@ impl Router {
         let KeySlice { keys, kind, spread, .. } = keys;
         let (count, route) = (bounds.len() as u32, self.route);
         let bits = NUMBER_BITS..NUMBER_BITS + (u32::BITS - count.leading_zeros()).max(1);
-        // SAFETY: there is a place for each key, and `count < MAX_OWNERS`; scratch is freed in the order of the
-        // stream; the rest is this function's contract.
+        // SAFETY: there is a place for each key, and `count < MAX_OWNERS`; scratch is freed in the order of the stream;
+        // the rest is this function's contract.
         unsafe {
             let (to, bounds) = ((words.global_mut(), owners.global_mut()), bounds.global());
             kernels::exchange_route { keys, kind, spread, n, bounds, count, route, words: to.0, owners: to.1 }

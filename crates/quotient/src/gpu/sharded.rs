@@ -1,8 +1,8 @@
 //! Filters with quotients on several devices.
 //!
-//! Each of `2^k` devices has the quotients with the same `k` highest bits, as a filter of the hash without them:
-//! fewer quotients, remainders of the same width. The layout of fingerprints is unique, so a copy in host memory,
-//! laid out of the fingerprints of all parts, has the bytes of one filter. Batches are exchanged by [`Sharded`].
+//! Each of `2^k` devices has the quotients with the same `k` highest bits, as a filter of the hash without them: fewer
+//! quotients, remainders of the same width. The layout of fingerprints is unique, so a copy in host memory, laid out of
+//! the fingerprints of all parts, has the bytes of one filter. Batches are exchanged by [`Sharded`].
 
 use std::fmt;
 
@@ -311,8 +311,8 @@ impl<S: DeviceSlotKind> Insert for ShardedQuotientFilter<S> {
         self.shards.clear()
     }
 
-    /// Adds the fingerprints of a filter on the same devices. A filter of other parameters or devices is refused
-    /// before anything is added; on another error, such as a full part, some parts may have been merged.
+    /// Adds the fingerprints of a filter on the same devices. A filter of other parameters or devices is refused before
+    /// anything is added; on another error, such as a full part, some parts may have been merged.
     fn merge(&mut self, other: &Self) -> Result<(), Error> {
         self.layout().bits_to_drop(other.layout())?;
         for (own, other) in self.devices().all().iter().zip(other.devices().all()) {

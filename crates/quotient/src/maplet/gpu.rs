@@ -1,12 +1,14 @@
 //! Maplets in device memory: the words of the host, built, changed and queried by kernels.
 //!
-//! A batch becomes pairs, which the filter sorts, lays out, inserts and removes as fingerprints. To combine values,
-//! the sorted batch is merged with the stored values of its fingerprints and reduced to one value each. Values of
-//! stored fingerprints are then replaced in place, and the other fingerprints inserted.
+//! A batch becomes pairs, which the filter sorts, lays out, inserts and removes as fingerprints. To combine values, the
+//! sorted batch is reduced to one value per fingerprint. Fingerprints without a stored value are then inserted, and the
+//! values of the others combined in place. If fingerprints of the batch have several stored values, these are merged
+//! with the batch, removed, and the results inserted.
 
 use std::fmt;
 
 use warpset_base::filter::{Filter, Take, same_length};
+use warpset_core::bits::lowest;
 use warpset_gpu::batch::{Reply, Staging};
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
 use warpset_kernels::batch::keys::KeySlice;
@@ -127,11 +129,19 @@ impl Apart {
     }
 }
 
+/// Fingerprints of a batch with and without stored pairs.
+struct Found {
+    /// Number of pairs of each fingerprint.
+    pairs: DeviceVec<u64>,
+    /// Bit per fingerprint without a pair.
+    absent: DeviceVec<u64>,
+    absent_count: usize,
+    /// Number of fingerprints with several pairs.
+    several_count: usize,
+}
+
 /// Stored pairs of ascending fingerprints.
 struct Stored {
-    /// Number of fingerprints without a value, and a bit for each of them.
-    absent_count: usize,
-    absent: DeviceVec<u64>,
     /// Place of the first pair of each fingerprint.
     places: DeviceVec<u64>,
     pairs: DeviceVec<u64>,
@@ -228,8 +238,8 @@ impl Maplet {
         stream.device().synchronize()?;
         // SAFETY: keys and values are borrowed until the check of the values has been waited for.
         let fingerprints = unsafe { Fingerprints::wide_of_device_keys(&layout.keys, stream, keys, TooWide::Refused)? };
-        let (pairs, first) = join(layout, stream, fingerprints.as_slice(), values)?;
-        let mut place = [0];
+        let (mut first, mut place) = (stream.from_slice(&[u64::MAX])?, [0]);
+        let pairs = join(layout, stream, fingerprints.as_slice(), values, Some(&mut first))?;
         stream.download(&first, &mut place)?;
         if place[0] != u64::MAX {
             let (at, mut value) = (place[0] as usize, [0]);
@@ -239,8 +249,53 @@ impl Maplet {
         Ok(pairs)
     }
 
+    /// Counts the stored pairs of `n > 0` fingerprints without values; equal ones once if `different` is set. Waits.
+    fn find(&self, stream: &Stream, fingerprints: DeviceSlice<'_, u64>, different: bool) -> Result<Found, Error> {
+        let n = fingerprints.len();
+        let mut pairs = stream.alloc_uninit::<u64>(n)?;
+        let mut absent = stream.alloc_uninit::<u64>(n.div_ceil(64))?;
+        let (mut counted, mut counts) = (stream.alloc_zeroed::<u64>(2)?, [0; 2]);
+        let places = pairs.global_mut();
+        // SAFETY: the vectors have the lengths that the kernel asks for; it lists no pairs.
+        unsafe {
+            let to = [absent.global_mut(), counted.global_mut(), places, places];
+            self.launch_list(stream, fingerprints, different, None, places, to)?;
+        }
+        stream.download(&counted, &mut counts)?;
+        Ok(Found { pairs, absent, absent_count: counts[0] as usize, several_count: counts[1] as usize })
+    }
+
     /// Lists the stored pairs, without the bits that are not in `kept`, of `n > 0` fingerprints without values; equal
-    /// ones once if `different` is set. Waits.
+    /// ones once if `different` is set, as they were when `found` was counted. Waits.
+    fn listed(
+        &self,
+        stream: &Stream,
+        fingerprints: DeviceSlice<'_, u64>,
+        different: bool,
+        kept: u64,
+        found: Found,
+    ) -> Result<Stored, Error> {
+        let n = fingerprints.len();
+        let mut places = stream.alloc_uninit::<u64>(n)?;
+        // SAFETY: the vectors are apart, and freed in the order of the stream.
+        unsafe { scan::exclusive_async::<Sum<u64>>(stream, found.pairs.as_slice(), places.as_mut_slice())? };
+        let (mut last, mut before) = ([0], [0]);
+        stream.download(found.pairs.slice(n - 1..), &mut last)?;
+        stream.download(places.slice(n - 1..), &mut before)?;
+        let total = (before[0] + last[0]) as usize;
+        let (mut pairs, mut copies) = (stream.alloc_uninit::<u64>(total)?, stream.alloc_uninit::<u64>(total)?);
+        if total > 0 {
+            let places = places.global_mut();
+            // SAFETY: there is a place for each pair that was counted; the kernel counts none.
+            unsafe {
+                let to = [places, places, pairs.global_mut(), copies.global_mut()];
+                self.launch_list(stream, fingerprints, different, Some(kept), places, to)?;
+            }
+        }
+        Ok(Stored { places, pairs, copies })
+    }
+
+    /// Lists the stored pairs of `n > 0` fingerprints without values like [`Maplet::listed`]. Waits.
     fn stored(
         &self,
         stream: &Stream,
@@ -248,57 +303,53 @@ impl Maplet {
         different: bool,
         kept: u64,
     ) -> Result<Stored, Error> {
+        let found = self.find(stream, fingerprints, different)?;
+        self.listed(stream, fingerprints, different, kept, found)
+    }
+
+    /// Queues the kernel that counts pairs or, with bits to keep, lists them.
+    ///
+    /// # Safety
+    /// The contract of [`quotient_maplet_list`] for `places` and the others, until `stream` has passed this work.
+    unsafe fn launch_list(
+        &self,
+        stream: &Stream,
+        fingerprints: DeviceSlice<'_, u64>,
+        different: bool,
+        kept: Option<u64>,
+        places: GlobalMut<u64>,
+        [absent, counted, out, copies]: [GlobalMut<u64>; 4],
+    ) -> Result<(), Error> {
         let (layout, n) = (self.layout.pairs(), fingerprints.len());
-        let mut counts = stream.alloc_uninit::<u64>(n)?;
-        let mut places = stream.alloc_uninit::<u64>(n)?;
-        let mut absent = stream.alloc_uninit::<u64>(n.div_ceil(64))?;
-        let mut absents = stream.alloc_zeroed::<u64>(1)?;
-        let absent_count = absents.global_mut();
-        let list = |places: GlobalMut<u64>, absent, out, copies, lists: u32| {
-            let (words, blocks, parameters) = (self.pairs.words.global(), layout.blocks, parameters(&layout));
-            let (value_bits, different, fingerprints) =
-                (self.layout.value_bits, different as u32, fingerprints.global());
-            macro_rules! launch {
-                ($kernel:ident) => {
-                    $kernel {
-                        words,
-                        blocks,
-                        parameters,
-                        value_bits,
-                        different,
-                        fingerprints,
-                        n,
-                        lists,
-                        kept,
-                        places,
-                        absent,
-                        absent_count,
-                        out,
-                        copies,
-                    }
-                    .launch(stream, grid(n))
-                };
-            }
-            // SAFETY: the filter is sound and borrowed; the vectors have the lengths that the kernel asks for, and are
-            // freed in the order of the stream.
-            unsafe {
-                if layout.is_counted() { launch!(quotient_maplet_list_counted) } else { launch!(quotient_maplet_list) }
-            }
-        };
-        let (counted, absent_words) = (counts.global_mut(), absent.global_mut());
-        list(counted, absent_words, counted, counted, 0)?;
-        // SAFETY: the vectors are apart, and freed in the order of the stream.
-        unsafe { scan::exclusive_async::<Sum<u64>>(stream, counts.as_slice(), places.as_mut_slice())? };
-        let (mut last, mut before) = ([0], [0]);
-        stream.download(counts.slice(n - 1..), &mut last)?;
-        stream.download(places.slice(n - 1..), &mut before)?;
-        let total = (before[0] + last[0]) as usize;
-        let (mut pairs, mut copies) = (stream.alloc_uninit::<u64>(total)?, stream.alloc_uninit::<u64>(total)?);
-        if total > 0 {
-            list(places.global_mut(), absent_words, pairs.global_mut(), copies.global_mut(), 1)?;
+        let (words, blocks, parameters) = (self.pairs.words.global(), layout.blocks, parameters(&layout));
+        let (value_bits, different, lists) = (self.layout.value_bits, different as u32, kept.is_some() as u32);
+        let (fingerprints, kept) = (fingerprints.global(), kept.unwrap_or(0));
+        macro_rules! launch {
+            ($kernel:ident) => {
+                $kernel {
+                    words,
+                    blocks,
+                    parameters,
+                    value_bits,
+                    different,
+                    fingerprints,
+                    n,
+                    lists,
+                    kept,
+                    places,
+                    absent,
+                    counted,
+                    out,
+                    copies,
+                }
+                .launch(stream, grid(n))?
+            };
         }
-        let absent_count = stream.download_first(&absents)? as usize;
-        Ok(Stored { absent_count, absent, places, pairs, copies })
+        // SAFETY: the filter is sound and borrowed; the rest is the contract of this function.
+        unsafe {
+            if layout.is_counted() { launch!(quotient_maplet_list_counted) } else { launch!(quotient_maplet_list) }
+        }
+        Ok(())
     }
 
     fn rewritten(&self, keys: Layout) -> Result<Maplet, Error> {
@@ -470,27 +521,32 @@ fn present(value: u64) -> Option<u64> {
     (value != ABSENT).then_some(value)
 }
 
-/// Queues the join of fingerprints and values to pairs. Returns them and the first place with a value that is too
-/// wide, or all ones; excess bits are dropped.
+/// Queues the join of fingerprints and values to pairs. Excess bits of values are dropped; with `too_wide`, one word of
+/// all ones, it becomes the first place of a value that has any.
 fn join(
     layout: &MapletLayout,
     stream: &Stream,
     fingerprints: DeviceSlice<'_, u64>,
     values: DeviceSlice<'_, u64>,
-) -> Result<(Fingerprints, DeviceVec<u64>), Error> {
+    too_wide: Option<&mut DeviceVec<u64>>,
+) -> Result<Fingerprints, Error> {
     let n = fingerprints.len();
     let mut pairs = Fingerprints::alloc(&layout.pairs(), stream, n)?;
-    let mut first = stream.from_slice(&[u64::MAX])?;
     if n > 0 {
-        let (fingerprints, values, too_wide) = (fingerprints.global(), values.global(), first.global_mut());
-        // SAFETY: there is a place per pair; new vectors are freed in the order of the stream, and the callers keep
-        // the others.
+        let (fingerprints, values, value_bits) = (fingerprints.global(), values.global(), layout.value_bits);
+        let too_wide = too_wide.map(DeviceVec::global_mut);
+        // SAFETY: there is a place per pair; new vectors are freed in the order of the stream, and the callers keep the
+        // others.
         with_width!(&mut pairs, |pairs| unsafe {
-            let (value_bits, out) = (layout.value_bits, pairs.global_mut());
-            quotient_maplet_join { fingerprints, values, n, value_bits, out, too_wide }.launch(stream, grid(n))?;
+            let out = pairs.global_mut();
+            // No value is too wide without a word for its place, so the kernel does not access that of another vector.
+            let most = if too_wide.is_some() { lowest(value_bits) } else { u64::MAX };
+            let too_wide = too_wide.unwrap_or(out.cast());
+            quotient_maplet_join { fingerprints, values, n, value_bits, most, out, too_wide }
+                .launch(stream, grid(n))?;
         });
     }
-    Ok((pairs, first))
+    Ok(pairs)
 }
 
 /// Queues the split of the first `n` pairs into fingerprints, `dropped` bits shorter, and values.

@@ -6,13 +6,13 @@ use std::fmt;
 use warpset_base::filter::{Filter, Take, same_length};
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, Devices, Stream};
 use warpset_kernels::batch::keys::KeySlice;
-use warpset_primitives::reduce::ByKeyKernels;
+use warpset_kernels::quotient::rank_select::combine::MapletKernels;
 use warpset_primitives::sharded::{Replies, Sharded};
 
 use super::{Maplet, MapletBuilder, MapletLayout, QuotientFilter, found_bits, present};
 use crate::gpu::DeviceKeys;
 use crate::gpu::sharded::Division;
-use crate::{Error, Hashed, Key, Operator};
+use crate::{Error, Hashed, Key};
 
 /// [`Maplet`] divided among devices, as many as the largest power of two allows; an exact maplet stays on the first
 /// one. For maplets larger than one device's memory and for the bandwidth of all devices.
@@ -204,7 +204,7 @@ impl ShardedMaplet {
     ///
     /// # Errors
     /// The errors of [`Maplet::upsert_bulk`].
-    pub fn upsert_bulk<O: Operator<Value = u64> + ByKeyKernels<u64>, K: Key, V: Copy + Into<u64> + Sync>(
+    pub fn upsert_bulk<O: MapletKernels, K: Key, V: Copy + Into<u64> + Sync>(
         &mut self,
         keys: &[K],
         values: &[V],
@@ -225,7 +225,7 @@ impl ShardedMaplet {
     ///
     /// # Errors
     /// The errors of [`Maplet::upsert_device`]; [`Error::LengthMismatch`] unless there are values for each batch.
-    pub fn upsert_each_device<O: Operator<Value = u64> + ByKeyKernels<u64>, K: DeviceKeys>(
+    pub fn upsert_each_device<O: MapletKernels, K: DeviceKeys>(
         &mut self,
         batches: &[K],
         values: &[DeviceSlice<'_, u64>],
@@ -286,7 +286,7 @@ impl ShardedMaplet {
     ///
     /// # Errors
     /// The errors of [`merge`](Self::merge) and of [`crate::Maplet::merge_by`].
-    pub fn merge_by<O: Operator<Value = u64> + ByKeyKernels<u64>>(&mut self, other: &Self) -> Result<(), Error> {
+    pub fn merge_by<O: MapletKernels>(&mut self, other: &Self) -> Result<(), Error> {
         self.layout.check_combines()?;
         self.merge_parts(other, Maplet::merge_by::<O>)
     }
@@ -376,7 +376,7 @@ fn insert_words(part: &mut Maplet, hashes: DeviceSlice<'_, u64>, values: DeviceS
 }
 
 /// Combines values by the hashes of their keys with those of a part.
-fn upsert_words<O: Operator<Value = u64> + ByKeyKernels<u64>>(
+fn upsert_words<O: MapletKernels>(
     part: &mut Maplet,
     hashes: DeviceSlice<'_, u64>,
     values: DeviceSlice<'_, u64>,
