@@ -4,7 +4,8 @@
 use std::time::Instant;
 
 use bench_record::Record;
-use warpset::gpu::{Device, DeviceVec, Devices};
+use bytemuck::Pod;
+use warpset::gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, Devices};
 
 use crate::suite::{Session, Step, Target, Threads, emulator};
 
@@ -72,6 +73,49 @@ pub fn shares(devices: &Devices, items: &[u64]) -> anyhow::Result<Vec<DeviceVec<
     let share = |place: usize| &items[n * place / count..n * (place + 1) / count];
     devices.all().iter().enumerate().map(|(place, device)| Ok(device.from_slice(share(place))?)).collect()
 }
+
+/// Measures lookups that write a value and a bit per key, of `keys` that have `values`: from the first device, from all,
+/// and from the host, which counts the keys found. Returns operations with their seconds, and whether the answers were
+/// right.
+///
+/// # Errors
+/// Those of the lookups, and devices without memory for keys and answers.
+pub fn lookups<V: Pod + PartialEq>(
+    devices: &Devices,
+    keys: &[u64],
+    values: &[V],
+    mut from_one: impl FnMut(DeviceSlice<'_, u64>, Answers<'_, V>) -> anyhow::Result<()>,
+    mut from_all: impl FnMut(&[DeviceSlice<'_, u64>], Vec<Answers<'_, V>>) -> anyhow::Result<()>,
+    mut from_host: impl FnMut(&[u64], &mut [V]) -> anyhow::Result<usize>,
+) -> anyhow::Result<Vec<(&'static str, f64, bool)>> {
+    let (first, n) = (devices.first(), keys.len());
+    let room = |device: &Device, n: usize| -> anyhow::Result<_> {
+        Ok((device.alloc_zeroed::<V>(n)?, device.alloc_zeroed::<u64>(n.div_ceil(64))?))
+    };
+    let (here, mut answers) = (first.from_slice(keys)?, room(first, n)?);
+    let (seconds, ()) =
+        time(first, || from_one(here.as_slice(), (answers.0.as_mut_slice(), answers.1.as_mut_slice())))?;
+    let mut times = vec![("get from one device", seconds, answers.0.to_vec()? == values)];
+    drop((here, answers));
+    let there = shares(devices, keys)?;
+    let slices: Vec<_> = there.iter().map(|keys| keys.as_slice()).collect();
+    let mut answers = there.iter().map(|keys| room(keys.device(), keys.len())).collect::<anyhow::Result<Vec<_>>>()?;
+    let (seconds, ()) = time(first, || {
+        let to = answers.iter_mut().map(|(values, found)| (values.as_mut_slice(), found.as_mut_slice()));
+        from_all(&slices, to.collect())
+    })?;
+    let mut gathered = Vec::new();
+    for (values, _) in &answers {
+        gathered.extend(values.to_vec()?);
+    }
+    times.push(("get from all devices", seconds, gathered == values));
+    let (seconds, found) = time(first, || from_host(keys, &mut gathered))?;
+    times.push(("get from the host", seconds, found == n && gathered == values));
+    Ok(times)
+}
+
+/// Places for values, and for a bit per key.
+pub type Answers<'a, V> = (DeviceSliceMut<'a, V>, DeviceSliceMut<'a, u64>);
 
 /// Times of one GPU, by operation.
 #[derive(Default)]

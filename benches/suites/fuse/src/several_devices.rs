@@ -66,27 +66,14 @@ fn run(session: &mut Session, numbers: &[Devices], &n: &usize) -> anyhow::Result
         drop((divided, answers));
 
         let divided = ShardedStaticFunction::from_host(devices, &function)?;
-        let (mut out, mut found) = (first.alloc_zeroed::<u16>(n)?, first.alloc_zeroed::<u64>(n.div_ceil(64))?);
-        let (seconds, ()) =
-            time(first, || Ok(divided.get_device(here.as_slice(), out.as_mut_slice(), found.as_mut_slice())?))?;
-        times.push(("get from one device", seconds, out.to_vec()? == values));
-        let mut answers = Vec::new();
-        for keys in &there {
-            let found = keys.device().alloc_zeroed::<u64>(keys.len().div_ceil(64))?;
-            answers.push((keys.device().alloc_zeroed::<u16>(keys.len())?, found));
-        }
-        let (seconds, ()) = time(first, || {
-            let to = answers.iter_mut().map(|(values, found)| (values.as_mut_slice(), found.as_mut_slice()));
-            Ok(divided.get_each_device(&slices, to.collect())?)
-        })?;
-        let mut gathered = Vec::new();
-        for (values, _) in &answers {
-            gathered.extend(values.to_vec()?);
-        }
-        times.push(("get from all devices", seconds, gathered == values));
-        let mut out = vec![0; n];
-        let (seconds, found) = time(first, || Ok(divided.get_bulk_into(&keys, &mut out)?))?;
-        times.push(("get from the host", seconds, found.count_ones() == n && out == values));
+        times.extend(several_devices::lookups(
+            devices,
+            &keys,
+            &values,
+            |keys, (values, found)| Ok(divided.get_device(keys, values, found)?),
+            |keys, answers| Ok(divided.get_each_device(keys, answers)?),
+            |keys, out| Ok(divided.get_bulk_into(keys, out)?.count_ones()),
+        )?);
         of_one.add(session, devices, times, |operation| {
             let row = Record::new("fuse", operation, n).param("key", "u64").param("keys", n);
             row.by("sharded", false)

@@ -314,6 +314,7 @@ impl<K: StaticKey, V: Value> fmt::Debug for ShardedStaticMap<K, V> {
 
 #[cfg(test)]
 mod tests {
+    use warpset_base::key::Hashed;
     use warpset_core::hash::mix;
     use warpset_gpu::testing::{cuda, deferred, fail_each};
     use warpset_gpu::{EmulatorOptions, GpuError};
@@ -387,7 +388,7 @@ mod tests {
         let mut set = ShardedStaticSet::from_host(&devices, &host).unwrap();
         assert_eq!(set.contains_bulk(&[3i64, -3, 4]).unwrap(), [true, false, false]);
         assert_eq!(set.contains_bulk(&["3", "4"]).unwrap(), [false, false]);
-        assert_eq!(set.contains_bulk(&crate::as_hashed(&[3, 4])).unwrap(), [false, false]);
+        assert_eq!(set.contains_bulk(&[Hashed(3), Hashed(4)]).unwrap(), [false, false]);
         assert_eq!(set.contains_bulk(&[3u8, 4]).unwrap(), [true, false]);
         let there = devices.all()[1].from_slice(&keys).unwrap();
         assert_eq!(set.count_contained_device(there.as_slice()).unwrap(), keys.len());
