@@ -386,7 +386,8 @@ fn parse_view<S: Saved>(bytes: &[u8]) -> Result<Parsed<'_, S>, S::Error> {
     Ok((header, head, words))
 }
 
-/// Gives a [`Saved`] type the methods that write and read it. Documentation shows them as the type's own.
+/// Gives a [`Saved`] type the methods that write and read it, and with the feature `serde` of its crate the traits of
+/// serde. Documentation shows the methods as the type's own.
 ///
 /// Each line names generic parameters, the type, and the error of its crate.
 #[doc(hidden)]
@@ -442,6 +443,22 @@ macro_rules! saved_methods {
             /// [`from_bytes`](Self::from_bytes), or the system's error.
             pub fn load(path: impl AsRef<::std::path::Path>) -> Result<Self, $error> {
                 $crate::file::load(path.as_ref())
+            }
+        }
+
+        /// The saved form as bytes: compact in binary formats.
+        #[cfg(feature = "serde")]
+        impl<$($generics)*> ::serde::Serialize for $structure {
+            fn serialize<Format: ::serde::Serializer>(&self, serializer: Format) -> Result<Format::Ok, Format::Error> {
+                $crate::file::serialize(self, serializer)
+            }
+        }
+
+        /// Checks the bytes as [`from_bytes`](Self::from_bytes) does.
+        #[cfg(feature = "serde")]
+        impl<'de, $($generics)*> ::serde::Deserialize<'de> for $structure {
+            fn deserialize<Format: ::serde::Deserializer<'de>>(deserializer: Format) -> Result<Self, Format::Error> {
+                $crate::file::deserialize(deserializer)
             }
         }
     )*};

@@ -9,8 +9,6 @@ use crate::{AlignedWords, Error, Layout, View};
 
 pub(crate) mod milvus;
 pub(crate) mod parquet;
-#[cfg(feature = "serde")]
-mod serde;
 mod velox;
 
 impl<L: Layout> Saved for Bloom<L> {

@@ -182,21 +182,6 @@ macro_rules! in_host_memory {
                 f.debug_struct(stringify!($view)).field("layout", &self.layout).finish_non_exhaustive()
             }
         }
-
-        /// The saved form, compact in binary formats and checked on the way in.
-        #[cfg(feature = "serde")]
-        impl<$($generics)*> ::serde::Serialize for $name<$of> {
-            fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                ::warpset_base::file::serialize(self, serializer)
-            }
-        }
-
-        #[cfg(feature = "serde")]
-        impl<'de, $($generics)*> ::serde::Deserialize<'de> for $name<$of> {
-            fn deserialize<D: ::serde::Deserializer<'de>>(deserializer: D) -> Result<$name<$of>, D::Error> {
-                ::warpset_base::file::deserialize(deserializer)
-            }
-        }
     };
 }
 pub(crate) use in_host_memory;

@@ -1,8 +1,6 @@
 //! Saved filters: the header of [`warpset_base::file`], then the words as they are in memory. `docs/formats.md` lists
 //! every byte.
 
-#[cfg(feature = "serde")]
-use warpset_base::file;
 use warpset_base::file::{FIELDS, FileKind, Payload, Saved};
 use warpset_base::words::AlignedWords;
 
@@ -38,18 +36,4 @@ impl<K: RangeKey + ?Sized> Saved for RangeFilter<K> {
 
 warpset_base::saved_methods! {
     [K: RangeKey + ?Sized] RangeFilter<K>, Error;
-}
-
-#[cfg(feature = "serde")]
-impl<K: RangeKey + ?Sized> serde::Serialize for RangeFilter<K> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        file::serialize(self, serializer)
-    }
-}
-
-#[cfg(feature = "serde")]
-impl<'de, K: RangeKey + ?Sized> serde::Deserialize<'de> for RangeFilter<K> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        file::deserialize(deserializer)
-    }
 }

@@ -9,9 +9,6 @@ use warpset_base::words::AlignedWords;
 
 use crate::{Error, Layout, StaticKey, StaticMap, StaticMapView, Value};
 
-#[cfg(feature = "serde")]
-mod serde;
-
 /// Buckets per task that checks.
 const TASK: usize = 1 << 12;
 

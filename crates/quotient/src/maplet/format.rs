@@ -96,17 +96,3 @@ warpset_base::mapped! {
     /// twice, for its checksum and its slots.
     fn map;
 }
-
-#[cfg(feature = "serde")]
-impl serde::Serialize for Maplet {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        file::serialize(self, serializer)
-    }
-}
-
-#[cfg(feature = "serde")]
-impl<'de> serde::Deserialize<'de> for Maplet {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Maplet, D::Error> {
-        file::deserialize(deserializer)
-    }
-}
