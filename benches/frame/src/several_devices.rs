@@ -74,9 +74,9 @@ pub fn shares(devices: &Devices, items: &[u64]) -> anyhow::Result<Vec<DeviceVec<
     devices.all().iter().enumerate().map(|(place, device)| Ok(device.from_slice(share(place))?)).collect()
 }
 
-/// Measures lookups that write a value and a bit per key, of `keys` that have `values`: from the first device, from all,
-/// and from the host, which counts the keys found. Returns operations with their seconds, and whether the answers were
-/// right.
+/// Measures lookups that write a value and a bit per key, of `keys` that have `values`: from the first device, from
+/// all, and from the host, which counts the keys found. Returns operations with their seconds, and whether the
+/// answers were right.
 ///
 /// # Errors
 /// Those of the lookups, and devices without memory for keys and answers.
