@@ -176,7 +176,40 @@ macro_rules! in_device_memory {
         impl<$($generics)*> $name<$of> {
             /// Joins the words and the layout that they were made for.
             fn from_parts(device: &::warpset_gpu::Device, layout: $crate::Layout, words: DeviceVec<u64>) -> $name<$of> {
-                $name { layout, device: device.clone(), words, of: ::std::marker::PhantomData }
+                $name::of_graphs(device, layout, 0..layout.graphs(), words)
+            }
+
+            /// Joins the words of some graphs, with a byte per shard after the slots, and the layout of the whole.
+            pub(crate) fn of_graphs(
+                device: &::warpset_gpu::Device,
+                layout: $crate::Layout,
+                graphs: ::std::ops::Range<u64>,
+                words: DeviceVec<u64>,
+            ) -> $name<$of> {
+                $name { layout, device: device.clone(), graphs, words, of: ::std::marker::PhantomData }
+            }
+
+            /// Returns the words of the slots here, and the bytes with the seeds of their shards.
+            pub(crate) fn slots_and_seeds(
+                &self,
+            ) -> (::warpset_gpu::DeviceSlice<'_, u64>, ::warpset_gpu::DeviceSlice<'_, u8>) {
+                let graphs = self.graphs.end - self.graphs.start;
+                let slots = (graphs * self.layout.shard_words()) as usize;
+                let seeds = self.words.slice(slots..).cast().expect("bytes of words");
+                (self.words.slice(..slots), seeds.slice(..graphs.min(self.layout.shards) as usize))
+            }
+
+            /// Returns the slots of the whole and the seeds of all its shards for kernels. Only those of the graphs
+            /// here may be read.
+            fn of_whole(&self) -> (::warpset_simt::Global<u64>, ::warpset_simt::Global<u8>) {
+                let ((slots, seeds), first) = (self.slots_and_seeds(), self.graphs.start as usize);
+                let before = first * self.layout.shard_words() as usize;
+                let slots = slots.global().as_ptr().wrapping_sub(before);
+                let seeds = seeds.global().as_ptr().wrapping_sub(first);
+                (
+                    ::warpset_simt::Global::from_raw_parts(slots, self.layout.slot_words() as usize),
+                    ::warpset_simt::Global::from_raw_parts(seeds, self.layout.shards as usize),
+                )
             }
 
             /// Copies a structure from host memory.
