@@ -46,7 +46,7 @@ warpset_base::saved_methods! {
 warpset_base::viewed! {
     ['a, L: Layout] View<'a, L>, Bloom<L>, Error;
     |layout, words| View::new(layout, bytemuck::cast_slice(words));
-    /// The payload must be aligned to 4 bytes, as it is in a mapping that starts at a page.
+    /// Requires a payload aligned to 4 bytes, as in a mapping that starts at a page.
     ///
     /// ```
     /// use warpset_bloom::{SplitBlockBloom, SplitBlockBloomView};

@@ -106,7 +106,7 @@ macro_rules! in_host_memory {
         ::warpset_base::viewed! {
             ['a, $($generics)*] $view<'a, $of>, $name<$of>, $crate::Error;
             |layout, words| $view::new(layout, words);
-            /// The payload must be aligned to 8 bytes, as it is in a mapping that starts at a page.
+            /// Requires a payload aligned to 8 bytes, as in a mapping that starts at a page.
             $(#[$view_doc])*
             fn from_bytes;
         }

@@ -73,7 +73,7 @@ warpset_base::saved_methods! {
 warpset_base::viewed! {
     ['a, S: SlotKind] View<'a, S>, QuotientFilter<S>, Error;
     |(layout, held), words| View::new(layout, words, held);
-    /// The payload must be aligned to 8 bytes, as it is in a mapping that starts at a page.
+    /// Requires a payload aligned to 8 bytes, as in a mapping that starts at a page.
     ///
     /// ```
     /// use warpset_quotient::{StandardQuotientFilter, StandardQuotientFilterView};

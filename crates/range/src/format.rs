@@ -41,6 +41,6 @@ warpset_base::saved_methods! {
 warpset_base::viewed! {
     ['a, K: RangeKey + ?Sized] RangeFilterView<'a, K>, RangeFilter<K>, Error;
     |layout, words| RangeFilterView::new(layout, words);
-    /// The payload must be aligned to 8 bytes, as it is in a mapping that starts at a page.
+    /// Requires a payload aligned to 8 bytes, as in a mapping that starts at a page.
     fn from_bytes;
 }

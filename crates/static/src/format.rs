@@ -51,7 +51,7 @@ warpset_base::saved_methods! {
 warpset_base::viewed! {
     ['a, K: StaticKey, V: Value] StaticMapView<'a, K, V>, StaticMap<K, V>, Error;
     |layout, words| StaticMapView::new(layout, words, &[]);
-    /// The payload must be aligned to 8 bytes, as it is in a mapping that starts at a page.
+    /// Requires a payload aligned to 8 bytes, as in a mapping that starts at a page.
     fn from_bytes;
 }
 

@@ -68,7 +68,7 @@ fn view((layout, held): (MapletLayout, Counts), words: &[u64]) -> MapletView<'_>
 warpset_base::viewed! {
     ['a] MapletView<'a>, Maplet, Error;
     |saved, words| view(saved, words);
-    /// The payload must be aligned to 8 bytes, as it is in a mapping that starts at a page.
+    /// Requires a payload aligned to 8 bytes, as in a mapping that starts at a page.
     fn from_bytes;
 }
 

@@ -66,7 +66,7 @@ warpset_base::saved_methods! {
 warpset_base::viewed! {
     ['a, K: RangeKey + ?Sized] DynamicRangeFilterView<'a, K>, DynamicRangeFilter<K>, Error;
     |saved, words| DynamicRangeFilterView::of_saved(saved, words);
-    /// The payload must be aligned to 8 bytes, as it is in a mapping that starts at a page.
+    /// Requires a payload aligned to 8 bytes, as in a mapping that starts at a page.
     fn from_bytes;
 }
 

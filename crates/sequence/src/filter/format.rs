@@ -44,7 +44,7 @@ warpset_base::saved_methods! {
 warpset_base::viewed! {
     ['a] SequenceFilterView<'a>, SequenceFilter, Error;
     |layout, words| SequenceFilterView::new(layout, words);
-    /// The payload must be aligned to 8 bytes, as it is in a mapping that starts at a page.
+    /// Requires a payload aligned to 8 bytes, as in a mapping that starts at a page.
     ///
     /// ```
     /// use warpset_sequence::{SequenceFilter, SequenceFilterView};
