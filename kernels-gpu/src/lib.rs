@@ -89,8 +89,10 @@ pub mod bloom {
 }
 
 /// Binary fuse filters and static functions.
-#[cfg(any(feature = "fuse", warpset_folder = "fuse"))]
+#[cfg(any(feature = "fuse", warpset_folder = "fuse", feature = "filters"))]
 pub mod fuse {
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "fuse_values", feature = "filters"))]
+    pub mod device_query;
     pub mod slot;
 
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "fuse_graph"))]

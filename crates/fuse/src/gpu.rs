@@ -29,7 +29,7 @@ mod sharded;
 mod shards;
 
 pub use builder::DeviceBuilder;
-pub use function::{DeviceFunctionBuilder, DeviceFunctionValue, StaticFunction};
+pub use function::{DeviceFunctionBuilder, DeviceFunctionValue, FunctionQuery, StaticFunction};
 pub use sharded::{ShardedBinaryFuse, ShardedStaticFunction};
 pub use warpset_gpu::batch::{DeviceKey, DeviceKeys, DeviceStrings, Stencil};
 pub use warpset_primitives::DeviceFilter;

@@ -103,29 +103,12 @@ macro_rules! in_host_memory {
             }
         }
 
-        /// Views of saved bytes.
-        impl<'a, $($generics)*> $view<'a, $of> {
-            /// Views saved bytes without a copy, as `map` does with a file. Checks everything and reads the bytes once.
-            ///
-            /// The payload must be aligned to 8 bytes; it is in a mapping that starts at a page.
+        ::warpset_base::viewed! {
+            ['a, $($generics)*] $view<'a, $of>, $name<$of>, $crate::Error;
+            |layout, words| $view::new(layout, words);
+            /// Requires a payload aligned to 8 bytes, as in a mapping that starts at a page.
             $(#[$view_doc])*
-            ///
-            /// # Errors
-            /// [`Error::File`](crate::Error::File) if the bytes hold something else, are damaged or not aligned.
-            pub fn from_bytes(bytes: &'a [u8]) -> Result<$view<'a, $of>, $crate::Error> {
-                ::warpset_base::file::view::<$name<$of>>(bytes).map(|(layout, words)| $view::new(layout, words))
-            }
-
-            /// Views saved bytes without the checksum: opens in constant time and reads the header only. Damaged words
-            /// give wrong answers, nothing worse. See [`from_bytes`](Self::from_bytes).
-            ///
-            /// # Errors
-            /// [`Error::File`](crate::Error::File) if the header is that of something else, or the bytes are too few or
-            /// not aligned.
-            pub fn from_bytes_unverified(bytes: &'a [u8]) -> Result<$view<'a, $of>, $crate::Error> {
-                ::warpset_base::file::view_unverified::<$name<$of>>(bytes)
-                    .map(|(layout, words)| $view::new(layout, words))
-            }
+            fn from_bytes;
         }
 
         impl<$($generics)*> ::warpset_base::file::Saved for $name<$of> {

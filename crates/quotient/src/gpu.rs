@@ -38,7 +38,7 @@ mod stencil;
 mod traits;
 pub(crate) mod update;
 
-pub use crate::maplet::gpu::{DeviceMapletBuilder, Maplet, ShardedMaplet, ShardedMapletBuilder};
+pub use crate::maplet::gpu::{DeviceMapletBuilder, Maplet, MapletQuery, ShardedMaplet, ShardedMapletBuilder};
 pub use builder::DeviceBuilder;
 use launch::{hashing, word_count};
 pub use lookup::LookupMethod;

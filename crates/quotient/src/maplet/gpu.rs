@@ -9,9 +9,11 @@ use std::fmt;
 
 use warpset_base::filter::{Filter, Take, same_length};
 use warpset_core::bits::lowest;
-use warpset_gpu::batch::{Reply, Staging};
+use warpset_gpu::batch::{Reply, Staging, Stencil};
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
 use warpset_kernels::batch::keys::KeySlice;
+pub use warpset_kernels::quotient::rank_select::device_query::MapletQuery;
+use warpset_kernels::quotient::rank_select::device_query::RankSelectQuery;
 use warpset_kernels::quotient::rank_select::maplet::{
     ABSENT, quotient_maplet_get, quotient_maplet_get_counted, quotient_maplet_get_paired, quotient_maplet_join,
     quotient_maplet_list, quotient_maplet_list_counted, quotient_maplet_split,
@@ -129,10 +131,8 @@ impl Apart {
     }
 }
 
-/// Fingerprints of a batch with and without stored pairs.
+/// Fingerprints of a batch without and with stored pairs.
 struct Found {
-    /// Number of pairs of each fingerprint.
-    pairs: DeviceVec<u64>,
     /// Bit per fingerprint without a pair.
     absent: DeviceVec<u64>,
     absent_count: usize,
@@ -146,6 +146,16 @@ struct Stored {
     places: DeviceVec<u64>,
     pairs: DeviceVec<u64>,
     copies: DeviceVec<u64>,
+}
+
+/// Task of the kernel that finds stored pairs, with what it writes.
+enum Task {
+    /// Counts the pairs of each fingerprint.
+    Count { places: GlobalMut<u64> },
+    /// Lists the pairs from the place of each fingerprint on, without the bits that are not in `kept`.
+    List { places: GlobalMut<u64>, kept: u64, out: GlobalMut<u64>, copies: GlobalMut<u64> },
+    /// Finds fingerprints without pairs, and counts these and the ones with several.
+    Find { absent: GlobalMut<u64>, counted: GlobalMut<u64> },
 }
 
 impl Maplet {
@@ -249,53 +259,19 @@ impl Maplet {
         Ok(pairs)
     }
 
-    /// Counts the stored pairs of `n > 0` fingerprints without values; equal ones once if `different` is set. Waits.
-    fn find(&self, stream: &Stream, fingerprints: DeviceSlice<'_, u64>, different: bool) -> Result<Found, Error> {
-        let n = fingerprints.len();
-        let mut pairs = stream.alloc_uninit::<u64>(n)?;
-        let mut absent = stream.alloc_uninit::<u64>(n.div_ceil(64))?;
+    /// Finds out which of `n > 0` fingerprints without values are stored. Waits.
+    fn find(&self, stream: &Stream, fingerprints: DeviceSlice<'_, u64>) -> Result<Found, Error> {
+        let mut absent = stream.alloc_uninit::<u64>(fingerprints.len().div_ceil(64))?;
         let (mut counted, mut counts) = (stream.alloc_zeroed::<u64>(2)?, [0; 2]);
-        let places = pairs.global_mut();
-        // SAFETY: the vectors have the lengths that the kernel asks for; it lists no pairs.
-        unsafe {
-            let to = [absent.global_mut(), counted.global_mut(), places, places];
-            self.launch_list(stream, fingerprints, different, None, places, to)?;
-        }
+        let task = Task::Find { absent: absent.global_mut(), counted: counted.global_mut() };
+        // SAFETY: the vectors have the lengths that the kernel asks for.
+        unsafe { self.run(stream, fingerprints, false, task)? };
         stream.download(&counted, &mut counts)?;
-        Ok(Found { pairs, absent, absent_count: counts[0] as usize, several_count: counts[1] as usize })
+        Ok(Found { absent, absent_count: counts[0] as usize, several_count: counts[1] as usize })
     }
 
     /// Lists the stored pairs, without the bits that are not in `kept`, of `n > 0` fingerprints without values; equal
-    /// ones once if `different` is set, as they were when `found` was counted. Waits.
-    fn listed(
-        &self,
-        stream: &Stream,
-        fingerprints: DeviceSlice<'_, u64>,
-        different: bool,
-        kept: u64,
-        found: Found,
-    ) -> Result<Stored, Error> {
-        let n = fingerprints.len();
-        let mut places = stream.alloc_uninit::<u64>(n)?;
-        // SAFETY: the vectors are apart, and freed in the order of the stream.
-        unsafe { scan::exclusive_async::<Sum<u64>>(stream, found.pairs.as_slice(), places.as_mut_slice())? };
-        let (mut last, mut before) = ([0], [0]);
-        stream.download(found.pairs.slice(n - 1..), &mut last)?;
-        stream.download(places.slice(n - 1..), &mut before)?;
-        let total = (before[0] + last[0]) as usize;
-        let (mut pairs, mut copies) = (stream.alloc_uninit::<u64>(total)?, stream.alloc_uninit::<u64>(total)?);
-        if total > 0 {
-            let places = places.global_mut();
-            // SAFETY: there is a place for each pair that was counted; the kernel counts none.
-            unsafe {
-                let to = [places, places, pairs.global_mut(), copies.global_mut()];
-                self.launch_list(stream, fingerprints, different, Some(kept), places, to)?;
-            }
-        }
-        Ok(Stored { places, pairs, copies })
-    }
-
-    /// Lists the stored pairs of `n > 0` fingerprints without values like [`Maplet::listed`]. Waits.
+    /// ones once if `different` is set. Waits.
     fn stored(
         &self,
         stream: &Stream,
@@ -303,27 +279,49 @@ impl Maplet {
         different: bool,
         kept: u64,
     ) -> Result<Stored, Error> {
-        let found = self.find(stream, fingerprints, different)?;
-        self.listed(stream, fingerprints, different, kept, found)
+        let n = fingerprints.len();
+        let mut counts = stream.alloc_uninit::<u64>(n)?;
+        let mut places = stream.alloc_uninit::<u64>(n)?;
+        // SAFETY: the vectors have the lengths that the kernels ask for, are apart, and freed in the order of the
+        // stream.
+        unsafe {
+            self.run(stream, fingerprints, different, Task::Count { places: counts.global_mut() })?;
+            scan::exclusive_async::<Sum<u64>>(stream, counts.as_slice(), places.as_mut_slice())?;
+        }
+        let (mut last, mut before) = ([0], [0]);
+        stream.download(counts.slice(n - 1..), &mut last)?;
+        stream.download(places.slice(n - 1..), &mut before)?;
+        let total = (before[0] + last[0]) as usize;
+        let (mut pairs, mut copies) = (stream.alloc_uninit::<u64>(total)?, stream.alloc_uninit::<u64>(total)?);
+        if total > 0 {
+            let (out, copies) = (pairs.global_mut(), copies.global_mut());
+            let task = Task::List { places: places.global_mut(), kept, out, copies };
+            // SAFETY: there is a place for each pair that was counted.
+            unsafe { self.run(stream, fingerprints, different, task)? };
+        }
+        Ok(Stored { places, pairs, copies })
     }
 
-    /// Queues the kernel that counts pairs or, with bits to keep, lists them.
+    /// Queues a task for `n > 0` fingerprints without values; equal pairs are one if `different` is set.
     ///
     /// # Safety
-    /// The contract of [`quotient_maplet_list`] for `places` and the others, until `stream` has passed this work.
-    unsafe fn launch_list(
+    /// The contract of [`quotient_maplet_list`] for what the task writes, until `stream` has passed this work.
+    unsafe fn run(
         &self,
         stream: &Stream,
         fingerprints: DeviceSlice<'_, u64>,
         different: bool,
-        kept: Option<u64>,
-        places: GlobalMut<u64>,
-        [absent, counted, out, copies]: [GlobalMut<u64>; 4],
+        task: Task,
     ) -> Result<(), Error> {
         let (layout, n) = (self.layout.pairs(), fingerprints.len());
         let (words, blocks, parameters) = (self.pairs.words.global(), layout.blocks, parameters(&layout));
-        let (value_bits, different, lists) = (self.layout.value_bits, different as u32, kept.is_some() as u32);
-        let (fingerprints, kept) = (fingerprints.global(), kept.unwrap_or(0));
+        let (value_bits, different, fingerprints) = (self.layout.value_bits, different as u32, fingerprints.global());
+        // A task does not access what others write.
+        let (lists, kept, [places, absent, counted, out, copies]) = match task {
+            Task::Count { places } => (0, 0, [places; 5]),
+            Task::List { places, kept, out, copies } => (1, kept, [places, out, out, out, copies]),
+            Task::Find { absent, counted } => (2, 0, [absent, absent, counted, absent, absent]),
+        };
         macro_rules! launch {
             ($kernel:ident) => {
                 $kernel {
@@ -433,6 +431,56 @@ impl Maplet {
                 self.look_up(stream, exact::keys_for(&self.layout.keys, hashed.keys), n, to.at(first))
             })
         }
+    }
+
+    /// Writes the values of the keys that a stencil, bytes or bits, selects, like [`Maplet::get_device`];
+    /// [`Maplet::ABSENT`] for the others. All keys are looked up: if the stencil selects few,
+    /// [`select`](warpset_primitives::select) these first.
+    ///
+    /// # Errors
+    /// The errors of [`Maplet::get_device`]; [`Error::LengthMismatch`] if the stencil is too short.
+    pub fn get_if_device<'s, K: DeviceKeys>(
+        &self,
+        keys: K,
+        stencil: impl Into<Stencil<'s>>,
+        values: DeviceSliceMut<'_, u64>,
+    ) -> Result<(), Error> {
+        // SAFETY: maplet, keys, stencil and values are borrowed until the stream has been waited for.
+        self.device().waiting(|stream| unsafe { self.get_if_async(stream, keys, stencil, values) })
+    }
+
+    /// Queues [`Maplet::get_if_device`].
+    ///
+    /// # Safety
+    /// The contract of [`Maplet::get_async`]; the stencil stays allocated and unchanged like the keys.
+    ///
+    /// # Errors
+    /// The errors of [`Maplet::get_if_device`].
+    pub unsafe fn get_if_async<'s, K: DeviceKeys>(
+        &self,
+        stream: &Stream,
+        keys: K,
+        stencil: impl Into<Stencil<'s>>,
+        mut values: DeviceSliceMut<'_, u64>,
+    ) -> Result<(), Error> {
+        let (n, stencil, to) = (keys.count(), stencil.into(), values.global_mut());
+        stencil.expect_for(n)?;
+        self.device().expect_same(stencil.device(), "a lookup in a maplet")?;
+        // SAFETY: the lookup checks that there is a word per key; the stencil is for all keys; the rest is the contract
+        // of this function.
+        unsafe {
+            self.get_async(stream, keys, values)?;
+            Ok(stencil.fill(stream, to, ABSENT, n)?)
+        }
+    }
+
+    /// Returns the query that a kernel asks this maplet with, beside its [`words`](Maplet::words): see
+    /// [`warpset_kernels::quotient::rank_select::device_query`], and the chapter on kernels of your own in the
+    /// project's documentation.
+    pub fn query(&self) -> MapletQuery {
+        let (keys, Layout { blocks, split, .. }) = (&self.layout.keys, self.layout.pairs());
+        let pairs = RankSelectQuery::new(blocks, split, keys.seed(), keys.is_counted(), keys.exact);
+        MapletQuery::new(pairs, self.layout.value_bits)
     }
 
     /// Queues the lookup of `n` keys.

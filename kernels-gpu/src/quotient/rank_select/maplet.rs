@@ -154,19 +154,19 @@ macro_rules! lists {
         kernel! {
             #[doc = concat!("Counts or lists the stored pairs of fingerprints, in maplets ", $filters, ".")]
             ///
-            /// If `lists` is 0, `places` gets the number of pairs of each fingerprint, `absent` a bit per fingerprint
-            /// without one, and the two words of `counted` are increased by the number of these and by that of
-            /// fingerprints with several pairs. If it is 1, `places` has the place of the first pair of each
-            /// fingerprint; its pairs, without the bits that are not in `kept`, go to `out` from there on, and their
-            /// copies to `copies`. With `different`, equal pairs are one.
+            /// If `lists` is 0, `places` gets the number of pairs of each fingerprint. If it is 1, `places` has the
+            /// place of the first pair of each fingerprint; its pairs, without the bits that are not in `kept`, go to
+            /// `out` from there on, and their copies to `copies`. If it is 2, `absent` gets a bit per fingerprint
+            /// without a pair, and the two words of `counted` are increased by the number of these and by that of
+            /// fingerprints with several pairs. With `different`, equal pairs are one.
             ///
             /// # Safety
             /// - Launch: 1-D, one thread per fingerprint, [`BLOCK`] threads per block.
             /// - `words`: a sound filter of `blocks` blocks with these [`Parameters`], not written while the kernel
             ///   runs.
             /// - `fingerprints`: `n` of them without values, not written while the kernel runs.
-            /// - `places`: `n` words; `absent`: `n.div_ceil(64)` words and `counted`: two words, if `lists` is 0;
-            ///   `out` and `copies`: a word per pair if `lists` is 1. Each is used by this launch alone.
+            /// - `places`: `n` words, if `lists` is 0 or 1; `out` and `copies`: a word per pair if it is 1; `absent`:
+            ///   `n.div_ceil(64)` words and `counted`: two words, if it is 2. Each is used by this launch alone.
             pub unsafe fn $kernel(
                 words: Global<u64>, blocks: u64, parameters: u32, value_bits: u32, different: u32,
                 fingerprints: Global<u64>, n: usize, lists: u32, kept: u64, places: GlobalMut<u64>,
@@ -182,13 +182,13 @@ macro_rules! lists {
                     if i < n {
                         let pair = fingerprints.read_nc(i) << value_bits;
                         let quotient = split.quotient(pair);
-                        let first = if lists != 0 { places.read(i) as usize } else { 0 };
+                        let first = if lists == 1 { places.read(i) as usize } else { 0 };
                         let mut at = blocks.first_prefixed(quotient, split.remainder(pair), value_bits, ByHalves);
                         let mut before = ABSENT;
                         while let Some(slot) = at {
                             let remainder = blocks.remainder(slot);
                             if different == 0 || remainder != before {
-                                if lists != 0 {
+                                if lists == 1 {
                                     out.write(first + count as usize, split.join(quotient, remainder) & kept);
                                     copies.write(first + count as usize, $copies(&blocks, slot));
                                 }
@@ -201,7 +201,7 @@ macro_rules! lists {
                             places.write(i, count);
                         }
                     }
-                    if lists == 0 {
+                    if lists == 2 {
                         results::put(results::BITS, absent, i, n, i < n && count == 0);
                         results::put(results::COUNT, counted, i, n, i < n && count == 0);
                         results::put(results::COUNT, counted.at(1), i, n, count > 1);

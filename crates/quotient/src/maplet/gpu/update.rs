@@ -112,11 +112,11 @@ impl Maplet {
         let batch = combine::<O>(stream, &batch, &mut count)?;
         let unique = stream.download_first(&count)? as usize;
         let (fingerprints, values) = (batch.fingerprints.slice(..unique), batch.values.slice(..unique));
-        let found = self.find(stream, fingerprints, false)?;
+        let found = self.find(stream, fingerprints)?;
         let absent_count = found.absent_count;
         if found.several_count > 0 {
             // They get one value, in a copy.
-            let stored = self.listed(stream, fingerprints, false, !0, found)?;
+            let stored = self.stored(stream, fingerprints, false, !0)?;
             let there = split(&layout, stream, &Fingerprints::Wide(stored.pairs), stored.copies.len(), 0)?;
             let mut both = Apart::uninit(stream, there.fingerprints.len() + unique)?;
             // SAFETY: the vectors are apart, and freed in the order of the stream.
