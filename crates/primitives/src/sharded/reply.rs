@@ -239,7 +239,7 @@ impl<F: Sync> Sharded<F> {
                     },
                     |range, words| found[range.start / 64..][..words.len()].copy_from_slice(words),
                 )?;
-                column.copy_to_slice(&mut **values)?;
+                column.copy_to_slice(&mut values)?;
                 Ok(found)
             });
             for found in found {
