@@ -201,7 +201,7 @@ impl<F> Sharded<F> {
             let words = words(part);
             words.device().synchronize()?;
             let mut share = shares[place].lock().unwrap_or_else(PoisonError::into_inner);
-            Ok::<_, Error>(words.device().new_stream()?.download(words, &mut **share)?)
+            Ok::<_, Error>(words.device().new_stream()?.download(words, &mut share)?)
         })?;
         Ok(())
     }

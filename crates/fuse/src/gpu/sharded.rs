@@ -7,17 +7,15 @@
 use std::fmt;
 use std::ops::Range;
 
-use warpset_base::filter::same_length;
 use warpset_base::words::AlignedWords;
 use warpset_core::fuse::hash::least_of_shard;
-use warpset_gpu::batch::{Answers, expect_room};
-use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, Devices, Stream};
+use warpset_gpu::{Device, DeviceSlice, DeviceVec, Devices, Stream};
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_primitives::sharded::{self, By, Replies, Route, Sharded};
 
 use super::{BinaryFuse, DeviceFunctionValue, DeviceKeys, DeviceWidth, HASHING, StaticFunction};
 use crate::image::measures;
-use crate::{Bitmap, Error, Key, Layout, cpu};
+use crate::{Error, Key, Layout, cpu};
 
 /// [`BinaryFuse`] of many shards, divided among several devices, for filters larger than one device's memory and for
 /// the bandwidth of all devices. A filter of one graph stays on the first one.
@@ -166,84 +164,12 @@ impl<V: DeviceFunctionValue> ShardedStaticFunction<V> {
         // SAFETY: the callers' contract: there is a place per word, and memory outlives the stream's work.
         unsafe { part.queue(stream, KeySlice::hashes(words.global()), words.len(), found, to.values.cast()) }
     }
+}
 
-    /// Looks up the value of each key, on any one of the devices, as [`StaticFunction::get_device`] does.
-    ///
-    /// # Errors
-    /// The errors of [`StaticFunction::get_device`]; memory of a device that has no part.
-    pub fn get_device<K: DeviceKeys>(
-        &self,
-        keys: K,
-        values: DeviceSliceMut<'_, V>,
-        found: DeviceSliceMut<'_, u64>,
-    ) -> Result<(), Error> {
-        // SAFETY: function, keys and answers are borrowed until the stream has been waited for.
-        keys.device().waiting(|stream| unsafe { self.get_async(stream, keys, values, found) })
-    }
-
-    /// Queues [`get_device`](Self::get_device). Waits for the grouping of each round.
-    ///
-    /// # Errors
-    /// The errors of [`get_device`](Self::get_device).
-    ///
-    /// # Safety
-    /// The contract of [`StaticFunction::get_async`].
-    pub unsafe fn get_async<K: DeviceKeys>(
-        &self,
-        stream: &Stream,
-        keys: K,
-        mut values: DeviceSliceMut<'_, V>,
-        found: DeviceSliceMut<'_, u64>,
-    ) -> Result<(), Error> {
-        if let [only] = self.shards.parts() {
-            // SAFETY: this function's contract.
-            return unsafe { only.get_async(stream, keys, values, found) };
-        }
-        expect_room(keys.count(), values.len())?;
-        let there = [values.device(), found.device()];
-        let found = Answers::bits(found, keys.count())?;
-        let to = Replies::values(values.global_mut(), Some(found));
-        // SAFETY: answers and values have a place per key; the rest is this function's contract.
-        unsafe { self.shards.reply_async(stream, keys, &there, to, Self::look_up) }
-    }
-
-    /// Looks up batches that lie on all devices, one batch per device in their order, as
-    /// [`get_device`](Self::get_device) does: values and bits are on the device of their keys.
-    ///
-    /// # Errors
-    /// [`Error::LengthMismatch`] unless there is a batch per device, with places for its answers; [`Error::Gpu`].
-    pub fn get_each_device<K: DeviceKeys + Sync>(
-        &self,
-        batches: &[K],
-        answers: Vec<(DeviceSliceMut<'_, V>, DeviceSliceMut<'_, u64>)>,
-    ) -> Result<(), Error> {
-        self.shards.ask_each(batches, answers, |keys, (values, found)| self.get_device(keys, values, found))
-    }
-
-    /// Returns the value of each key of the host; see [`StaticFunction::get_device`].
-    ///
-    /// # Errors
-    /// [`Error::Gpu`].
-    pub fn get_bulk<K: Key>(&self, keys: &[K]) -> Result<Vec<Option<V>>, Error> {
-        let mut values = vec![V::default(); keys.len()];
-        let found = self.get_bulk_into(keys, &mut values)?;
-        Ok(found.iter().zip(values).map(|(found, value)| found.then_some(value)).collect())
-    }
-
-    /// Writes the values of [`get_bulk`](Self::get_bulk) to a slice of equal length, and returns which keys have one;
-    /// the others get zero.
-    ///
-    /// # Errors
-    /// [`Error::LengthMismatch`], [`Error::Gpu`].
-    pub fn get_bulk_into<K: Key>(&self, keys: &[K], values: &mut [V]) -> Result<Bitmap, Error> {
-        if let [only] = self.shards.parts() {
-            return only.get_bulk_into(keys, values);
-        }
-        same_length(keys.len(), values.len())?;
-        // SAFETY: `look_up` queues all work on its stream, and writes a value and a bit per key.
-        let found = unsafe { self.shards.reply_bulk(keys, values, true, Self::look_up)? };
-        Ok(Bitmap::from_words(found, keys.len()))
-    }
+warpset_primitives::divided_values! {
+    [V: DeviceFunctionValue] ShardedStaticFunction<V>, Error, "value", V, Self::look_up,
+    [<Q: DeviceKeys + Sync>] Q, [<Q: Key>] Q,
+    get_device get_async get_each_device get_bulk get_bulk_into
 }
 
 #[cfg(test)]

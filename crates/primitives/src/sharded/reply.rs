@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use bytemuck::Pod;
 use warpset_base::filter::{Filter, LengthMismatch, Take};
 use warpset_base::key::{Hashed, Key};
-use warpset_gpu::batch::{Answers, DEFAULT_CHUNK_KEYS, DeviceKeys, Reply, Staging};
+use warpset_gpu::batch::{Answers, DEFAULT_CHUNK_KEYS, DeviceBatch, DeviceKeys, Reply, Staging, expect_room};
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, GpuError, LaunchConfig, Stream};
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::primitives::exchange::{self as kernels, BLOCK};
@@ -37,6 +37,20 @@ impl Replies {
         // The length is rounded up, since values may share a word.
         let words = words_of(size_of::<V>(), values.len());
         Self { found, values: GlobalMut::from_raw_parts(values.as_ptr().cast(), words), width: size_of::<V>() }
+    }
+
+    /// Takes a value and a bit per key.
+    ///
+    /// # Errors
+    /// If there are fewer values or bits than keys.
+    pub fn for_keys<K: DeviceBatch, V: Pod>(
+        keys: &K,
+        values: &mut DeviceSliceMut<'_, V>,
+        found: DeviceSliceMut<'_, u64>,
+    ) -> std::result::Result<Self, LengthMismatch> {
+        expect_room(keys.count(), values.len())?;
+        let found = Answers::bits(found, keys.count())?;
+        Ok(Self::values(values.global_mut(), Some(found)))
     }
 
     /// Returns the destination of the answers to the keys from `first` on, a multiple of 64.
@@ -225,7 +239,7 @@ impl<F: Sync> Sharded<F> {
                     },
                     |range, words| found[range.start / 64..][..words.len()].copy_from_slice(words),
                 )?;
-                column.copy_to_slice(&mut **values)?;
+                column.copy_to_slice(&mut values)?;
                 Ok(found)
             });
             for found in found {
@@ -402,6 +416,110 @@ macro_rules! divided_filter {
             ) -> ::std::result::Result<(), $error> {
                 // SAFETY: the contract of this function.
                 unsafe { $crate::DeviceFilter::answer_async(&self.shards, stream, keys, others, answers) }
+            }
+        }
+    };
+}
+
+/// Gives a structure with a field `shards`, a [`Sharded`], and this error its lookups of a value with a bit per key,
+/// by a closure that asks a part. The methods are those of the parts.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! divided_values {
+    (
+        [$($generics:tt)*] $structure:ty, $error:ty, $what:literal, $value:ty, $ask:expr,
+        [$($batch_generics:tt)*] $batch:ty, [$($key_generics:tt)*] $key:ty,
+        $device:ident $queued:ident $each:ident $bulk:ident $into:ident
+    ) => {
+        impl<$($generics)*> $structure {
+            #[doc = concat!("Looks up the ", $what, " of each key, on any one of the devices: bit `i % 64` of word `i / 64`")]
+            /// of `found` says whether key `i` has one, and place `i` of `out` gets it, or zero.
+            ///
+            /// # Errors
+            /// `LengthMismatch` if there are fewer places or bits than keys; memory of a device that has no part.
+            pub fn $device $($batch_generics)* (
+                &self,
+                keys: $batch,
+                out: ::warpset_gpu::DeviceSliceMut<'_, $value>,
+                found: ::warpset_gpu::DeviceSliceMut<'_, u64>,
+            ) -> ::std::result::Result<(), $error> {
+                // SAFETY: structure, keys and answers are borrowed until the stream has been waited for.
+                keys.device().waiting(|stream| unsafe { self.$queued(stream, keys, out, found) })
+            }
+
+            #[doc = concat!("Queues [`", stringify!($device), "`](Self::", stringify!($device), "). Waits for the grouping")]
+            /// of each round.
+            ///
+            /// # Errors
+            #[doc = concat!("The errors of [`", stringify!($device), "`](Self::", stringify!($device), ").")]
+            ///
+            /// # Safety
+            /// Until `stream` has passed this work, the structure, keys and answers stay allocated; nothing writes the
+            /// keys, and nothing else accesses the answers.
+            pub unsafe fn $queued $($batch_generics)* (
+                &self,
+                stream: &::warpset_gpu::Stream,
+                keys: $batch,
+                mut out: ::warpset_gpu::DeviceSliceMut<'_, $value>,
+                found: ::warpset_gpu::DeviceSliceMut<'_, u64>,
+            ) -> ::std::result::Result<(), $error> {
+                if let [only] = self.shards.parts() {
+                    // SAFETY: this function's contract.
+                    return unsafe { only.$queued(stream, keys, out, found) };
+                }
+                let there = [out.device(), found.device()];
+                let to = $crate::sharded::Replies::for_keys(&keys, &mut out, found)?;
+                // SAFETY: values and bits have a place per key; the rest is this function's contract.
+                unsafe { self.shards.reply_async(stream, keys, &there, to, $ask) }
+            }
+
+            #[doc = concat!("Looks up the ", $what, "s of batches that lie on all devices, one batch per device in their")]
+            /// order; answers are on the device of their keys.
+            ///
+            /// # Errors
+            /// `LengthMismatch` unless there is a batch per device, with places for its answers; the errors of a
+            /// device.
+            pub fn $each $($batch_generics)* (
+                &self,
+                batches: &[$batch],
+                answers: ::std::vec::Vec<(
+                    ::warpset_gpu::DeviceSliceMut<'_, $value>,
+                    ::warpset_gpu::DeviceSliceMut<'_, u64>,
+                )>,
+            ) -> ::std::result::Result<(), $error> {
+                self.shards.ask_each(batches, answers, |keys, (out, found)| self.$device(keys, out, found))
+            }
+
+            #[doc = concat!("Returns the ", $what, " of each key of the host, if it has one.")]
+            ///
+            /// # Errors
+            /// The errors of a device.
+            pub fn $bulk $($key_generics)* (
+                &self,
+                keys: &[$key],
+            ) -> ::std::result::Result<::std::vec::Vec<Option<$value>>, $error> {
+                let mut out = ::std::vec![<$value as ::bytemuck::Zeroable>::zeroed(); keys.len()];
+                let found = self.$into(keys, &mut out)?;
+                Ok(found.iter().zip(out).map(|(found, value)| found.then_some(value)).collect())
+            }
+
+            #[doc = concat!("Writes the ", $what, "s to a slice of equal length, and returns which keys have one; the others")]
+            /// get zero.
+            ///
+            /// # Errors
+            /// `LengthMismatch`; the errors of a device.
+            pub fn $into $($key_generics)* (
+                &self,
+                keys: &[$key],
+                out: &mut [$value],
+            ) -> ::std::result::Result<::warpset_base::bitmap::Bitmap, $error> {
+                if let [only] = self.shards.parts() {
+                    return only.$into(keys, out);
+                }
+                ::warpset_base::filter::same_length(keys.len(), out.len())?;
+                // SAFETY: the closure queues all work on its stream, and writes a value and a bit per key.
+                let found = unsafe { self.shards.reply_bulk(keys, out, true, $ask)? };
+                Ok(::warpset_base::bitmap::Bitmap::from_words(found, keys.len()))
             }
         }
     };

@@ -7,12 +7,11 @@
 use std::fmt;
 use std::ops::Range;
 
-use bytemuck::Pod;
-use warpset_base::filter::{Filter, Take, same_length};
+use warpset_base::filter::{Filter, Take};
 use warpset_base::key::Key;
 use warpset_base::words::AlignedWords;
-use warpset_gpu::batch::{Answers, DeviceKey, Hashing, expect_room};
-use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, Devices, Stream};
+use warpset_gpu::batch::{Answers, Hashing};
+use warpset_gpu::{Device, DeviceSlice, DeviceVec, Devices, Stream};
 use warpset_primitives::DeviceFilter;
 use warpset_primitives::sharded::{self, By, Replies, Route, Sharded};
 use warpset_simt::GlobalMut;
@@ -20,7 +19,7 @@ use warpset_simt::GlobalMut;
 use super::filter::AnswerAny;
 use super::lookup::Wanted;
 use super::{DeviceMapValue, DeviceStaticKey, StaticMap};
-use crate::{Bitmap, Error, Layout, StaticKey, Value};
+use crate::{Error, Layout, StaticKey, Value};
 
 /// [`StaticMap`] divided among several devices, for maps larger than one device's memory and for the bandwidth of all
 /// devices.
@@ -149,121 +148,18 @@ impl<K: StaticKey, V: Value> ShardedStaticMap<K, V> {
             unsafe { part.look_up_async(stream, words, &[], found, wanted(to.values)) }
         }
     }
-
-    /// Queues the lookup of keys, of which `wanted` is written to `out`.
-    ///
-    /// # Safety
-    /// The contract of [`StaticMap::number_async`].
-    unsafe fn look_up_async<Q: DeviceKey, T: Pod>(
-        &self,
-        stream: &Stream,
-        keys: DeviceSlice<'_, Q>,
-        mut out: DeviceSliceMut<'_, T>,
-        found: DeviceSliceMut<'_, u64>,
-        wanted: fn(GlobalMut<u64>) -> Wanted,
-    ) -> Result<(), Error> {
-        expect_room(keys.len(), out.len())?;
-        let there = [out.device(), found.device()];
-        let found = Answers::bits(found, keys.len())?;
-        let to = Replies::values(out.global_mut(), Some(found));
-        // SAFETY: output and bits have a place per key; the rest is this function's contract.
-        unsafe { self.shards.reply_async(stream, keys, &there, to, Self::look_up(wanted)) }
-    }
-
-    /// Looks up keys of the host, of which `wanted` is written to `out`.
-    fn look_up_bulk<Q: Key, T: Pod + Send>(
-        &self,
-        keys: &[Q],
-        out: &mut [T],
-        wanted: fn(GlobalMut<u64>) -> Wanted,
-    ) -> Result<Bitmap, Error> {
-        same_length(keys.len(), out.len())?;
-        // SAFETY: the lookup queues all work on its stream, and writes an item and a bit per key.
-        let found = unsafe { self.shards.reply_bulk(keys, out, true, Self::look_up(wanted))? };
-        Ok(Bitmap::from_words(found, keys.len()))
-    }
 }
 
-macro_rules! lookups {
-    ([$($value:tt)*] $item:ty, $wanted:expr, $what:literal,
-     $device:ident, $queued:ident, $each:ident, $bulk:ident, $into:ident) => {
-        impl<K: DeviceStaticKey, V: $($value)*> ShardedStaticMap<K, V> {
-            #[doc = concat!("Looks up the ", $what, " of each key, on any one of the devices, as")]
-            #[doc = concat!("[`StaticMap::", stringify!($device), "`] does.")]
-            ///
-            /// # Errors
-            /// [`Error::LengthMismatch`] if there are fewer places or bits than keys; memory of a device without a
-            /// part.
-            pub fn $device(
-                &self,
-                keys: DeviceSlice<'_, K>,
-                out: DeviceSliceMut<'_, $item>,
-                found: DeviceSliceMut<'_, u64>,
-            ) -> Result<(), Error> {
-                // SAFETY: map, keys and answers are borrowed until the stream has been waited for.
-                keys.device().waiting(|stream| unsafe { self.$queued(stream, keys, out, found) })
-            }
-
-            #[doc = concat!("Queues [`", stringify!($device), "`](Self::", stringify!($device), "). Waits for the")]
-            /// grouping of each round.
-            ///
-            /// # Errors
-            #[doc = concat!("The errors of [`", stringify!($device), "`](Self::", stringify!($device), ").")]
-            ///
-            /// # Safety
-            #[doc = concat!("The contract of [`StaticMap::", stringify!($queued), "`].")]
-            pub unsafe fn $queued(
-                &self,
-                stream: &Stream,
-                keys: DeviceSlice<'_, K>,
-                out: DeviceSliceMut<'_, $item>,
-                found: DeviceSliceMut<'_, u64>,
-            ) -> Result<(), Error> {
-                // SAFETY: this function's contract.
-                unsafe { self.look_up_async(stream, keys, out, found, $wanted) }
-            }
-
-            #[doc = concat!("Looks up the ", $what, "s of batches that lie on all devices, one batch per device in")]
-            /// their order; answers are on the device of their keys.
-            ///
-            /// # Errors
-            /// [`Error::LengthMismatch`] unless there is a batch per device, with places for its answers;
-            /// [`Error::Gpu`].
-            pub fn $each(
-                &self,
-                batches: &[DeviceSlice<'_, K>],
-                answers: Vec<(DeviceSliceMut<'_, $item>, DeviceSliceMut<'_, u64>)>,
-            ) -> Result<(), Error> {
-                self.shards.ask_each(batches, answers, |keys, (out, found)| self.$device(keys, out, found))
-            }
-
-            #[doc = concat!("Returns the ", $what, " of each key of the host, if it is there.")]
-            ///
-            /// # Errors
-            /// [`Error::Gpu`].
-            pub fn $bulk(&self, keys: &[K]) -> Result<Vec<Option<$item>>, Error> {
-                let mut out = vec![<$item as bytemuck::Zeroable>::zeroed(); keys.len()];
-                let found = self.$into(keys, &mut out)?;
-                Ok(found.iter().zip(out).map(|(found, item)| found.then_some(item)).collect())
-            }
-
-            #[doc = concat!("Writes the ", $what, "s to a slice of equal length, and returns which keys have one; the")]
-            /// others get zero.
-            ///
-            /// # Errors
-            /// [`Error::LengthMismatch`], [`Error::Gpu`].
-            pub fn $into(&self, keys: &[K], out: &mut [$item]) -> Result<Bitmap, Error> {
-                self.look_up_bulk(keys, out, $wanted)
-            }
-        }
-    };
+warpset_primitives::divided_values! {
+    [K: DeviceStaticKey, V: Value] ShardedStaticMap<K, V>, Error, "number", u64, Self::look_up(Wanted::Numbers),
+    [] DeviceSlice<'_, K>, [] K,
+    number_device number_async number_each_device number_bulk number_bulk_into
 }
-lookups! {
-    [Value] u64, Wanted::Numbers, "number", number_device, number_async, number_each_device, number_bulk, number_bulk_into
-}
-lookups! {
-    [DeviceMapValue] V, |out| Wanted::Values(V::WANTED, out), "value",
-    get_device, get_async, get_each_device, get_bulk, get_bulk_into
+warpset_primitives::divided_values! {
+    [K: DeviceStaticKey, V: DeviceMapValue] ShardedStaticMap<K, V>, Error, "value", V,
+    Self::look_up(|out| Wanted::Values(V::WANTED, out)),
+    [] DeviceSlice<'_, K>, [] K,
+    get_device get_async get_each_device get_bulk get_bulk_into
 }
 
 /// Accepts keys of any type, as [`StaticMap`] does.
@@ -281,6 +177,9 @@ impl<K: StaticKey, V: Value> Filter for ShardedStaticMap<K, V> {
 
 impl<K: StaticKey, V: Value> AnswerAny<K> for ShardedStaticMap<K, V> {
     fn answer_integers<Q: Key>(&self, keys: &[Q], take: &mut Take<'_>) -> Result<(), Error> {
+        if let [only] = self.shards.parts() {
+            return only.answer_integers(keys, take);
+        }
         let look_up = Self::look_up(|_| Wanted::Nothing);
         // SAFETY: the lookup queues all work on its stream, and writes a bit per key.
         let found = unsafe { self.shards.reply_bulk::<_, u8, _>(keys, &mut [], true, look_up)? };
@@ -300,6 +199,10 @@ impl<K: StaticKey, V: Value, Q: DeviceStaticKey> DeviceFilter<DeviceSlice<'_, Q>
         others: &[&Device],
         answers: Answers,
     ) -> Result<(), Error> {
+        if let [only] = self.shards.parts() {
+            // SAFETY: this function's contract.
+            return unsafe { only.answer_async(stream, keys, others, answers) };
+        }
         let look_up = Self::look_up(|_| Wanted::Nothing);
         // SAFETY: this function's contract, and the lookup queues all work on its stream.
         unsafe { self.shards.reply_async(stream, keys, others, Replies::found(answers), look_up) }
@@ -320,7 +223,7 @@ mod tests {
     use warpset_gpu::{EmulatorOptions, GpuError};
 
     use super::*;
-    use crate::StaticSet;
+    use crate::{Bitmap, StaticSet};
 
     /// Returns emulators of unequal memory, and every CUDA device of this machine.
     fn several() -> Vec<Devices> {

@@ -7,7 +7,7 @@ use warpset_gpu::{EmulatorOptions, GpuError};
 use warpset_primitives::DeviceFilter;
 
 use super::*;
-use crate::{Arity, BinaryFuse8, Builder, FunctionBuilder};
+use crate::{Arity, BinaryFuse8, Bitmap, Builder, FunctionBuilder};
 
 /// Returns emulators of unequal memory, and every CUDA device of this machine.
 fn several() -> Vec<Devices> {

@@ -498,9 +498,9 @@ mod tests {
         let devices = unequal(2);
         let keys: Vec<u64> = (0..100).map(|i| mix(i, 2) >> 44).collect();
         let builder = RankSelectBuilder::with_bits(10, 10).exact(20).values(8);
-        let maplet = builder.sharded_on(&devices).build_from(&keys, &vec![7u8; 100]).unwrap();
+        let maplet = builder.sharded_on(&devices).build_from(&keys, &[7u8; 100]).unwrap();
         assert!(maplet.devices() == &devices.at_most(1));
-        assert!(maplet.to_host().unwrap() == builder.build_from(&keys, &vec![7u8; 100]).unwrap());
+        assert!(maplet.to_host().unwrap() == builder.build_from(&keys, &[7u8; 100]).unwrap());
         assert_eq!(maplet.get_bulk(&keys).unwrap(), vec![Some(7); 100]);
     }
 
