@@ -75,6 +75,9 @@ fn signatures() -> Vec<Signature> {
             let Some(after) = after.trim_start_matches("unsafe ").strip_prefix("fn ") else { continue };
             let end = after.find(['{', ';']).unwrap_or(after.len());
             let name_end = after.find(['<', '(']).unwrap_or(end);
+            if after.starts_with('$') {
+                continue; // A name that the caller of a macro gives.
+            }
             signatures.push(Signature {
                 file: file.clone(),
                 name: after[..name_end].to_owned(),
@@ -105,7 +108,7 @@ fn fault(signature: &Signature) -> Option<&'static str> {
     if on_device && !queued && !(base.ends_with("_device") || base == "new" || base == "unchecked") {
         return Some("takes device memory and waits, so its name ends in `_device`");
     }
-    if many && !builds && !(base.ends_with("_bulk") || base.ends_with("_bulk_into")) {
+    if many && !builds && !["_bulk", "_bulk_into", "_each_device"].iter().any(|end| base.ends_with(end)) {
         return Some("takes a host slice, so its name ends in `_bulk` or `_bulk_into`");
     }
     None
