@@ -75,14 +75,9 @@ fn signatures() -> Vec<Signature> {
             let Some(after) = after.trim_start_matches("unsafe ").strip_prefix("fn ") else { continue };
             let end = after.find(['{', ';']).unwrap_or(after.len());
             let name_end = after.find(['<', '(']).unwrap_or(end);
-<<<<<<< HEAD
-            if after.starts_with('$') {
-                continue; // A name that the caller of a macro gives.
-=======
             // A macro's invocations name these.
             if after.starts_with('$') {
                 continue;
->>>>>>> ready/less
             }
             signatures.push(Signature {
                 file: file.clone(),
@@ -114,13 +109,9 @@ fn fault(signature: &Signature) -> Option<&'static str> {
     if on_device && !queued && !(base.ends_with("_device") || base == "new" || base == "unchecked") {
         return Some("takes device memory and waits, so its name ends in `_device`");
     }
-<<<<<<< HEAD
-    if many && !builds && !["_bulk", "_bulk_into", "_each_device"].iter().any(|end| base.ends_with(end)) {
-=======
     // A host slice with one batch per device is no slice of keys.
     let of_batches = base.ends_with("_each_device");
     if many && !builds && !of_batches && !(base.ends_with("_bulk") || base.ends_with("_bulk_into")) {
->>>>>>> ready/less
         return Some("takes a host slice, so its name ends in `_bulk` or `_bulk_into`");
     }
     None
