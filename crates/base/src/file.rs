@@ -464,6 +464,43 @@ macro_rules! saved_methods {
     )*};
 }
 
+/// Gives a view of a [`Saved`] structure the functions that open saved bytes.
+///
+/// The documentation of `fn from_bytes` follows the text for all views.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! viewed {
+    (
+        [$a:lifetime $(, $($generics:tt)*)?] $view:ty, $of:ty, $error:ty;
+        |$saved:pat_param, $words:ident| $made:expr;
+        $(#[$doc:meta])*
+        fn from_bytes;
+    ) => {
+        /// Views of saved bytes.
+        impl<$a $(, $($generics)*)?> $view {
+            /// Opens saved bytes without a copy, with the checks of loading. `map` does so with a file.
+            ///
+            $(#[$doc])*
+            ///
+            /// # Errors
+            /// The errors of loading, and [`FileError::Misaligned`](crate::FileError::Misaligned).
+            pub fn from_bytes(bytes: &$a [u8]) -> Result<Self, $error> {
+                $crate::file::view::<$of>(bytes).map(|($saved, $words)| $made)
+            }
+
+            /// Opens as [`from_bytes`](Self::from_bytes) does, in constant time: only the header is checked. Damaged
+            /// words give wrong answers, nothing worse.
+            ///
+            /// # Errors
+            /// [`FileError`](crate::FileError): the header is that of something else, or the bytes are too few or not
+            /// aligned.
+            pub fn from_bytes_unverified(bytes: &$a [u8]) -> Result<Self, $error> {
+                $crate::file::view_unverified::<$of>(bytes).map(|($saved, $words)| $made)
+            }
+        }
+    };
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,7 @@
 use warpset_base::file::{FIELDS, FileKind, Payload, Saved};
 use warpset_base::words::AlignedWords;
 
-use crate::{Error, Layout, RangeFilter, RangeKey};
+use crate::{Error, Layout, RangeFilter, RangeFilterView, RangeKey};
 
 impl<K: RangeKey + ?Sized> Saved for RangeFilter<K> {
     const STRUCTURE: FileKind = FileKind::RANGE_FILTER;
@@ -36,4 +36,11 @@ impl<K: RangeKey + ?Sized> Saved for RangeFilter<K> {
 
 warpset_base::saved_methods! {
     [K: RangeKey + ?Sized] RangeFilter<K>, Error;
+}
+
+warpset_base::viewed! {
+    ['a, K: RangeKey + ?Sized] RangeFilterView<'a, K>, RangeFilter<K>, Error;
+    |layout, words| RangeFilterView::new(layout, words);
+    /// Requires a payload aligned to 8 bytes, as in a mapping that starts at a page.
+    fn from_bytes;
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Range;
 
 use bytemuck::Pod;
 use warpset_base::filter::same_length;
@@ -42,7 +43,9 @@ const CHUNK: usize = 1 << 22;
 pub struct StaticFunction<V> {
     layout: Layout,
     device: Device,
-    /// The words of a function of this layout.
+    /// Graphs whose slots and seeds the words have: all, but on several devices.
+    graphs: Range<u64>,
+    /// The words of a function of this layout, or of these graphs of it.
     words: DeviceVec<u64>,
     of: PhantomData<V>,
 }
@@ -121,7 +124,7 @@ impl<V: DeviceFunctionValue> StaticFunction<V> {
     /// - `keys` are `n`; `found` and `values` are valid for `n` answers.
     /// - Until `stream` has passed this work, all stay allocated; nothing writes the function or the keys, and nothing
     ///   else accesses the answers.
-    unsafe fn queue(
+    pub(super) unsafe fn queue(
         &self,
         stream: &Stream,
         keys: KeySlice,
@@ -130,10 +133,10 @@ impl<V: DeviceFunctionValue> StaticFunction<V> {
         values: GlobalMut<V>,
     ) -> Result<(), Error> {
         let Layout { graph, arity, shards, seed, bits, value_bits, .. } = self.layout;
-        let words = self.words.global();
+        let (words, shard_seeds) = self.of_whole();
         let kernel = fuse_values {
             words,
-            shard_seeds: words.at(self.layout.slot_words() as usize).cast(),
+            shard_seeds,
             graph,
             arity: arity as u32,
             shards,

@@ -32,7 +32,10 @@ use crate::resize::resizes;
 use crate::slot_kind::SlotKind as _;
 use crate::{Error, Key, Layout, RankSelect};
 
+mod sharded;
 mod update;
+
+pub use sharded::{ShardedMaplet, ShardedMapletBuilder};
 
 /// [`crate::Maplet`] in device memory.
 ///
@@ -552,6 +555,14 @@ impl Maplet {
 
 resizes! { [] Maplet, RankSelect, |maplet| maplet.layout.keys; }
 
+/// Returns a bit per answer, whether there is a value.
+fn found_bits(values: &[Option<u64>]) -> Vec<u64> {
+    let bits = |some: &[Option<u64>]| {
+        some.iter().enumerate().fold(0, |word, (i, value)| word | u64::from(value.is_some()) << i)
+    };
+    values.chunks(64).map(bits).collect()
+}
+
 /// Returns the value of an answer, if there is one.
 fn present(value: u64) -> Option<u64> {
     (value != ABSENT).then_some(value)
@@ -604,11 +615,7 @@ impl Filter for Maplet {
     type Error = Error;
 
     fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Error> {
-        let values = self.get_bulk(keys)?;
-        let bits = |some: &[Option<u64>]| {
-            some.iter().enumerate().fold(0, |word, (i, value)| word | u64::from(value.is_some()) << i)
-        };
-        take(0, &values.chunks(64).map(bits).collect::<Vec<u64>>());
+        take(0, &found_bits(&self.get_bulk(keys)?));
         Ok(())
     }
 

@@ -63,6 +63,13 @@ warpset_base::saved_methods! {
     [K: RangeKey + ?Sized] DynamicRangeFilter<K>, Error;
 }
 
+warpset_base::viewed! {
+    ['a, K: RangeKey + ?Sized] DynamicRangeFilterView<'a, K>, DynamicRangeFilter<K>, Error;
+    |saved, words| DynamicRangeFilterView::of_saved(saved, words);
+    /// Requires a payload aligned to 8 bytes, as in a mapping that starts at a page.
+    fn from_bytes;
+}
+
 impl<'a, K: RangeKey + ?Sized> DynamicRangeFilterView<'a, K> {
     /// Makes a view of the parts of a file.
     pub(super) fn of_saved((layout, held): Header, words: &'a [u64]) -> DynamicRangeFilterView<'a, K> {
