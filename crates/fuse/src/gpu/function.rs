@@ -18,6 +18,8 @@ use super::{DeviceKeys, HASHING};
 use crate::image::{in_device_memory, measures};
 use crate::{Bitmap, Error, FunctionBuilder, FunctionValue, Key, Layout};
 
+const _: () = assert!(size_of::<FunctionQuery>() == 48);
+
 /// A value on devices: `u8`, `u16`, `u32` or `u64`; `u8` with [`value_bits(1)`](FunctionBuilder::value_bits) for
 /// `bool`. Sealed, as [`FunctionValue`] is.
 pub trait DeviceFunctionValue: FunctionValue + Pod {}

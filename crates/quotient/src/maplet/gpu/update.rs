@@ -134,25 +134,32 @@ impl Maplet {
             self.pairs = changed;
             return Ok(absent_count as u64);
         }
+        // If values are also combined, new ones go to a copy, so that a failure leaves the maplet unchanged.
+        let is_mixed = absent_count > 0 && absent_count < unique;
+        let mut copy = if is_mixed { Some(Maplet { layout, pairs: self.pairs.queued_clone(stream)? }) } else { None };
+        let changed = copy.as_mut().unwrap_or(self);
         if absent_count > 0 {
             let new = join(&layout, stream, fingerprints, values, None)?;
             let mut added = Fingerprints::alloc(&of_pairs, stream, unique)?;
             new.keep(stream, unique, &found.absent, &mut added, count.as_mut_slice())?;
             let added = added.first(stream, absent_count)?;
-            self.pairs.update_sorted(stream, &added, Change::Insert, UpdateMethod::Auto)?;
+            changed.pairs.update_sorted(stream, &added, Change::Insert, UpdateMethod::Auto)?;
         }
         if absent_count < unique {
-            if absent_count > 0 {
+            if is_mixed {
                 // Values have moved; the new ones are skipped.
-                found.places = self.find(stream, fingerprints)?.places;
+                found.places = changed.find(stream, fingerprints)?.places;
             }
-            let (words, value_bits, config) = (self.pairs.words.global_mut(), layout.value_bits, grid(unique));
+            let (words, value_bits, config) = (changed.pairs.words.global_mut(), layout.value_bits, grid(unique));
             let (places, values, skipped) = (found.places.global(), values.global(), found.absent.global().cast());
             // SAFETY: fingerprints are different, and the others have one value each, at its place; the words are
             // borrowed until they have been waited for.
             unsafe { O::launch_combine(stream, config, words, value_bits, places, values, skipped, unique)? };
         }
         stream.synchronize()?;
+        if let Some(changed) = copy {
+            *self = changed;
+        }
         Ok(absent_count as u64)
     }
 
