@@ -4,7 +4,7 @@ use super::*;
 use crate::StaticFilter;
 use std::collections::HashSet;
 use warpset_base::key::{Hashed, Key};
-use warpset_core::placement::{SLICE, cost_of};
+use warpset_core::placement::{cost_of, rotated};
 
 /// Checks that every key has its own number, one by one and in batches.
 fn assert_bijection<K: Key>(function: &Placement, keys: &[K]) {
@@ -43,26 +43,26 @@ fn threads_do_not_change_the_words() {
 fn seed_by_slots(planes: &find::Planes, shape: Shape, keys: &[u64]) -> u8 {
     let slots = |seed| keys.iter().map(move |&low| shape.position_of(low, seed));
     let is_free = |seed: u8| {
-        let residues: HashSet<u32> = slots(seed).map(|slot| slot % SLICE).collect();
-        residues.len() == keys.len() && !slots(seed).any(|slot| planes.is_taken(slot))
+        let different: HashSet<u32> = slots(seed).collect();
+        different.len() == keys.len() && !slots(seed).any(|slot| planes.is_taken(slot))
     };
-    let cost =
-        |seed| -> u32 { keys.iter().map(|&low| cost_of(shape.position_of(low, seed) - shape.start_of(low))).sum() };
+    let cost = |seed| -> u32 { keys.iter().map(|&low| cost_of(rotated(low, seed))).sum() };
     (1..=u8::MAX).filter(|&seed| is_free(seed)).min_by_key(|&seed| cost(seed)).unwrap_or(0)
 }
 
 #[test]
 fn rotations_of_words_are_those_by_slots() {
     let code = KindOptions::default().code().unwrap();
-    let shape = code.shape(9000);
+    let (count, shape) = (9000, Shape::new(9000, code.buckets(9000, 1)));
     let mut planes = find::Planes::default();
-    planes.clear(shape.keys);
+    planes.clear(count);
     let mut scratch = find::Scratch::default();
-    let keys: Vec<u64> = (0..u64::from(shape.keys)).map(|i| Hash128::of_integer(i, 0).low).collect();
+    let keys: Vec<u64> = (0..u64::from(count)).map(|i| Hash128::of_integer(i, 0).low).collect();
     let (mut bumped, mut placed) = (0, 0);
     scratch.sort_keys(shape, &keys);
-    for keys in (0..shape.buckets).map(|bucket| scratch.keys_of(bucket)) {
-        let seed = planes.seed(shape, keys);
+    for bucket in 0..shape.buckets {
+        let keys = scratch.keys_of(bucket);
+        let seed = planes.seed(shape.start_of(bucket), keys);
         assert_eq!(seed, seed_by_slots(&planes, shape, keys));
         match seed {
             0 => bumped += 1,
@@ -114,8 +114,8 @@ fn tables_of_bumped_keys_of_every_size() {
     }
     // Equal keys have no table, and neither have more than half of a segment's.
     assert!(scratch.number(&[7; 2], &[0, 1], 20_000, &mut BitVec::default()).is_none());
-    let many: Vec<u32> = (0..600).collect();
-    assert!(scratch.number(&[7; 600], &many, 1100, &mut BitVec::default()).is_none());
+    let many: Vec<u32> = (0..1100).collect();
+    assert!(scratch.number(&[7; 1100], &many, 2100, &mut BitVec::default()).is_none());
 }
 
 #[test]
