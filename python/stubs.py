@@ -307,7 +307,14 @@ def generated():
         kind = getattr(_warpset, name)
         if isinstance(kind, type) and issubclass(kind, BaseException):
             lines.append(f'\nclass {name}({kind.__base__.__name__}):\n    """\n    {kind.__doc__}\n    """')
-    return "\n".join(lines).rstrip() + "\n"
+    return compact("\n".join(lines)).rstrip() + "\n"
+
+
+def compact(text):
+    """Moves docstrings to the line of their first quotation marks, and the last ones to the end of a single line."""
+    docstring = re.compile(r'^( *)"""\n\1(.*?)(\n\1)"""$', re.DOTALL | re.MULTILINE)
+    is_long = re.compile(r'\n|"$')
+    return docstring.sub(lambda m: f'{m[1]}"""{m[2]}{m[3] if is_long.search(m[2]) else ""}"""', text)
 
 
 if __name__ == "__main__":

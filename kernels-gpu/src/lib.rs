@@ -89,8 +89,10 @@ pub mod bloom {
 }
 
 /// Binary fuse filters and static functions.
-#[cfg(any(feature = "fuse", warpset_folder = "fuse"))]
+#[cfg(any(feature = "fuse", warpset_folder = "fuse", feature = "filters"))]
 pub mod fuse {
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "fuse_values", feature = "filters"))]
+    pub mod device_query;
     pub mod slot;
 
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "fuse_graph"))]
@@ -177,6 +179,8 @@ pub mod quotient {
 
     /// Kernels for the slots of the rank-and-select quotient filter.
     pub mod rank_select {
+        #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_rank_select_maplet", feature = "filters"))]
+        pub mod combine;
         #[cfg(any(not(target_arch = "nvptx64"), feature = "filters"))]
         pub mod device_query;
         pub mod extract_tile;

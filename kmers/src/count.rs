@@ -103,10 +103,6 @@ fn count(texts: &[Text<'_>], settings: &Settings) -> Result<Table, Error> {
         Found::Cpu(why) => Err(why),
     };
     let counted = on_pool(texts, settings, |settings| match &settings.place {
-        Executor::Backend(BackendChoice::Auto) if settings.k.is_long() => host::count(texts, settings),
-        Executor::Device(_) | Executor::Backend(BackendChoice::Cuda) if settings.k.is_long() => {
-            Err(Error::LongOnDevice { k: settings.k.get() })
-        }
         Executor::Device(device) => device::count(texts, settings, || Ok(device.clone())),
         Executor::Backend(BackendChoice::Cuda) => device::count(texts, settings, find),
         Executor::Backend(BackendChoice::Auto) if pays_on_device(texts, settings) => {

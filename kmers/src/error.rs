@@ -15,10 +15,8 @@ pub enum Error {
         /// Largest number here: 63, and 32 for labels and for k-mers in numbers of 64 bits.
         most: u32,
     },
-    /// K-mers of more than 32 bases, which are counted and screened on the CPU, requested on a device.
-    #[error(
-        "{k}-mers have more than 32 bases, and are counted and screened on the CPU: pass `--backend cpu`, or no device"
-    )]
+    /// K-mers of more than 32 bases, looked up on the CPU only, requested on a device.
+    #[error("{k}-mers have more than 32 bases, and are looked up on the CPU only: pass `--backend cpu`, or no device")]
     LongOnDevice {
         /// Bases per k-mer.
         k: u32,

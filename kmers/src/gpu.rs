@@ -3,7 +3,7 @@
 //! One kernel turns packed bases into the fingerprints of their canonical k-mers. These are sorted, and runs of equal
 //! ones are counted. Input that exceeds the memory of the device is processed in batches: each batch is sorted and
 //! counted, and its runs are merged with those before. At the end the runs are laid out as a filter with the same bytes
-//! as on the host.
+//! as on the host; those of more than 32 bases are copied to the host, and become a table there.
 //!
 //! ```
 //! use warpset_gpu::Device;
@@ -28,56 +28,62 @@ mod packed;
 mod tests;
 mod upload;
 
-use warpset_core::hash::permute::spread_of;
+use bytemuck::Pod;
+use warpset_base::words::zeroed_vec;
 use warpset_gpu::{Device, DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::kmers::letters::{
-    BLOCK, CLASSES, CLASSES_SHARED_BYTES, TILE_WORDS, kmers_classes, kmers_fingerprints, kmers_frequent,
+    BLOCK, CLASSES, CLASSES_SHARED_BYTES, PADDING, TILE_WORDS, kmers_classes, kmers_fingerprints, kmers_frequent,
 };
+use warpset_kernels::simt::EntryOf;
 use warpset_primitives::KeyMask;
 use warpset_primitives::merge::{Pairs, merge_pairs_async};
-use warpset_primitives::reduce::{Sum, reduce_by_key_async, run_length_encode_async};
-use warpset_primitives::select::select_async;
-use warpset_primitives::sort::{By, sort_keys_in_place_async};
+use warpset_primitives::reduce::{ByKeyKernels, EncodeKernels, Sum, reduce_by_key_async, run_length_encode_async};
+use warpset_primitives::select::{Item, select_async};
+use warpset_primitives::sort::{By, SortKey, sort_keys_in_place_async};
 use warpset_quotient::gpu::RankSelectQuotientFilter;
 
 pub use packed::Packed;
 
 use crate::count::builder_for;
+use crate::long::Long;
 use crate::table::key_bits;
-use crate::{Error, K};
+use crate::word::Word;
+use crate::{Error, K, Table};
 
-/// Largest device memory per position of a batch: its fingerprints, their runs and counts, earlier runs, and memory for
-/// merging.
-const BYTES_PER_POSITION: usize = 72;
+/// Largest number of items of device memory per position of a batch: its fingerprints, their runs and counts, earlier
+/// runs, and memory for merging.
+const ITEMS_PER_POSITION: usize = 9;
 /// Largest number of positions per batch.
 const MOST_POSITIONS: usize = 1 << 31;
 /// Resident blocks per multiprocessor in grid-stride launches.
 const RESIDENT: u32 = 8;
 
+/// Numbers that hold a k-mer in device memory. Sealed.
+pub trait OnDevice: Word + SortKey + EncodeKernels + Item + EntryOf<kmers_fingerprints<Self>> {}
+impl OnDevice for u64 {}
+impl OnDevice for u128 {}
+
 /// Ascending fingerprints with their numbers of copies.
-struct Runs {
-    fingerprints: DeviceVec<u64>,
+struct Runs<W> {
+    fingerprints: DeviceVec<W>,
     copies: DeviceVec<u64>,
     len: usize,
 }
 
 /// Counter of k-mers on a device.
-pub struct Counter {
+pub struct Counter<W = u64> {
     k: K,
     stream: Stream,
-    runs: Option<Runs>,
+    runs: Option<Runs<W>>,
 }
 
-impl Counter {
-    /// Creates a counter of k-mers of `k` bases.
-    ///
-    /// # Errors
-    /// [`Error::LongOnDevice`] for k-mers of more than 32 bases; [`Error::Device`] if the driver creates no stream.
-    pub fn new(device: &Device, k: K) -> Result<Counter, Error> {
-        if k.is_long() {
-            return Err(Error::LongOnDevice { k: k.get() });
-        }
-        Ok(Counter { k, stream: device.new_stream()?, runs: None })
+impl<W: OnDevice> Counter<W>
+where
+    Sum<u64>: ByKeyKernels<W, Value = u64>,
+{
+    /// Creates a counter of k-mers that `W` is chosen for.
+    pub(crate) fn of(device: &Device, k: K) -> Result<Counter<W>, Error> {
+        Ok(Counter { k: k.within::<W>()?, stream: device.new_stream()?, runs: None })
     }
 
     /// Returns the number of words of packed bases per [`add`](Counter::add) for which the free memory of the device is
@@ -86,7 +92,7 @@ impl Counter {
     /// # Errors
     /// [`Error::Device`] if the driver does not report its free memory.
     pub fn most_words(&self) -> Result<usize, Error> {
-        let positions = self.stream.device().memory_info()?.free / BYTES_PER_POSITION;
+        let positions = self.stream.device().memory_info()?.free / (ITEMS_PER_POSITION * size_of::<W>());
         Ok(positions.min(MOST_POSITIONS).div_ceil(32))
     }
 
@@ -112,26 +118,25 @@ impl Counter {
     }
 
     /// Returns the sorted fingerprints of all k-mers and their number; `None` if there are none.
-    fn fingerprints(&self, parts: &[Packed]) -> Result<Option<(DeviceVec<u64>, usize)>, Error> {
+    fn fingerprints(&self, parts: &[Packed]) -> Result<Option<(DeviceVec<W>, usize)>, Error> {
         let (stream, k, bits) = (&self.stream, self.k.get(), key_bits(self.k));
         let words: usize = parts.iter().map(Packed::words).sum();
         if words == 0 {
             return Ok(None);
         }
         let (bases, breaks) = upload::upload(stream, parts, words)?;
-        let (mut out, mut next) = (stream.alloc_uninit::<u64>(32 * words)?, stream.alloc_zeroed::<u64>(1)?);
+        let (mut out, mut next) = (stream.alloc_uninit::<W>(32 * words)?, stream.alloc_zeroed::<u64>(1)?);
         let arguments = kmers_fingerprints {
             bases: bases.global(),
             breaks: breaks.global(),
             words,
             k,
             bits,
-            spread: spread_of(0),
             out: out.global_mut(),
             next: next.global_mut(),
         };
-        // SAFETY: both inputs have `words + 1` words, and the output has a place for each position. The buffers belong
-        // to this call, and are freed in stream order. `K` and `key_bits` keep `k` and `bits` in range.
+        // SAFETY: both inputs have `PADDING` words after `words`, and the output has a place for each position. The
+        // buffers belong to this call, and are freed in stream order. `of` and `key_bits` keep `k` and `bits` in range.
         unsafe { arguments.launch(stream, self.grid(words, TILE_WORDS))? };
         drop((bases, breaks));
         let len = self.number(&next)?;
@@ -151,7 +156,7 @@ impl Counter {
     }
 
     /// Returns the runs of sorted fingerprints.
-    fn counted(&self, (sorted, len): (DeviceVec<u64>, usize)) -> Result<Runs, Error> {
+    fn counted(&self, (sorted, len): (DeviceVec<W>, usize)) -> Result<Runs<W>, Error> {
         let stream = &self.stream;
         let (mut fingerprints, mut copies) = (stream.alloc_uninit(len)?, stream.alloc_uninit(len)?);
         let mut runs = stream.alloc_uninit(1)?;
@@ -171,7 +176,7 @@ impl Counter {
     }
 
     /// Merges the runs of two batches.
-    fn merged(&self, a: Runs, b: Runs) -> Result<Runs, Error> {
+    fn merged(&self, a: Runs<W>, b: Runs<W>) -> Result<Runs<W>, Error> {
         let stream = &self.stream;
         let (a, b) = (self.shrunk(a)?, self.shrunk(b)?);
         let both = a.len + b.len;
@@ -181,7 +186,7 @@ impl Counter {
         unsafe {
             merge_pairs_async(
                 stream,
-                Pairs::<u64, u64>::new(&a.fingerprints, &a.copies),
+                Pairs::<W, u64>::new(&a.fingerprints, &a.copies),
                 Pairs::new(&b.fingerprints, &b.copies),
                 KeyMask::all(),
                 &mut keys,
@@ -194,7 +199,7 @@ impl Counter {
         // SAFETY: the buffers belong to this call, and are freed in stream order; outputs have the length of the
         // inputs.
         unsafe {
-            reduce_by_key_async::<Sum<u64>, u64>(
+            reduce_by_key_async::<Sum<u64>, W>(
                 stream,
                 keys.as_slice(),
                 values.as_slice(),
@@ -208,21 +213,23 @@ impl Counter {
     }
 
     /// Copies the runs into buffers of exactly their length.
-    fn shrunk(&self, runs: Runs) -> Result<Runs, Error> {
+    fn shrunk(&self, runs: Runs<W>) -> Result<Runs<W>, Error> {
         let Runs { fingerprints, copies, len } = runs;
-        let cut = |from: DeviceVec<u64>| -> Result<DeviceVec<u64>, Error> {
-            if from.len() == len {
-                return Ok(from);
-            }
-            let mut to = self.stream.alloc_uninit(len)?;
-            self.stream.copy(&mut to, from.slice(..len))?;
-            Ok(to)
-        };
-        Ok(Runs { fingerprints: cut(fingerprints)?, copies: cut(copies)?, len })
+        Ok(Runs { fingerprints: self.cut(fingerprints, len)?, copies: self.cut(copies, len)?, len })
+    }
+
+    /// Copies the first `len` items into a buffer of that length.
+    fn cut<T: Pod>(&self, from: DeviceVec<T>, len: usize) -> Result<DeviceVec<T>, Error> {
+        if from.len() == len {
+            return Ok(from);
+        }
+        let mut to = self.stream.alloc_uninit(len)?;
+        self.stream.copy(&mut to, from.slice(..len))?;
+        Ok(to)
     }
 
     /// Selects the runs of at least `least` copies.
-    fn frequent(&self, runs: Runs, least: u64) -> Result<Runs, Error> {
+    fn frequent(&self, runs: Runs<W>, least: u64) -> Result<Runs<W>, Error> {
         if least <= 1 {
             return Ok(runs);
         }
@@ -233,21 +240,28 @@ impl Counter {
         unsafe {
             kmers_frequent { copies, n: len, least, bitmap: bits }.launch(stream, self.grid(len, BLOCK as usize))?
         };
-        let mut kept = 0;
-        let mut cut = |from: &DeviceVec<u64>| -> Result<DeviceVec<u64>, Error> {
-            let (mut to, mut count) = (stream.alloc_uninit(len)?, stream.alloc_uninit(1)?);
-            let items = from.slice(..len);
-            // SAFETY: the buffers belong to this call, and are freed in stream order; `to` has the length of the input.
-            unsafe { select_async(stream, items, bitmap.as_slice(), to.as_mut_slice(), count.as_mut_slice())? };
-            kept = self.number(&count)?;
-            Ok(to)
-        };
-        let (fingerprints, copies) = (cut(&runs.fingerprints)?, cut(&runs.copies)?);
+        let (fingerprints, kept) = self.selected(&runs.fingerprints, &bitmap, len)?;
+        let (copies, _) = self.selected(&runs.copies, &bitmap, len)?;
         Ok(Runs { fingerprints, copies, len: kept })
     }
 
+    /// Returns those of the first `len` items that have a bit, and their number.
+    fn selected<T: Item + Pod>(
+        &self,
+        from: &DeviceVec<T>,
+        bitmap: &DeviceVec<u64>,
+        len: usize,
+    ) -> Result<(DeviceVec<T>, usize), Error> {
+        let stream = &self.stream;
+        let (mut to, mut count) = (stream.alloc_uninit(len)?, stream.alloc_uninit(1)?);
+        let items = from.slice(..len);
+        // SAFETY: the buffers belong to this call, and are freed in stream order; `to` has the length of the input.
+        unsafe { select_async(stream, items, bitmap.as_slice(), to.as_mut_slice(), count.as_mut_slice())? };
+        Ok((to, self.number(&count)?))
+    }
+
     /// Counts the runs of each class of counts.
-    fn classes(&self, runs: &Runs) -> Result<[u64; CLASSES], Error> {
+    fn classes(&self, runs: &Runs<W>) -> Result<[u64; CLASSES], Error> {
         let mut classes = self.stream.alloc_zeroed::<u64>(CLASSES)?;
         let config = self.grid(runs.len, BLOCK as usize).shared(CLASSES_SHARED_BYTES);
         let (copies, n) = (runs.copies.global(), runs.len);
@@ -258,6 +272,22 @@ impl Counter {
         Ok(counts)
     }
 
+    /// Returns the runs of at least `least` copies, of all k-mers that were added.
+    fn all_runs(&mut self, least: u64) -> Result<Runs<W>, Error> {
+        let runs = self.runs.take().ok_or(Error::NoKmers { k: self.k.get() })?;
+        self.frequent(runs, least)
+    }
+}
+
+impl Counter {
+    /// Creates a counter of k-mers of up to 32 bases.
+    ///
+    /// # Errors
+    /// [`Error::InvalidK`] for longer ones; [`Error::Device`] if the driver creates no stream.
+    pub fn new(device: &Device, k: K) -> Result<Counter, Error> {
+        Counter::of(device, k)
+    }
+
     /// Builds the smallest filter of all k-mers with at least `least` copies, and returns it with the number of
     /// different k-mers.
     ///
@@ -265,11 +295,28 @@ impl Counter {
     /// [`Error::NoKmers`], [`Error::TooManyKmers`]; [`Error::Device`], [`Error::Primitives`] and [`Error::Filter`] if
     /// the memory of the device does not suffice.
     pub fn finish(mut self, least: u64) -> Result<(RankSelectQuotientFilter, u64), Error> {
-        let runs = self.runs.take().ok_or(Error::NoKmers { k: self.k.get() })?;
-        let runs = self.frequent(runs, least)?;
+        let runs = self.all_runs(least)?;
         let builder = builder_for(self.k, &self.classes(&runs)?)?;
         let (fingerprints, copies) = (runs.fingerprints.slice(..runs.len), runs.copies.slice(..runs.len));
         let filter = builder.on(self.stream.device()).build_from_fingerprint_counts_device(fingerprints, copies)?;
         Ok((filter, runs.len as u64))
+    }
+}
+
+impl Counter<u128> {
+    /// Builds the table of all k-mers with at least `least` copies in host memory, within `memory` bytes.
+    pub(crate) fn table(mut self, least: u64, memory: Option<u64>) -> Result<Table, Error> {
+        let Runs { fingerprints, copies: on_device, len } = self.all_runs(least)?;
+        let (kmers, needed) = (len as u64, len as u64 * (size_of::<u128>() + size_of::<u64>()) as u64);
+        if let Some(allowed) = memory.filter(|&allowed| needed > allowed) {
+            return Err(Error::OverBudget { kmers, needed, allowed });
+        }
+        let mut copies = zeroed_vec::<u64>(kmers).map_err(Error::of_table)?;
+        self.stream.download(on_device.slice(..len), &mut copies)?;
+        let mut downloaded = Ok(());
+        let fill = |to: &mut [u128]| downloaded = self.stream.download(fingerprints.slice(..len), to);
+        let table = Long::from_ascending(self.k, kmers, |place| copies[place], fill).map_err(Error::of_table)?;
+        downloaded?;
+        Ok(table.into())
     }
 }

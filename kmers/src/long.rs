@@ -15,11 +15,11 @@ use rayon::prelude::*;
 use warpset_base::file::{FIELDS, FileError, FileKind, Payload, Saved};
 use warpset_base::processor::prefetch;
 use warpset_base::words::{AlignedWords, OutOfMemory, zeroed_vec};
+use warpset_kernels::kmers::letters::Number as _;
 
 use crate::K;
 use crate::parts::{Counted, Cut, Parts};
 use crate::word::MOST_SHORT;
-use crate::word::sealed::Word as _;
 
 /// Lookups side by side.
 const AHEAD: usize = 16;
@@ -87,17 +87,36 @@ impl Long {
 
     /// Makes a set of k-mers, some of which may be equal.
     pub(crate) fn from_kmers(k: K, mut kmers: Vec<u128>) -> Result<Long, OutOfMemory> {
-        let (cut, bits) = (cut_of(k), 2 * k.get());
+        let bits = 2 * k.get();
         kmers.par_iter_mut().for_each(|kmer| *kmer = kmer.fingerprint(bits));
         kmers.par_sort_unstable();
         kmers.dedup();
-        let len = kmers.len() as u64;
-        let mut long = Long::zeroed(Layout { k, len, many: 0, total: len })?;
-        let (ends, counts) = long.words.as_mut_slice().split_at_mut(cut.parts());
+        Long::from_ascending(k, kmers.len() as u64, |_| 1, |to| to.copy_from_slice(&kmers))
+    }
+
+    /// Makes counts of `len` ascending fingerprints, which `fill` writes, with the number of copies of each place.
+    pub(crate) fn from_ascending(
+        k: K,
+        len: u64,
+        copies: impl Fn(usize) -> u64 + Sync,
+        fill: impl FnOnce(&mut [u128]),
+    ) -> Result<Long, OutOfMemory> {
+        let (cut, all) = (cut_of(k), (0..len as usize).into_par_iter());
+        let most = cut.most_copies();
+        let of_many = |place| Some((place as u128) << 64 | u128::from(copies(place))).filter(|_| copies(place) > most);
+        let many: Vec<u128> = all.clone().filter_map(of_many).collect();
+        let total = all.map(&copies).reduce(|| 0, u64::wrapping_add);
+        let mut long = Long::zeroed(Layout { k, len, many: many.len() as u64, total })?;
+        let (ends, rest) = long.words.as_mut_slice().split_at_mut(cut.parts());
+        let (counts, places) = rest.split_at_mut(len as usize);
+        fill(counts);
+        places.copy_from_slice(&many);
         for (part, end) in ends.iter_mut().enumerate() {
-            *end = kmers.partition_point(|&kmer| cut.part(kmer) <= part) as u128;
+            *end = counts.partition_point(|&fingerprint| cut.part(fingerprint) <= part) as u128;
         }
-        counts.par_iter_mut().zip(kmers).for_each(|(word, kmer)| *word = cut.word(kmer, 1));
+        let in_word = |place| Some(copies(place)).filter(|&copies| copies <= most).unwrap_or(0);
+        let counts = counts.par_iter_mut().enumerate();
+        counts.for_each(|(place, word)| *word = cut.word(*word, in_word(place)));
         Ok(long)
     }
 

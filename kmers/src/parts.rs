@@ -55,9 +55,10 @@ impl<W: Word> Cut<W> {
 
     #[inline(always)]
     pub(crate) fn part(self, fingerprint: W) -> usize {
-        (fingerprint >> self.low_bits()).low() as usize
+        fingerprint.bits_from(self.low_bits()) as usize
     }
 
+    #[inline(always)]
     fn low(self, fingerprint: W) -> W {
         fingerprint & !(!W::default() << self.low_bits())
     }
@@ -83,13 +84,19 @@ impl<W: Word> Cut<W> {
     /// Returns the word of a count; `copies` is at most [`Cut::most_copies`].
     #[inline(always)]
     pub(crate) fn word(self, fingerprint: W, copies: u64) -> W {
-        self.low(fingerprint) << self.copy_bits | W::from(copies)
+        self.low(fingerprint) << self.copy_shift() | W::from(copies)
     }
 
     /// Returns a word's fingerprint without the bits of its part.
     #[inline(always)]
     pub(crate) fn value(self, word: W) -> W {
-        word >> self.copy_bits
+        word >> self.copy_shift()
+    }
+
+    /// Returns the bits of copies, as a number below 64: such shifts of 128 bits take no selection.
+    #[inline(always)]
+    fn copy_shift(self) -> u32 {
+        self.copy_bits & 63
     }
 
     /// Returns a word's copies.
@@ -140,7 +147,7 @@ impl<W: Word> Counted<W> {
             self.many.push((self.words.len(), copies));
             0
         };
-        self.words.push(low << cut.copy_bits | W::from(copies));
+        self.words.push(low << cut.copy_shift() | W::from(copies));
     }
 
     /// Iterates over the fingerprints of at least `least`, without the bits of their part, with their copies.
@@ -231,7 +238,7 @@ impl<W: Word> Scratch<W> {
             return len;
         }
         let shift = cut.low_bits() - place_bits + cut.copy_bits;
-        let place = |word: W| (word >> shift).low() as usize;
+        let place = |word: W| word.bits_from(shift) as usize;
         ends.clear();
         ends.resize(1 << place_bits, 0);
         for (i, chunk) in chunks.iter().enumerate() {
@@ -245,10 +252,12 @@ impl<W: Word> Scratch<W> {
         for end in ends.iter_mut() {
             begin += std::mem::replace(end, begin);
         }
-        for &word in chunks.iter().copied().flatten() {
-            let next = &mut ends[place(word)];
-            words[*next as usize] = word;
-            *next += 1;
+        for chunk in chunks {
+            for &word in *chunk {
+                let next = &mut ends[place(word)];
+                words[*next as usize] = word;
+                *next += 1;
+            }
         }
         let mut begin = 0;
         for &end in ends.iter() {

@@ -86,7 +86,8 @@ pub(crate) fn code(base: u8) -> u64 {
 pub struct Roll<W = u64> {
     k: u32,
     mask: W,
-    shift: u32,
+    /// Complement of each base, as the last base of the other strand: a shift of 128 bits takes longer than a lookup.
+    complements: [W; 4],
     forward: W,
     reverse: W,
     length: u32,
@@ -104,7 +105,8 @@ impl<W: Word> Roll<W> {
     /// Creates a window for k-mers that `W` holds.
     pub(crate) fn of(k: K) -> Roll<W> {
         let (k, none) = (k.get(), W::default());
-        Roll { k, mask: W::mask(k), shift: 2 * (k - 1), forward: none, reverse: none, length: 0 }
+        let complements = [3, 2, 1, 0].map(|base| W::from(base) << (2 * (k - 1)));
+        Roll { k, mask: W::mask(k), complements, forward: none, reverse: none, length: 0 }
     }
 
     /// Begins another sequence.
@@ -116,16 +118,15 @@ impl<W: Word> Roll<W> {
     /// is skipped; any other letter begins a new sequence.
     #[inline(always)]
     pub fn each(&mut self, letters: &[u8], mut visit: impl FnMut(W)) {
-        let Roll { k, mask, shift, mut forward, mut reverse, mut length } = *self;
+        let Roll { k, mask, complements, mut forward, mut reverse, mut length } = *self;
         for &letter in letters {
             let code = CODES[letter as usize];
             if code >= BREAK {
                 length = if code == SKIP { length } else { 0 };
                 continue;
             }
-            let base = u64::from(code);
-            forward = (forward << 2 | W::from(base)) & mask;
-            reverse = reverse >> 2 | W::from(3 - base) << shift;
+            forward = (forward << 2 | W::from(code.into())) & mask;
+            reverse = reverse >> 2 | complements[code as usize];
             length += 1;
             if length >= k {
                 length = k; // no overflow, however long the sequence

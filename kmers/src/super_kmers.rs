@@ -5,23 +5,20 @@
 //! minimizer are counted one by one in hash tables that fit into a core's own cache. Source: Li et al.,
 //! "MSPKmerCounter", 2015, and Deorowicz et al., "KMC 2", Bioinformatics 31 (2015), section 2. Departures: minimizers
 //! by hash instead of their letters, and no bins on disk.
-//!
-//! ```text
-//! | k-mers, 6 bits | zeros | bases, the last one lowest |    128 bits, or 256 for k-mers of more than 32 bases
-//! ```
+
+mod stretch;
+mod tally;
 
 use std::marker::PhantomData;
 use std::sync::atomic::AtomicU64;
 
-use warpset_core::minimizer::{Kmer, MOST_K};
+pub(crate) use stretch::{Stretch, Wide};
+pub(crate) use tally::Tally;
 
 use crate::K;
 use crate::chunks::Chunks;
 use crate::odd::is_plain;
 use crate::roll::{BREAK, CODES};
-use crate::word::sealed::Word as _;
-use crate::word::{MOST_SHORT, Word};
-use warpset_base::processor::prefetch;
 
 /// Number of bins, as a power of two; few in tests, so that each has k-mers.
 const BIN_BITS: u32 = if cfg!(test) { 4 } else { 13 };
@@ -30,8 +27,6 @@ pub(crate) const BINS: usize = 1 << BIN_BITS;
 const LEAST_K: u32 = 14;
 /// Most bases per minimizer.
 const MOST_M: u32 = 11;
-/// Bits for the number of k-mers.
-const LEN_BITS: u32 = 6;
 /// Odd, so that products differ as their factors do.
 const FACTOR: u32 = 0x9e37_79b1;
 
@@ -56,34 +51,6 @@ pub(crate) fn suit(k: K) -> bool {
 /// Returns the average number of k-mers per super-k-mer of random bases.
 pub(crate) fn average(k: K) -> u64 {
     u64::from(k.get() - m_of(k.get()) + 2) / 2
-}
-
-/// Super-k-mer: its bases, and above them the number of its k-mers.
-pub(crate) trait Stretch: Key {
-    /// Numbers that hold its k-mers.
-    type Kmer: Word + Key;
-    /// Words of 64 bits.
-    const WORDS: usize;
-    /// Bytes.
-    const BYTES: u64 = 8 * Self::WORDS as u64;
-    /// Most k-mers: m-mers per k-mer.
-    const MOST: usize;
-
-    /// Makes a super-k-mer of `len` k-mers and `bases` bases from packed bases, the first one lowest; these begin at a
-    /// bit of the first byte, and there are 32 bytes.
-    fn of(packed: &[u8], bit: u32, bases: usize, len: usize) -> Self;
-
-    /// Appends its words to a bin.
-    fn push(self, words: &mut Words, bin: usize, taken: &AtomicU64);
-
-    /// Reads its words.
-    fn read(words: &[u64]) -> Self;
-
-    /// Returns the same super-k-mer for one and its reverse complement.
-    fn canonical(self, k: u32) -> Self;
-
-    /// Returns the number of its k-mers, its first k-mer, and the low bits, with the bases of the other k-mers.
-    fn parts(self, k: u32) -> (u32, Self::Kmer, Self::Kmer);
 }
 
 /// Super-k-mers of one thread, grouped by bin.
@@ -292,283 +259,16 @@ fn pack(codes: [u8; 8]) -> [u8; 2] {
     ((codes | codes >> 24) as u16).to_le_bytes()
 }
 
-/// Returns 16 bytes of packed bases as a number.
-#[inline(always)]
-fn bases_at(packed: &[u8], at: usize) -> u128 {
-    u128::from_le_bytes(*packed[at..].first_chunk().expect("padding as long as a super-k-mer"))
-}
-
-/// Returns the reverse complement of 64 bases, the last one lowest.
-#[inline(always)]
-fn complement_all(bases: u128) -> u128 {
-    // This complement of a base has one other bit than that of the function.
-    bases.reverse_complement(64) ^ (!0 / 3)
-}
-
-/// Returns the reverse complement of `len` bases, at most 64, the last one lowest.
-#[inline(always)]
-fn complement(bases: u128, len: u32) -> u128 {
-    complement_all(bases) >> (128 - 2 * len)
-}
-
-impl Stretch for u128 {
-    type Kmer = u64;
-    const WORDS: usize = 2;
-    const MOST: usize = (MOST_SHORT - MOST_M + 1) as usize;
-
-    #[inline(always)]
-    fn of(packed: &[u8], bit: u32, bases: usize, len: usize) -> u128 {
-        // The complement of bases in ascending order is the reverse complement in descending order.
-        let bases = !(bases_at(packed, 0) >> bit) & !(!0 << (2 * bases));
-        bases | (len as u128) << (128 - LEN_BITS)
-    }
-
-    #[inline(always)]
-    fn push(self, words: &mut Words, bin: usize, taken: &AtomicU64) {
-        words.push(bin, [(self >> 64) as u64, self as u64], taken);
-    }
-
-    #[inline(always)]
-    fn read(words: &[u64]) -> u128 {
-        u128::from(words[0]) << 64 | u128::from(words[1])
-    }
-
-    #[inline(always)]
-    fn canonical(self, k: u32) -> u128 {
-        let (len, bases) = ((self >> (128 - LEN_BITS)) as u32, self << LEN_BITS >> LEN_BITS);
-        bases.min(complement(bases, len + k - 1)) | self & !0 << (128 - LEN_BITS)
-    }
-
-    #[inline(always)]
-    fn parts(self, k: u32) -> (u32, u64, u64) {
-        let len = (self >> (128 - LEN_BITS)) as u32;
-        (len, (self >> (2 * len - 2)) as u64 & u64::mask(k), self as u64)
-    }
-}
-
-/// Super-k-mer of up to 125 bases.
-#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
-pub(crate) struct Wide {
-    high: u128,
-    low: u128,
-}
-
-impl Wide {
-    /// Shifts by less than 256 bits, and at least one.
-    #[inline(always)]
-    fn shifted(self, bits: u32) -> Wide {
-        match bits {
-            ..128 => Wide { high: self.high >> bits, low: self.low >> bits | self.high << (128 - bits) },
-            _ => Wide { high: 0, low: self.high >> (bits - 128) },
-        }
-    }
-}
-
-impl Stretch for Wide {
-    type Kmer = u128;
-    const WORDS: usize = 4;
-    const MOST: usize = (MOST_K - MOST_M + 1) as usize;
-
-    #[inline(always)]
-    fn of(packed: &[u8], bit: u32, bases: usize, len: usize) -> Wide {
-        let (low, high) = (bases_at(packed, 0), bases_at(packed, 16));
-        let mask = Wide { high: !0, low: !0 }.shifted(256 - 2 * bases as u32);
-        // A shift by 128 bits in two steps.
-        let (low, high) = (low >> bit | high << 1 << (127 - bit), high >> bit);
-        Wide { high: !high & mask.high | (len as u128) << (128 - LEN_BITS), low: !low & mask.low }
-    }
-
-    #[inline(always)]
-    fn push(self, words: &mut Words, bin: usize, taken: &AtomicU64) {
-        let Wide { high, low } = self;
-        words.push(bin, [(high >> 64) as u64, high as u64, (low >> 64) as u64, low as u64], taken);
-    }
-
-    #[inline(always)]
-    fn read(words: &[u64]) -> Wide {
-        Wide { high: u128::read(&words[..2]), low: u128::read(&words[2..4]) }
-    }
-
-    #[inline(always)]
-    fn canonical(self, k: u32) -> Wide {
-        let len = self.high & !0 << (128 - LEN_BITS);
-        let bases = Wide { high: self.high & !len, low: self.low };
-        let all = Wide { high: complement_all(bases.low), low: complement_all(bases.high) };
-        let other = all.shifted(256 - 2 * ((len >> (128 - LEN_BITS)) as u32 + k - 1));
-        let least = if bases < other { bases } else { other };
-        Wide { high: least.high | len, ..least }
-    }
-
-    #[inline(always)]
-    fn parts(self, k: u32) -> (u32, u128, u128) {
-        let len = (self.high >> (128 - LEN_BITS)) as u32;
-        let first = if len > 1 { self.shifted(2 * len - 2).low } else { self.low };
-        (len, first & u128::mask(k), self.low)
-    }
-}
-
-/// Visits the canonical k-mers of a super-k-mer.
-#[inline(always)]
-fn each_kmer<S: Stretch>(stretch: S, k: u32, mut visit: impl FnMut(S::Kmer)) {
-    let (len, mut forward, rest) = stretch.parts(k);
-    let (mask, shift) = (S::Kmer::mask(k), 2 * (k - 1));
-    let mut reverse = S::Kmer::of(complement(forward.wide(), k));
-    visit(forward.min(reverse));
-    for i in (0..len - 1).rev() {
-        let base = (rest >> (2 * i)).low() & 3;
-        forward = (forward << 2 | S::Kmer::from(base)) & mask;
-        reverse = reverse >> 2 | S::Kmer::from(3 - base) << shift;
-        visit(forward.min(reverse));
-    }
-}
-
-/// Hash tables of one thread for a bin, reused from bin to bin.
-pub(crate) struct Tally<S: Stretch> {
-    /// Reads that overlap have equal super-k-mers, except at their ends; so most k-mers are counted by stretches.
-    super_kmers: Counts<S>,
-    kmers: Counts<S::Kmer>,
-}
-
-impl<S: Stretch> Default for Tally<S> {
-    fn default() -> Tally<S> {
-        Tally { super_kmers: Counts::default(), kmers: Counts::default() }
-    }
-}
-
-impl<S: Stretch> Tally<S> {
-    /// Counts the k-mers of a bin, given in chunks of words, and visits each with its copies.
-    pub(crate) fn count(&mut self, k: K, chunks: &[&[u64]], visit: impl FnMut(S::Kmer, u64)) {
-        let (Tally { super_kmers, kmers }, k) = (self, k.get());
-        super_kmers.begin(chunks.iter().map(|chunk| chunk.len() / S::WORDS).sum());
-        for (i, chunk) in chunks.iter().enumerate() {
-            // Chunks lie anywhere in memory.
-            if let Some(next) = chunks.get(i + 1) {
-                (0..next.len()).step_by(8).for_each(|word| prefetch(next, word));
-            }
-            for words in chunk.chunks_exact(S::WORDS) {
-                super_kmers.reserve(1);
-                super_kmers.add(S::read(words).canonical(k), 1);
-            }
-        }
-        kmers.begin(super_kmers.used);
-        super_kmers.each(|word, copies| {
-            kmers.reserve(S::MOST);
-            each_kmer(word, k, |kmer| kmers.add(kmer, copies));
-        });
-        kmers.each(visit);
-    }
-}
-
-/// Numbers of copies of keys in a hash table.
-#[derive(Default)]
-struct Counts<Key> {
-    /// Keys and copies, at the first free slot from that of their hash on; 0 copies in a free slot.
-    slots: Vec<(Key, u64)>,
-    used: usize,
-    shift: u32,
-    /// Items of the bin.
-    items: usize,
-}
-
-/// Least slots of a table, as a power of two; few in tests, so that tables grow.
-const LEAST_SLOT_BITS: u32 = if cfg!(test) { 3 } else { 10 };
-
-/// Key of a hash table, which begins with a product of the key and a constant.
-pub(crate) trait Key: Copy + Default + PartialEq {
-    fn hash(self) -> u64;
-}
-impl Key for u64 {
-    #[inline(always)]
-    fn hash(self) -> u64 {
-        self.wrapping_mul(0x9e37_79b9_7f4a_7c15)
-    }
-}
-impl Key for u128 {
-    #[inline(always)]
-    fn hash(self) -> u64 {
-        ((self >> 64) as u64).wrapping_add((self as u64).hash()).rotate_left(32).hash()
-    }
-}
-
-impl Key for Wide {
-    #[inline(always)]
-    fn hash(self) -> u64 {
-        self.high
-            .hash()
-            .wrapping_add((self.low >> 64) as u64)
-            .hash()
-            .rotate_left(32)
-            .wrapping_add(self.low as u64)
-            .hash()
-    }
-}
-
-impl<K: Key> Counts<K> {
-    /// Empties the table for a bin, with slots for as many keys per item as in the bin before, and some more.
-    fn begin(&mut self, items: usize) {
-        let keys = items as u64 * (self.used as u64 + 1) / (self.items as u64 + 1);
-        self.items = items;
-        self.clear((5 * keys / 2 + 1).ilog2() + 1);
-    }
-
-    /// Empties the table and gives it 2^`bits` slots.
-    fn clear(&mut self, bits: u32) {
-        let bits = bits.max(LEAST_SLOT_BITS);
-        self.slots.clear();
-        self.slots.resize(1 << bits, Default::default());
-        (self.used, self.shift) = (0, 64 - bits);
-    }
-
-    /// Makes room for more keys, so that at least half of the slots stay free.
-    #[inline(always)]
-    fn reserve(&mut self, more: usize) {
-        if 2 * (self.used + more) > self.slots.len() {
-            self.grow(more);
-        }
-    }
-
-    #[cold]
-    fn grow(&mut self, more: usize) {
-        let bits = (4 * (self.used + more)).ilog2() + 1;
-        let old = std::mem::take(&mut self.slots);
-        self.clear(bits);
-        old.into_iter().filter(|(_, copies)| *copies > 0).for_each(|(key, copies)| self.add(key, copies));
-    }
-
-    /// Adds copies of a key; the caller has called [`Counts::reserve`], so that a slot is free.
-    #[inline(always)]
-    fn add(&mut self, key: K, copies: u64) {
-        let mut at = (key.hash() >> self.shift) as usize;
-        loop {
-            let slot = &mut self.slots[at];
-            if slot.1 == 0 {
-                *slot = (key, copies);
-                self.used += 1;
-                return;
-            }
-            if slot.0 == key {
-                slot.1 += copies;
-                return;
-            }
-            at = (at + 1) & (self.slots.len() - 1);
-        }
-    }
-
-    /// Visits all keys with their copies.
-    #[inline(always)]
-    fn each(&self, mut visit: impl FnMut(K, u64)) {
-        self.slots.iter().filter(|(_, copies)| *copies > 0).for_each(|&(key, copies)| visit(key, copies));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
     use proptest::prelude::*;
+    use warpset_core::minimizer::MOST_K;
 
     use super::*;
     use crate::Roll;
+    use crate::word::MOST_SHORT;
 
     /// Counts the k-mers of a text by super-k-mers. Each k-mer must be in one bin.
     fn by_bins<S: Stretch>(batches: &[&[u8]], k: K) -> BTreeMap<S::Kmer, u64> {

@@ -1,6 +1,4 @@
-"""
-Sets, filters, dictionaries and perfect hash functions on CPUs and NVIDIA GPUs.
-"""
+"""Sets, filters, dictionaries and perfect hash functions on CPUs and NVIDIA GPUs."""
 
 
 # Keys, values and items of a `SortedMap` are arrays and iterators, not the views that its base class promises.
@@ -45,8 +43,7 @@ _Unsigned: TypeAlias = NDArray[np.uint64] | NDArray[np.uint32]
 __version__: str
 @final
 class BinaryFuse:
-    """
-    Binary fuse filter: a set of known keys that never changes, the smallest and fastest for a yes or no.
+    """Binary fuse filter: a set of known keys that never changes, the smallest and fastest for a yes or no.
 
     `keys` is an array or a list; equal keys count once, nulls are ignored.
 
@@ -68,22 +65,16 @@ class BinaryFuse:
     def __deepcopy__(self, /, _memo: object) -> BinaryFuse: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __len__(self, /) -> int:
-        """
-        Returns the number of different keys.
-        """
+        """Returns the number of different keys."""
     def __new__(cls, /, keys: _Keys, *, bits: SupportsIndex = 8, arity: SupportsIndex = 3, sharded: bool = False, seed: SupportsIndex | None = None, device: _Place | None = None, threads: SupportsIndex | None = None) -> BinaryFuse: ...
     def __reduce__(self, /) -> tuple[Any, ...]: ...
     def __repr__(self, /) -> str: ...
     @property
     def bits(self, /) -> int:
-        """
-        Returns the bits per fingerprint: 8, 16 or 32.
-        """
+        """Returns the bits per fingerprint: 8, 16 or 32."""
     @property
     def bits_per_key(self, /) -> float:
-        """
-        Returns the bits of memory per key.
-        """
+        """Returns the bits of memory per key."""
     @overload
     def contains(self, keys: _DeviceArray, /, *, form: Literal["bool"] = "bool", out: _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
     @overload
@@ -92,66 +83,45 @@ class BinaryFuse:
     def contains(self, keys: _HostKeys, /, *, form: Literal["bitmap"], out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint8]: ...
     @overload
     def contains(self, keys: _HostKeys, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
-        """
-        Returns whether each key is in the set or map, or may be in the filter: an array of booleans, or `out`,
+        """Returns whether each key is in the set or map, or may be in the filter: an array of booleans, or `out`,
         filled. Nulls are in none.
 
         `form="bitmap"` returns an array of `uint8` with one bit per answer, lowest first; `form="arrow"` an
         Arrow array. For keys on a device the answers are booleans on the device.
         """
     def copy(self, /) -> BinaryFuse:
-        """
-        Copies the structure, into host memory if it is in a mapped file.
-        """
+        """Copies the structure, into host memory if it is in a mapped file."""
     def count_contained(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> int:
-        """
-        Counts the keys that are in the set or map, or may be in the filter.
-        """
+        """Counts the keys that are in the set or map, or may be in the filter."""
     @property
     def device(self, /) -> str:
-        """
-        Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on.
-        """
+        """Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on."""
     @property
     def fpr(self, /) -> float:
-        """
-        Returns the rate of false positives.
-        """
+        """Returns the rate of false positives."""
     @staticmethod
     def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> BinaryFuse:
-        """
-        Reads `bytes(…)` of such a structure.
-        """
+        """Reads `bytes(…)` of such a structure."""
     @staticmethod
     def load(path: _Path, /, *, device: _Place | None = None) -> Any:
-        """
-        Reads a file that `save` wrote.
-        """
+        """Reads a file that `save` wrote."""
     @staticmethod
     def mmap(path: _Path) -> BinaryFuse:
-        """
-        Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
+        """Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
         `copy()` and `load` return ones that can change. No process may write into the file meanwhile; `save`
         may replace it. `pickle` stores the file's name.
         """
     @property
     def nbytes(self, /) -> int:
-        """
-        Returns the bytes of memory.
-        """
+        """Returns the bytes of memory."""
     def save(self, /, path: _Path) -> None:
-        """
-        Writes a file that Warpset reads in every language and on every backend.
-        """
+        """Writes a file that Warpset reads in every language and on every backend."""
     def to(self, /, device: _Place) -> BinaryFuse:
-        """
-        Copies the structure to another device, or to the host with `"cpu"`.
-        """
+        """Copies the structure to another device, or to the host with `"cpu"`."""
 
 @final
 class BlockedBloom:
-    """
-    Bloom filter of blocks of 64 to 1024 bits: fewer bits per key than a split-block filter at rates far from 1 %.
+    """Bloom filter of blocks of 64 to 1024 bits: fewer bits per key than a split-block filter at rates far from 1 %.
 
     `n` is the expected number of different keys. The size follows from the rate of false positives `fpr`, 0.01 by
     default, or from `bits_per_key`. `block_bits` is 64, 128, 256, 512 or 1024. `hashes` is the number of bits set
@@ -173,8 +143,7 @@ class BlockedBloom:
     def __iand__(self, other: object, /) -> BlockedBloom: ...
     def __ior__(self, other: object, /) -> BlockedBloom: ...
     def __len__(self, /) -> int:
-        """
-        Estimates the number of different keys from the share of set bits; `OverflowError` if all bits are
+        """Estimates the number of different keys from the share of set bits; `OverflowError` if all bits are
         set.
         """
     def __new__(cls, /, n: SupportsIndex, *, fpr: SupportsFloat | SupportsIndex | None = None, bits_per_key: SupportsFloat | SupportsIndex | None = None, block_bits: SupportsIndex | None = None, hashes: SupportsIndex | None = None, seed: SupportsIndex | None = None, device: _Place | None = None) -> BlockedBloom: ...
@@ -182,13 +151,9 @@ class BlockedBloom:
     def __reduce__(self, /) -> tuple[Any, ...]: ...
     def __repr__(self, /) -> str: ...
     def add(self, /, key: _Key) -> None:
-        """
-        Adds one key: an `int`, `str` or `bytes`.
-        """
+        """Adds one key: an `int`, `str` or `bytes`."""
     def clear(self, /) -> None:
-        """
-        Removes all keys and keeps the memory.
-        """
+        """Removes all keys and keeps the memory."""
     @overload
     def contains(self, keys: _DeviceArray, /, *, form: Literal["bool"] = "bool", out: _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
     @overload
@@ -197,82 +162,56 @@ class BlockedBloom:
     def contains(self, keys: _HostKeys, /, *, form: Literal["bitmap"], out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint8]: ...
     @overload
     def contains(self, keys: _HostKeys, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
-        """
-        Returns whether each key is in the set or map, or may be in the filter: an array of booleans, or `out`,
+        """Returns whether each key is in the set or map, or may be in the filter: an array of booleans, or `out`,
         filled. Nulls are in none.
 
         `form="bitmap"` returns an array of `uint8` with one bit per answer, lowest first; `form="arrow"` an
         Arrow array. For keys on a device the answers are booleans on the device.
         """
     def copy(self, /) -> BlockedBloom:
-        """
-        Copies the structure, into host memory if it is in a mapped file.
-        """
+        """Copies the structure, into host memory if it is in a mapped file."""
     def count_contained(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> int:
-        """
-        Counts the keys that are in the set or map, or may be in the filter.
-        """
+        """Counts the keys that are in the set or map, or may be in the filter."""
     @property
     def device(self, /) -> str:
-        """
-        Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on.
-        """
+        """Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on."""
     @property
     def fpr(self, /) -> float:
-        """
-        Returns the current rate of false positives.
-        """
+        """Returns the current rate of false positives."""
     @staticmethod
     def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> BlockedBloom:
-        """
-        Reads `bytes(…)` of such a structure.
-        """
+        """Reads `bytes(…)` of such a structure."""
     def intersect(self, /, other: BlockedBloom) -> None:
-        """
-        Keeps the keys that may be in both filters. The rate of false positives is at most the larger one.
-        """
+        """Keeps the keys that may be in both filters. The rate of false positives is at most the larger one."""
     @staticmethod
     def load(path: _Path, /, *, device: _Place | None = None) -> Any:
-        """
-        Reads a file that `save` wrote.
-        """
+        """Reads a file that `save` wrote."""
     def merge(self, /, other: BlockedBloom) -> None:
-        """
-        Adds the contents of another filter with the same parameters; quotient filters may differ in size.
-        """
+        """Adds the contents of another filter with the same parameters; quotient filters may differ in size."""
     @staticmethod
     def mmap(path: _Path) -> BlockedBloom:
-        """
-        Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
+        """Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
         `copy()` and `load` return ones that can change. No process may write into the file meanwhile; `save`
         may replace it. `pickle` stores the file's name.
         """
     @property
     def nbytes(self, /) -> int:
-        """
-        Returns the bytes of memory of the bits.
-        """
+        """Returns the bytes of memory of the bits."""
     def save(self, /, path: _Path) -> None:
-        """
-        Writes a file that Warpset reads in every language and on every backend.
-        """
+        """Writes a file that Warpset reads in every language and on every backend."""
     @overload
     def test_and_add(self, keys: _HostKeys, /, *, form: Literal["bool"] = "bool", out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.bool_]: ...
     @overload
     def test_and_add(self, keys: _HostKeys, /, *, form: Literal["bitmap"], out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint8]: ...
     @overload
     def test_and_add(self, keys: _HostKeys, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
-        """
-        Adds keys and returns which of them were new; of equal keys at most the first is. `form` and `out` as in
+        """Adds keys and returns which of them were new; of equal keys at most the first is. `form` and `out` as in
         `contains`.
         """
     def to(self, /, device: _Place) -> BlockedBloom:
-        """
-        Copies the structure to another device, or to the host with `"cpu"`.
-        """
+        """Copies the structure to another device, or to the host with `"cpu"`."""
     def update(self, keys: _Batches, /, *, threads: SupportsIndex | None = None) -> None:
-        """
-        Adds the keys of an array, or of an iterable of keys or of arrays, which is read piece by piece.
+        """Adds the keys of an array, or of an iterable of keys or of arrays, which is read piece by piece.
 
         Nulls are ignored. If an array does not fit, none of its keys are added; earlier arrays of an iterable,
         a chunked array or a stream are. Ctrl-C stops a long call after some of its keys. `threads` limits the
@@ -281,17 +220,14 @@ class BlockedBloom:
 
 @final
 class BooleanArray:
-    """
-    Answers as an Arrow array of booleans: pass it to `pyarrow.array`, `polars.Series` or another library of Arrow.
-    """
+    """Answers as an Arrow array of booleans: pass it to `pyarrow.array`, `polars.Series` or another library of Arrow."""
     def __arrow_c_array__(self, /, requested_schema: object | None = None) -> tuple[CapsuleType, CapsuleType]: ...
     def __len__(self, /) -> int: ...
     def __repr__(self, /) -> str: ...
 
 @final
 class Device:
-    """
-    A GPU, or an emulator, which is slow and meant for tests.
+    """A GPU, or an emulator, which is slow and meant for tests.
 
     `Device("cuda:0")` opens the first GPU of the machine, `Device("cuda")` the first usable one, `Device("emulator")`
     an emulator. Structures take such an object or its name.
@@ -302,32 +238,21 @@ class Device:
     def __repr__(self, /) -> str: ...
     def __str__(self, /) -> str: ...
     def array(self, /, keys: _Keys) -> DeviceArray:
-        """
-        Copies integers to the device, from an array as `update` takes it, without its nulls.
-        """
+        """Copies integers to the device, from an array as `update` takes it, without its nulls."""
     def letters(self, /, sequence: _HostSequence) -> DeviceArray:
-        """
-        Copies the letters of a sequence to the device, as an array of `uint8` for a `SequenceFilter` there.
-        """
+        """Copies the letters of a sequence to the device, as an array of `uint8` for a `SequenceFilter` there."""
     @property
     def memory(self, /) -> tuple[int, int]:
-        """
-        Returns free and total memory in bytes.
-        """
+        """Returns free and total memory in bytes."""
     @property
     def name(self, /) -> str:
-        """
-        Returns the driver's name of the device.
-        """
+        """Returns the driver's name of the device."""
     def synchronize(self, /) -> None:
-        """
-        Waits for all work on the device.
-        """
+        """Waits for all work on the device."""
 
 @final
 class DeviceArray:
-    """
-    An array on a device: copied keys, or answers. CuPy, PyTorch, Numba and JAX take it without a copy by
+    """An array on a device: copied keys, or answers. CuPy, PyTorch, Numba and JAX take it without a copy by
     `__cuda_array_interface__` and `__dlpack__`: `cupy.asarray(answers)`, `torch.from_dlpack(answers)`.
 
     >>> import warpset
@@ -342,35 +267,24 @@ class DeviceArray:
     @property
     def __cuda_array_interface__(self, /) -> dict[str, Any]: ...
     def __dlpack__(self, /, *, stream: object | None = None, max_version: tuple[SupportsIndex, SupportsIndex] | None = None, dl_device: tuple[SupportsIndex, SupportsIndex] | None = None, copy: bool | None = None) -> CapsuleType:
-        """
-        Returns a capsule with the items for another library; they are ready on every stream.
-        """
+        """Returns a capsule with the items for another library; they are ready on every stream."""
     def __dlpack_device__(self, /) -> tuple[int, int]: ...
     def __len__(self, /) -> int: ...
     def __repr__(self, /) -> str: ...
     @property
     def device(self, /) -> Device:
-        """
-        Returns the device.
-        """
+        """Returns the device."""
     @property
     def dtype(self, /) -> str:
-        """
-        Returns NumPy's name of the type of items.
-        """
+        """Returns NumPy's name of the type of items."""
     def get(self, /) -> NDArray[Any]:
-        """
-        Copies the items to host memory: an array of NumPy, or a `memoryview` without NumPy.
-        """
+        """Copies the items to host memory: an array of NumPy, or a `memoryview` without NumPy."""
     def tolist(self, /) -> list[int] | list[bool]:
-        """
-        Returns the items as a list.
-        """
+        """Returns the items as a list."""
 
 @final
 class KmerCounter:
-    """
-    Exact counts of the k-mers of FASTA and FASTQ files, plain or gzip, on both strands: a k-mer and its reverse
+    """Exact counts of the k-mers of FASTA and FASTQ files, plain or gzip, on both strands: a k-mer and its reverse
     complement are one k-mer, named by the smaller of the two. K-mers contain only A, C, G and T.
 
     `files` is a path or a list of paths; without it the counter is empty. `k` is 1 to 63 bases, on a device and in
@@ -405,127 +319,88 @@ class KmerCounter:
     def __iadd__(self, other: object, /) -> KmerCounter: ...
     def __iter__(self, /) -> KmerIterator: ...
     def __len__(self, /) -> int:
-        """
-        Returns the number of different k-mers.
-        """
+        """Returns the number of different k-mers."""
     def __new__(cls, /, files: _Path | Iterable[_Path] | None = None, *, k: SupportsIndex = 31, min_count: SupportsIndex = 1, memory: SupportsIndex | None = None, device: _Place | None = None, threads: SupportsIndex | None = None, progress: _Progress | None = None) -> KmerCounter: ...
     def __reduce__(self, /) -> tuple[Any, ...]: ...
     def __repr__(self, /) -> str: ...
     def arrays(self, /) -> tuple[NDArray[np.uint64] | Any, NDArray[np.uint64]]:
-        """
-        Returns all k-mers as integers, 2 bits per base, the first base highest, A 0, C 1, G 2, T 3, and their
+        """Returns all k-mers as integers, 2 bits per base, the first base highest, A 0, C 1, G 2, T 3, and their
         numbers of copies: two arrays of `uint64`, in no particular order. Above 32 bases the k-mers are a list of
         `int`.
         """
     def copy(self, /) -> KmerCounter:
-        """
-        Copies the structure, into host memory if it is in a mapped file.
-        """
+        """Copies the structure, into host memory if it is in a mapped file."""
     @overload
     def count(self, kmers: _DeviceArray, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
     @overload
     def count(self, kmers: _HostKeys, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint64]:
-        """
-        Returns the number of copies of each k-mer as an array of `uint64`, or `out`, filled. Nulls have 0. For
+        """Returns the number of copies of each k-mer as an array of `uint64`, or `out`, filled. Nulls have 0. For
         k-mers on a device the counts are on the device.
         """
     @property
     def device(self, /) -> str:
-        """
-        Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on.
-        """
+        """Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on."""
     @staticmethod
     def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> KmerCounter:
-        """
-        Reads `bytes(…)` of such a structure.
-        """
+        """Reads `bytes(…)` of such a structure."""
     @overload
     def get(self, kmer: _Key, /, default: None = None) -> int | None: ...
     @overload
     def get(self, kmer: _Key, /, default: _T) -> int | _T:
-        """
-        Returns the number of copies of one k-mer, or `default` if there are none.
-        """
+        """Returns the number of copies of one k-mer, or `default` if there are none."""
     def histogram(self, /, most: SupportsIndex = 10000) -> NDArray[np.uint64]:
-        """
-        Returns the number of different k-mers per number of copies, as an array of `uint64` with `most + 1` items;
+        """Returns the number of different k-mers per number of copies, as an array of `uint64` with `most + 1` items;
         the last item includes all with more copies.
         """
     def items(self, /) -> KmerIterator:
-        """
-        Iterates over all k-mers in letters with their current numbers of copies, in no particular order.
-        """
+        """Iterates over all k-mers in letters with their current numbers of copies, in no particular order."""
     @property
     def k(self, /) -> int:
-        """
-        Returns the bases per k-mer.
-        """
+        """Returns the bases per k-mer."""
     def keep(self, /, min_count: SupportsIndex) -> None:
-        """
-        Removes k-mers with fewer copies than `min_count`.
-        """
+        """Removes k-mers with fewer copies than `min_count`."""
     @staticmethod
     def load(path: _Path, /, *, device: _Place | None = None) -> Any:
-        """
-        Reads a file that `save` wrote.
-        """
+        """Reads a file that `save` wrote."""
     def merge(self, /, other: KmerCounter) -> None:
-        """
-        Adds the counts of another counter with the same `k`.
-        """
+        """Adds the counts of another counter with the same `k`."""
     @staticmethod
     def mmap(path: _Path) -> KmerCounter:
-        """
-        Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
+        """Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
         `copy()` and `load` return ones that can change. No process may write into the file meanwhile; `save`
         may replace it. `pickle` stores the file's name.
         """
     @property
     def nbytes(self, /) -> int:
-        """
-        Returns the bytes of memory of the counts.
-        """
+        """Returns the bytes of memory of the counts."""
     def save(self, /, path: _Path) -> None:
-        """
-        Writes a file that Warpset reads in every language and on every backend.
-        """
+        """Writes a file that Warpset reads in every language and on every backend."""
     def screen(self, files: _Path | Iterable[_Path], /, *, matched: _Path | None = None, unmatched: _Path | None = None, min_hits: SupportsIndex = 1, threads: SupportsIndex | None = None, progress: _Progress | None = None) -> tuple[int, int]:
-        """
-        Splits the reads of FASTA and FASTQ files by the number of their k-mers in the counter: reads with at least
+        """Splits the reads of FASTA and FASTQ files by the number of their k-mers in the counter: reads with at least
         `min_hits` go to the file `matched`, the others to `unmatched`, unchanged and in order. Without a file they
         are only counted. Returns the number of reads that match and the number of those that do not.
         """
     def to(self, /, device: _Place) -> KmerCounter:
-        """
-        Copies the structure to another device, or to the host with `"cpu"`.
-        """
+        """Copies the structure to another device, or to the host with `"cpu"`."""
     def total(self, /) -> int:
-        """
-        Returns the number of k-mers including copies.
-        """
+        """Returns the number of k-mers including copies."""
     def update(self, files: _Path | Iterable[_Path], /, *, memory: SupportsIndex | None = None, threads: SupportsIndex | None = None, progress: _Progress | None = None) -> None:
-        """
-        Adds the k-mers of more files: a path, or a list of paths.
-        """
+        """Adds the k-mers of more files: a path, or a list of paths."""
     def update_sequences(self, sequences: _Sequences, /, *, threads: SupportsIndex | None = None) -> None:
-        """
-        Adds the k-mers of sequences, an array or a list of `str` or `bytes`; k-mers do not cross from one to the
+        """Adds the k-mers of sequences, an array or a list of `str` or `bytes`; k-mers do not cross from one to the
         next.
         """
 
 @final
 class KmerIterator:
-    """
-    Iterator over k-mers in letters, alone or with their numbers of copies.
-    """
+    """Iterator over k-mers in letters, alone or with their numbers of copies."""
     def __iter__(self, /) -> KmerIterator: ...
     def __length_hint__(self, /) -> int: ...
     def __next__(self, /) -> str | tuple[str, int]: ...
 
 @final
 class Maplet:
-    """
-    Maplet: a map that stores fingerprints in place of keys. It has updates, removal, merging and growth, like a
+    """Maplet: a map that stores fingerprints in place of keys. It has updates, removal, merging and growth, like a
     quotient filter.
 
     `n` is the expected number of values, and `value_bits` the bits of each. A key's fingerprint and value have at
@@ -557,135 +432,92 @@ class Maplet:
     def __deepcopy__(self, /, _memo: object) -> Maplet: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __len__(self, /) -> int:
-        """
-        Returns the number of stored values.
-        """
+        """Returns the number of stored values."""
     def __new__(cls, /, n: SupportsIndex, *, value_bits: SupportsIndex, fpr: SupportsFloat | SupportsIndex | None = None, duplicates: Literal["dropped", "kept", "counted"] = "dropped", key_bits: SupportsIndex | None = None, max_load: SupportsFloat | SupportsIndex | None = None, seed: SupportsIndex | None = None, device: _Place | None = None) -> Maplet: ...
     def __reduce__(self, /) -> tuple[Any, ...]: ...
     def __repr__(self, /) -> str: ...
     @property
     def capacity(self, /) -> int:
-        """
-        Returns the most slots for values.
-        """
+        """Returns the most slots for values."""
     def clear(self, /) -> None:
-        """
-        Removes all values and keeps the memory.
-        """
+        """Removes all values and keeps the memory."""
     def copy(self, /) -> Maplet:
-        """
-        Copies the structure, into host memory if it is in a mapped file.
-        """
+        """Copies the structure, into host memory if it is in a mapped file."""
     @property
     def device(self, /) -> str:
-        """
-        Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on.
-        """
+        """Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on."""
     def double(self, /) -> None:
-        """
-        Doubles the memory, for twice as many values at the same rate per key.
-        """
+        """Doubles the memory, for twice as many values at the same rate per key."""
     @property
     def duplicates(self, /) -> str:
-        """
-        Returns `"dropped"`, `"kept"` or `"counted"`.
-        """
+        """Returns `"dropped"`, `"kept"` or `"counted"`."""
     @property
     def fpr(self, /) -> float:
-        """
-        Returns the expected rate at which another key has a value.
-        """
+        """Returns the expected rate at which another key has a value."""
     @staticmethod
     def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> Maplet:
-        """
-        Reads `bytes(…)` of such a structure.
-        """
+        """Reads `bytes(…)` of such a structure."""
     @overload
     def get(self, key: _Key, /, default: None = None) -> int | None: ...
     @overload
     def get(self, key: _Key, /, default: _T) -> int | _T:
-        """
-        Returns the value of a key, the least one if it has several, or `default`.
-        """
+        """Returns the value of a key, the least one if it has several, or `default`."""
     @overload
     def get_many(self, keys: _DeviceArray, /, default: SupportsIndex = 0, *, out: Buffer | _DeviceArray | None = None, found: Buffer | None = None, threads: SupportsIndex | None = None) -> tuple[DeviceArray, DeviceArray]: ...
     @overload
     def get_many(self, keys: _HostKeys, /, default: SupportsIndex = 0, *, out: Buffer | _DeviceArray | None = None, found: Buffer | None = None, threads: SupportsIndex | None = None) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-        """
-        Returns the values of keys as an array of `uint64`, the least of several values and `default` for keys
+        """Returns the values of keys as an array of `uint64`, the least of several values and `default` for keys
         without one, and whether each key has one: new arrays, or `out` and `found`, filled. For keys on a device
         the answers are on the device.
         """
     def halve(self, /) -> None:
-        """
-        Halves the memory, if the values fit into it.
-        """
+        """Halves the memory, if the values fit into it."""
     def insert(self, keys: _Keys, values: _Keys, /, *, threads: SupportsIndex | None = None) -> int:
-        """
-        Stores one of `values` beside the values of each key; returns the number of values added. Keys that are null
+        """Stores one of `values` beside the values of each key; returns the number of values added. Keys that are null
         are ignored with their values.
         """
     @staticmethod
     def load(path: _Path, /, *, device: _Place | None = None) -> Any:
-        """
-        Reads a file that `save` wrote.
-        """
+        """Reads a file that `save` wrote."""
     @property
     def load_factor(self, /) -> float:
-        """
-        Returns the share of slots in use.
-        """
+        """Returns the share of slots in use."""
     def merge(self, other: Maplet, /, *, by: Literal["sum", "min", "max", "or"] | None = None) -> None:
-        """
-        Adds the values of another maplet with values of the same bits and fingerprints that are at least as long;
+        """Adds the values of another maplet with values of the same bits and fingerprints that are at least as long;
         with `by`, combines them as `upsert` does.
         """
     @staticmethod
     def mmap(path: _Path) -> Maplet:
-        """
-        Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
+        """Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
         `copy()` and `load` return ones that can change. No process may write into the file meanwhile; `save`
         may replace it. `pickle` stores the file's name.
         """
     @property
     def nbytes(self, /) -> int:
-        """
-        Returns the bytes of memory of the slots.
-        """
+        """Returns the bytes of memory of the slots."""
     def remove(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> int:
-        """
-        Removes all values of keys; returns their number.
+        """Removes all values of keys; returns their number.
 
         Remove only keys that were inserted: a key that was not may have the fingerprint of another key.
         """
     def save(self, /, path: _Path) -> None:
-        """
-        Writes a file that Warpset reads in every language and on every backend.
-        """
+        """Writes a file that Warpset reads in every language and on every backend."""
     def to(self, /, device: _Place) -> Maplet:
-        """
-        Copies the structure to another device, or to the host with `"cpu"`.
-        """
+        """Copies the structure to another device, or to the host with `"cpu"`."""
     def upsert(self, keys: _Keys, values: _Keys, /, *, by: Literal["sum", "min", "max", "or"] = "sum", threads: SupportsIndex | None = None) -> int:
-        """
-        Combines numbers with the values of keys, which then have one value each; keys without a value get the
+        """Combines numbers with the values of keys, which then have one value each; keys without a value get the
         combination of their numbers. `by` is `"sum"`, modulo 2 to the bits of a value; `"min"`; `"max"`; or `"or"`
         of the bits. Returns how many keys had no value.
         """
     @property
     def value_bits(self, /) -> int:
-        """
-        Returns the bits of a value.
-        """
+        """Returns the bits of a value."""
     def values(self, /, key: _Key) -> NDArray[np.uint64]:
-        """
-        Returns the different values of a key, ascending, as an array of `uint64`.
-        """
+        """Returns the different values of a key, ascending, as an array of `uint64`."""
 
 @final
 class PerfectHash:
-    """
-    Minimal perfect hash function: maps each of `n` known keys to its own number from 0 to `n - 1`, in 1.46 to 3
+    """Minimal perfect hash function: maps each of `n` known keys to its own number from 0 to `n - 1`, in 1.46 to 3
     bits per key, without storing the keys. Values of keys can then be stored in a plain array.
 
     `keys` is an array or a list of different keys; a repeated key raises `DuplicateKeyError`. Nulls are ignored.
@@ -721,91 +553,63 @@ class PerfectHash:
     def __call__(self, keys: _DeviceArray, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
     @overload
     def __call__(self, keys: _HostKeys, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint64]:
-        """
-        Returns the number of each key, as `index` does.
-        """
+        """Returns the number of each key, as `index` does."""
     def __copy__(self, /) -> PerfectHash: ...
     def __deepcopy__(self, /, _memo: object) -> PerfectHash: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __len__(self, /) -> int:
-        """
-        Returns the number of keys.
-        """
+        """Returns the number of keys."""
     def __new__(cls, /, keys: _Keys, *, kind: Literal["recsplit", "consensus", "placement"] = "recsplit", bits_per_key: SupportsFloat | SupportsIndex | None = None, leaf_size: SupportsIndex | None = None, bucket_size: SupportsIndex | None = None, overhead: SupportsFloat | SupportsIndex | None = None, keys_per_seed: SupportsFloat | SupportsIndex | None = None, load_factor: SupportsFloat | SupportsIndex | None = None, keys_per_value: SupportsIndex | None = None, seed: SupportsIndex | None = None, device: _Place | None = None, threads: SupportsIndex | None = None, progress: _Progress | None = None) -> PerfectHash: ...
     def __reduce__(self, /) -> tuple[Any, ...]: ...
     def __repr__(self, /) -> str: ...
     @property
     def bits_per_key(self, /) -> float:
-        """
-        Returns the bits of memory per key.
-        """
+        """Returns the bits of memory per key."""
     def copy(self, /) -> PerfectHash:
-        """
-        Copies the structure, into host memory if it is in a mapped file.
-        """
+        """Copies the structure, into host memory if it is in a mapped file."""
     @property
     def device(self, /) -> str:
-        """
-        Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on.
-        """
+        """Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on."""
     @staticmethod
     def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> PerfectHash:
-        """
-        Reads `bytes(…)` of such a structure.
-        """
+        """Reads `bytes(…)` of such a structure."""
     @overload
     def index(self, keys: _DeviceArray, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
     @overload
     def index(self, keys: _HostKeys, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint64]:
-        """
-        Returns the number of each key as an array of `uint64`, or `out`, filled. Other keys have arbitrary numbers,
+        """Returns the number of each key as an array of `uint64`, or `out`, filled. Other keys have arbitrary numbers,
         nulls `2**64 - 1`. For keys on a device the numbers are on the device.
         """
     def index_one(self, /, key: _Key) -> int:
-        """
-        Returns the number of one key: an `int`, `str` or `bytes`.
-        """
+        """Returns the number of one key: an `int`, `str` or `bytes`."""
     @property
     def kind(self, /) -> str:
-        """
-        Returns `"recsplit"`, `"consensus"` or `"placement"`.
-        """
+        """Returns `"recsplit"`, `"consensus"` or `"placement"`."""
     @staticmethod
     def load(path: _Path, /, *, device: _Place | None = None) -> Any:
-        """
-        Reads a file that `save` wrote.
-        """
+        """Reads a file that `save` wrote."""
     @staticmethod
     def mmap(path: _Path) -> PerfectHash:
-        """
-        Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
+        """Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
         `copy()` and `load` return ones that can change. No process may write into the file meanwhile; `save`
         may replace it. `pickle` stores the file's name.
         """
     @property
     def nbytes(self, /) -> int:
-        """
-        Returns the bytes of memory.
-        """
+        """Returns the bytes of memory."""
     def save(self, /, path: _Path) -> None:
-        """
-        Writes a file that Warpset reads in every language and on every backend.
-        """
+        """Writes a file that Warpset reads in every language and on every backend."""
     def to(self, /, device: _Place) -> PerfectHash:
-        """
-        Copies the structure to another device, or to the host with `"cpu"`.
-        """
+        """Copies the structure to another device, or to the host with `"cpu"`."""
     @property
     def values(self, /) -> int:
-        """
-        Returns the bound of the numbers: the number of keys, unless there is a load factor or several keys share a
+        """Returns the bound of the numbers: the number of keys, unless there is a load factor or several keys share a
         number.
         """
 
 @final
 class QuotientFilter:
-    """
-    Quotient filter: a set or multiset of keys with counts, removal, merging and growth.
+    """Quotient filter: a set or multiset of keys with counts, removal, merging and growth.
 
     `n` is the expected number of different keys, or of copies if `duplicates="kept"`. `fpr` is the rate of false
     positives, 0.01 by default. Adding to a full filter raises `FullError` and leaves it unchanged; `double()` makes
@@ -839,26 +643,18 @@ class QuotientFilter:
     def __eq__(self, other: object, /) -> bool: ...
     def __ior__(self, other: object, /) -> QuotientFilter: ...
     def __len__(self, /) -> int:
-        """
-        Returns the number of stored copies; of equal keys one, if duplicates are dropped.
-        """
+        """Returns the number of stored copies; of equal keys one, if duplicates are dropped."""
     def __new__(cls, /, n: SupportsIndex, *, fpr: SupportsFloat | SupportsIndex | None = None, kind: Literal["rank-select", "standard"] = "rank-select", duplicates: Literal["dropped", "kept", "counted"] = "dropped", key_bits: SupportsIndex | None = None, max_load: SupportsFloat | SupportsIndex | None = None, seed: SupportsIndex | None = None, device: _Place | None = None) -> QuotientFilter: ...
     def __or__(self, other: object, /) -> QuotientFilter: ...
     def __reduce__(self, /) -> tuple[Any, ...]: ...
     def __repr__(self, /) -> str: ...
     def add(self, /, key: _Key) -> None:
-        """
-        Adds one key: an `int`, `str` or `bytes`.
-        """
+        """Adds one key: an `int`, `str` or `bytes`."""
     @property
     def capacity(self, /) -> int:
-        """
-        Returns the most slots for keys: different keys if duplicates are dropped, copies if they are kept.
-        """
+        """Returns the most slots for keys: different keys if duplicates are dropped, copies if they are kept."""
     def clear(self, /) -> None:
-        """
-        Removes all keys and keeps the memory.
-        """
+        """Removes all keys and keeps the memory."""
     @overload
     def contains(self, keys: _DeviceArray, /, *, form: Literal["bool"] = "bool", out: _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
     @overload
@@ -867,125 +663,85 @@ class QuotientFilter:
     def contains(self, keys: _HostKeys, /, *, form: Literal["bitmap"], out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint8]: ...
     @overload
     def contains(self, keys: _HostKeys, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
-        """
-        Returns whether each key is in the set or map, or may be in the filter: an array of booleans, or `out`,
+        """Returns whether each key is in the set or map, or may be in the filter: an array of booleans, or `out`,
         filled. Nulls are in none.
 
         `form="bitmap"` returns an array of `uint8` with one bit per answer, lowest first; `form="arrow"` an
         Arrow array. For keys on a device the answers are booleans on the device.
         """
     def copy(self, /) -> QuotientFilter:
-        """
-        Copies the structure, into host memory if it is in a mapped file.
-        """
+        """Copies the structure, into host memory if it is in a mapped file."""
     @overload
     def count(self, keys: _DeviceArray, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
     @overload
     def count(self, keys: _HostKeys, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint64]:
-        """
-        Returns the number of stored copies of each key as an array of `uint64`, or `out`, filled. It is never less
+        """Returns the number of stored copies of each key as an array of `uint64`, or `out`, filled. It is never less
         than the number added, and 0 or 1 if duplicates are dropped. Nulls have 0. For keys on a device the counts
         are on the device.
         """
     def count_contained(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> int:
-        """
-        Counts the keys that are in the set or map, or may be in the filter.
-        """
+        """Counts the keys that are in the set or map, or may be in the filter."""
     def count_one(self, /, key: _Key) -> int:
-        """
-        Returns the number of stored copies of one key, which is never less than the number added.
-        """
+        """Returns the number of stored copies of one key, which is never less than the number added."""
     @property
     def device(self, /) -> str:
-        """
-        Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on.
-        """
+        """Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on."""
     def discard(self, /, key: _Key) -> bool:
-        """
-        Removes one copy of one key; returns whether there was one.
-        """
+        """Removes one copy of one key; returns whether there was one."""
     def double(self, /) -> None:
-        """
-        Doubles the memory, for twice as many keys at the same rate of false positives per key.
-        """
+        """Doubles the memory, for twice as many keys at the same rate of false positives per key."""
     @property
     def duplicates(self, /) -> str:
-        """
-        Returns `"dropped"`, `"kept"` or `"counted"`.
-        """
+        """Returns `"dropped"`, `"kept"` or `"counted"`."""
     @property
     def fpr(self, /) -> float:
-        """
-        Returns the current rate of false positives.
-        """
+        """Returns the current rate of false positives."""
     @staticmethod
     def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> QuotientFilter:
-        """
-        Reads `bytes(…)` of such a structure.
-        """
+        """Reads `bytes(…)` of such a structure."""
     def halve(self, /) -> None:
-        """
-        Halves the memory, if the keys fit into it.
-        """
+        """Halves the memory, if the keys fit into it."""
     @property
     def kind(self, /) -> str:
-        """
-        Returns `"rank-select"` or `"standard"`.
-        """
+        """Returns `"rank-select"` or `"standard"`."""
     @staticmethod
     def load(path: _Path, /, *, device: _Place | None = None) -> Any:
-        """
-        Reads a file that `save` wrote.
-        """
+        """Reads a file that `save` wrote."""
     @property
     def load_factor(self, /) -> float:
-        """
-        Returns the share of slots in use.
-        """
+        """Returns the share of slots in use."""
     def merge(self, /, other: QuotientFilter) -> None:
-        """
-        Adds the contents of another filter with the same parameters; quotient filters may differ in size.
-        """
+        """Adds the contents of another filter with the same parameters; quotient filters may differ in size."""
     @staticmethod
     def mmap(path: _Path) -> QuotientFilter:
-        """
-        Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
+        """Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
         `copy()` and `load` return ones that can change. No process may write into the file meanwhile; `save`
         may replace it. `pickle` stores the file's name.
         """
     @property
     def nbytes(self, /) -> int:
-        """
-        Returns the bytes of memory of the slots.
-        """
+        """Returns the bytes of memory of the slots."""
     def remove(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> int:
-        """
-        Removes one copy of each key; returns the number of copies removed.
+        """Removes one copy of each key; returns the number of copies removed.
 
         Remove only keys that were added: a key that was not may have the fingerprint of another key, and remove
         that.
         """
     def save(self, /, path: _Path) -> None:
-        """
-        Writes a file that Warpset reads in every language and on every backend.
-        """
+        """Writes a file that Warpset reads in every language and on every backend."""
     @overload
     def test_and_add(self, keys: _HostKeys, /, *, form: Literal["bool"] = "bool", out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.bool_]: ...
     @overload
     def test_and_add(self, keys: _HostKeys, /, *, form: Literal["bitmap"], out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint8]: ...
     @overload
     def test_and_add(self, keys: _HostKeys, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
-        """
-        Adds keys and returns which of them were new; of equal keys at most the first is. `form` and `out` as in
+        """Adds keys and returns which of them were new; of equal keys at most the first is. `form` and `out` as in
         `contains`.
         """
     def to(self, /, device: _Place) -> QuotientFilter:
-        """
-        Copies the structure to another device, or to the host with `"cpu"`.
-        """
+        """Copies the structure to another device, or to the host with `"cpu"`."""
     def update(self, keys: _Batches, /, *, threads: SupportsIndex | None = None) -> None:
-        """
-        Adds the keys of an array, or of an iterable of keys or of arrays, which is read piece by piece.
+        """Adds the keys of an array, or of an iterable of keys or of arrays, which is read piece by piece.
 
         Nulls are ignored. If an array does not fit, none of its keys are added; earlier arrays of an iterable,
         a chunked array or a stream are. Ctrl-C stops a long call after some of its keys. `threads` limits the
@@ -994,8 +750,7 @@ class QuotientFilter:
 
 @final
 class RangeFilter:
-    """
-    Range filter: a set of known keys that answers whether any of them lies in a range, without the keys. A "no" is
+    """Range filter: a set of known keys that answers whether any of them lies in a range, without the keys. A "no" is
     certain.
 
     `keys` is an array or a list; equal keys count once, nulls and NaNs are ignored.
@@ -1024,106 +779,75 @@ class RangeFilter:
     def __deepcopy__(self, /, _memo: object) -> RangeFilter: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __len__(self, /) -> int:
-        """
-        Returns the number of different keys.
-        """
+        """Returns the number of different keys."""
     def __new__(cls, /, keys: _Ordered, *, key: Literal["uint64", "int64", "float64", "bytes"] | type[np.generic] | np.dtype[Any] = ..., bits_per_key: SupportsFloat | SupportsIndex | None = None, fpr_at: tuple[SupportsFloat | SupportsIndex, SupportsIndex] | None = None, seed: SupportsIndex | None = None, device: _Place | None = None, threads: SupportsIndex | None = None) -> RangeFilter: ...
     def __reduce__(self, /) -> tuple[Any, ...]: ...
     def __repr__(self, /) -> str: ...
     def any_in(self, /, first: _Key | float | None = None, last: _Key | float | None = None) -> bool:
-        """
-        Returns whether there may be a key from `first` to `last`. A range has no end where that is `None`.
-        """
+        """Returns whether there may be a key from `first` to `last`. A range has no end where that is `None`."""
     @property
     def bits_per_key(self, /) -> float:
-        """
-        Returns the bits of memory per key.
-        """
+        """Returns the bits of memory per key."""
     @overload
     def contains(self, keys: _Ordered, /, *, form: Literal["bool"] = "bool", out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.bool_]: ...
     @overload
     def contains(self, keys: _Ordered, /, *, form: Literal["bitmap"], out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint8]: ...
     @overload
     def contains(self, keys: _Ordered, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
-        """
-        Returns whether each key may be in the filter: an array of booleans, or `out`, filled. Nulls are in none.
+        """Returns whether each key may be in the filter: an array of booleans, or `out`, filled. Nulls are in none.
 
         `form="bitmap"` returns an array of `uint8` with one bit per answer, lowest first; `form="arrow"` an Arrow
         array.
         """
     def copy(self, /) -> RangeFilter:
-        """
-        Copies the structure, into host memory if it is in a mapped file.
-        """
+        """Copies the structure, into host memory if it is in a mapped file."""
     def count_at_most(self, firsts: _Ordered, lasts: _Ordered, /, *, out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint64]:
-        """
-        Returns an upper bound of the number of different keys in each range from one of `firsts` to one of `lasts`,
+        """Returns an upper bound of the number of different keys in each range from one of `firsts` to one of `lasts`,
         as an array of `uint64`, or `out`, filled. Each other key counts too at the rate of wrong answers.
         """
     @property
     def device(self, /) -> str:
-        """
-        Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on.
-        """
+        """Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on."""
     @property
     def fpr(self, /) -> float:
-        """
-        Returns the rate at which single keys get a wrong "yes".
-        """
+        """Returns the rate at which single keys get a wrong "yes"."""
     def fpr_of(self, length: SupportsIndex, /) -> float:
-        """
-        Returns a bound of the rate at which ranges of `length` keys get a wrong "yes".
-        """
+        """Returns a bound of the rate at which ranges of `length` keys get a wrong "yes"."""
     @staticmethod
     def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> RangeFilter:
-        """
-        Reads `bytes(…)` of such a structure.
-        """
+        """Reads `bytes(…)` of such a structure."""
     @property
     def is_exact(self, /) -> bool:
-        """
-        Whether no answer is wrong, because the keys are dense.
-        """
+        """Whether no answer is wrong, because the keys are dense."""
     @staticmethod
     def load(path: _Path, /, *, device: _Place | None = None) -> Any:
-        """
-        Reads a file that `save` wrote.
-        """
+        """Reads a file that `save` wrote."""
     @overload
     def may_contain(self, firsts: _Ordered, lasts: _Ordered, /, *, form: Literal["bool"] = "bool", out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.bool_]: ...
     @overload
     def may_contain(self, firsts: _Ordered, lasts: _Ordered, /, *, form: Literal["bitmap"], out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint8]: ...
     @overload
     def may_contain(self, firsts: _Ordered, lasts: _Ordered, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
-        """
-        Returns whether each range from one of `firsts` to one of `lasts` may have a key: an array of booleans, or
+        """Returns whether each range from one of `firsts` to one of `lasts` may have a key: an array of booleans, or
         `out`, filled. `form` as in `contains`.
         """
     @staticmethod
     def mmap(path: _Path) -> RangeFilter:
-        """
-        Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
+        """Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
         `copy()` and `load` return ones that can change. No process may write into the file meanwhile; `save`
         may replace it. `pickle` stores the file's name.
         """
     @property
     def nbytes(self, /) -> int:
-        """
-        Returns the bytes of memory.
-        """
+        """Returns the bytes of memory."""
     def save(self, /, path: _Path) -> None:
-        """
-        Writes a file that Warpset reads in every language and on every backend.
-        """
+        """Writes a file that Warpset reads in every language and on every backend."""
     def to(self, /, device: _Place) -> RangeFilter:
-        """
-        Copies the structure to another device, or to the host with `"cpu"`.
-        """
+        """Copies the structure to another device, or to the host with `"cpu"`."""
 
 @final
 class SequenceFilter:
-    """
-    Bloom filter of k-mers that takes whole sequences: neighbouring k-mers share a block of memory, so a read
+    """Bloom filter of k-mers that takes whole sequences: neighbouring k-mers share a block of memory, so a read
     touches a few cache lines instead of one per k-mer.
 
     `n` is the expected number of different k-mers. K-mers have `k` bases, 9 to 63, only A, C, G and T in either
@@ -1151,9 +875,7 @@ class SequenceFilter:
     """
     def __bytes__(self, /) -> bytes: ...
     def __contains__(self, kmer: _HostSequence, /) -> bool:
-        """
-        Whether one k-mer of `k` bases may be in the filter.
-        """
+        """Whether one k-mer of `k` bases may be in the filter."""
     def __copy__(self, /) -> SequenceFilter: ...
     def __deepcopy__(self, /, _memo: object) -> SequenceFilter: ...
     def __eq__(self, other: object, /) -> bool: ...
@@ -1163,14 +885,11 @@ class SequenceFilter:
     def __reduce__(self, /) -> tuple[Any, ...]: ...
     def __repr__(self, /) -> str: ...
     def add(self, sequence: _Sequence, /, *, threads: SupportsIndex | None = None) -> None:
-        """
-        Adds the k-mers of one sequence. A filter on a device also takes letters there, an array of `uint8`; a
+        """Adds the k-mers of one sequence. A filter on a device also takes letters there, an array of `uint8`; a
         letter that is no base, such as a line end, separates sequences.
         """
     def clear(self, /) -> None:
-        """
-        Removes all k-mers and keeps the memory.
-        """
+        """Removes all k-mers and keeps the memory."""
     @overload
     def contains_windows(self, sequence: _DeviceArray, /, *, form: Literal["bool"] = "bool", out: _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
     @overload
@@ -1179,101 +898,70 @@ class SequenceFilter:
     def contains_windows(self, sequence: _HostSequence, /, *, form: Literal["bitmap"], out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint8]: ...
     @overload
     def contains_windows(self, sequence: _HostSequence, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
-        """
-        Returns whether each window of `k` letters of one sequence is a k-mer that may be in the filter: an array of
+        """Returns whether each window of `k` letters of one sequence is a k-mer that may be in the filter: an array of
         booleans, or `out`, filled; `form` as in `matches`. Windows with a letter that is no base are not.
 
         Letters on a device are an array of `uint8`. Their answers are an array of `uint32` there: bit `i % 32` of
         word `i // 32` for the window that starts at letter `i`. A letter that is no base separates sequences.
         """
     def copy(self, /) -> SequenceFilter:
-        """
-        Copies the structure, into host memory if it is in a mapped file.
-        """
+        """Copies the structure, into host memory if it is in a mapped file."""
     def count(self, sequences: _Sequences, /, *, threads: SupportsIndex | None = None) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """
-        Returns, per sequence, the number of k-mers that may be in the filter and the number of all k-mers,
+        """Returns, per sequence, the number of k-mers that may be in the filter and the number of all k-mers,
         repetitions included: two arrays of `uint64`. Nulls have 0.
         """
     @property
     def device(self, /) -> str:
-        """
-        Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on.
-        """
+        """Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on."""
     def expected_fpr(self, /, n: SupportsIndex) -> float:
-        """
-        Computes the rate of false positives of `n` different k-mers of random sequences.
-        """
+        """Computes the rate of false positives of `n` different k-mers of random sequences."""
     @property
     def fpr(self, /) -> float:
-        """
-        Returns the current rate of false positives among k-mers that share no s-mer with the contents.
-        """
+        """Returns the current rate of false positives among k-mers that share no s-mer with the contents."""
     @staticmethod
     def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> SequenceFilter:
-        """
-        Reads `bytes(…)` of such a structure.
-        """
+        """Reads `bytes(…)` of such a structure."""
     @property
     def k(self, /) -> int:
-        """
-        Returns the bases per k-mer.
-        """
+        """Returns the bases per k-mer."""
     @staticmethod
     def load(path: _Path, /, *, device: _Place | None = None) -> Any:
-        """
-        Reads a file that `save` wrote.
-        """
+        """Reads a file that `save` wrote."""
     @property
     def m(self, /) -> int:
-        """
-        Returns the bases of the minimizer that chooses a block.
-        """
+        """Returns the bases of the minimizer that chooses a block."""
     @overload
     def matches(self, sequences: _Sequences, /, *, form: Literal["bool"] = "bool", out: Buffer | None = None, min_hits: SupportsIndex = 1, min_share: SupportsFloat | SupportsIndex = 0.0, threads: SupportsIndex | None = None) -> NDArray[np.bool_]: ...
     @overload
     def matches(self, sequences: _Sequences, /, *, form: Literal["bitmap"], out: Buffer | None = None, min_hits: SupportsIndex = 1, min_share: SupportsFloat | SupportsIndex = 0.0, threads: SupportsIndex | None = None) -> NDArray[np.uint8]: ...
     @overload
     def matches(self, sequences: _Sequences, /, *, form: Literal["arrow"], min_hits: SupportsIndex = 1, min_share: SupportsFloat | SupportsIndex = 0.0, threads: SupportsIndex | None = None) -> BooleanArray:
-        """
-        Returns whether enough k-mers of each sequence may be in the filter, at least `min_hits` and at least the
+        """Returns whether enough k-mers of each sequence may be in the filter, at least `min_hits` and at least the
         share `min_share` of all: an array of booleans, or `out`, filled. Nulls never match.
 
         `form="bitmap"` returns an array of `uint8` with one bit per answer, lowest first; `form="arrow"` an Arrow
         array.
         """
     def merge(self, /, other: SequenceFilter) -> None:
-        """
-        Adds the contents of another filter with the same parameters.
-        """
+        """Adds the contents of another filter with the same parameters."""
     @staticmethod
     def mmap(path: _Path) -> SequenceFilter:
-        """
-        Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
+        """Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
         `copy()` and `load` return ones that can change. No process may write into the file meanwhile; `save`
         may replace it. `pickle` stores the file's name.
         """
     @property
     def nbytes(self, /) -> int:
-        """
-        Returns the bytes of memory of the bits.
-        """
+        """Returns the bytes of memory of the bits."""
     @property
     def s(self, /) -> int:
-        """
-        Returns the bases per s-mer.
-        """
+        """Returns the bases per s-mer."""
     def save(self, /, path: _Path) -> None:
-        """
-        Writes a file that Warpset reads in every language and on every backend.
-        """
+        """Writes a file that Warpset reads in every language and on every backend."""
     def to(self, /, device: _Place) -> SequenceFilter:
-        """
-        Copies the structure to another device, or to the host with `"cpu"`.
-        """
+        """Copies the structure to another device, or to the host with `"cpu"`."""
     def update(self, sequences: _Sequences, /, *, threads: SupportsIndex | None = None) -> None:
-        """
-        Adds the k-mers of sequences in an array, or in an iterable, which is read piece by piece.
+        """Adds the k-mers of sequences in an array, or in an iterable, which is read piece by piece.
 
         Nulls are ignored. If an item of an iterable is no sequence, some of the earlier ones may have been added.
         `threads` limits the number of threads (default: all of the machine).
@@ -1281,8 +969,7 @@ class SequenceFilter:
 
 @final
 class SortedMap(MutableMapping[_K, _V]):
-    """
-    Dictionary in the order of its keys with updates in batches: a GPU LSM. Keys are integers or byte strings,
+    """Dictionary in the order of its keys with updates in batches: a GPU LSM. Keys are integers or byte strings,
     values are integers or rows of bytes.
 
     - `items`: a `dict` or another mapping, or pairs, as in `update`.
@@ -1323,9 +1010,7 @@ class SortedMap(MutableMapping[_K, _V]):
     def __bytes__(self, /) -> bytes: ...
     @classmethod
     def __class_getitem__(cls, /, items: object) -> Any:
-        """
-        Returns the class, for annotations such as `SortedMap[int, bytes]`.
-        """
+        """Returns the class, for annotations such as `SortedMap[int, bytes]`."""
     def __contains__(self, key: _Key, /) -> bool: ...
     def __copy__(self, /) -> SortedMap[_K, _V]: ...
     def __deepcopy__(self, /, _memo: object) -> SortedMap[_K, _V]: ...
@@ -1335,18 +1020,12 @@ class SortedMap(MutableMapping[_K, _V]):
     def __getitem__(self, key: slice, /) -> tuple[NDArray[Any], NDArray[Any]]: ...
     @overload
     def __getitem__(self, key: _Key, /) -> _V:
-        """
-        Returns the value of a key, or the arrays `(keys, values)` of a slice, which excludes its stop.
-        """
+        """Returns the value of a key, or the arrays `(keys, values)` of a slice, which excludes its stop."""
     def __ior__(self, other: object, /) -> SortedMap[_K, _V]: ...
     def __iter__(self, /) -> Iterator[_K]:
-        """
-        Iterates over the keys, ascending, in a copy: the map may change meanwhile.
-        """
+        """Iterates over the keys, ascending, in a copy: the map may change meanwhile."""
     def __len__(self, /) -> int:
-        """
-        Returns the number of keys. The first call after an update counts them.
-        """
+        """Returns the number of keys. The first call after an update counts them."""
     @overload
     def __new__(cls, items: Mapping[int, int] | Iterable[tuple[int, int]] | None = None, /, *, key: Literal["uint64", "int64", "uint32"] = "uint64", value: Literal["uint64", "uint32"] = "uint64", batch_size: SupportsIndex | None = None, cleanup: float | None = 0.5, device: _Place | None = None) -> SortedMap[int, int]: ...
     @overload
@@ -1364,69 +1043,49 @@ class SortedMap(MutableMapping[_K, _V]):
     def __repr__(self, /) -> str: ...
     def __setitem__(self, key: _Key, value: _V, /) -> None: ...
     def cleanup(self, /) -> None:
-        """
-        Drops removed and replaced elements from memory. Answers do not change, and become faster.
-        """
+        """Drops removed and replaced elements from memory. Answers do not change, and become faster."""
     def clear(self, /) -> None:
-        """
-        Removes all elements.
-        """
+        """Removes all elements."""
     @overload
     def contains(self, keys: _DeviceArray, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
     @overload
     def contains(self, keys: _HostKeys, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> NDArray[np.bool_]:
-        """
-        Returns whether each key is present: an array of booleans, or `out`, filled. For keys on a device the
+        """Returns whether each key is present: an array of booleans, or `out`, filled. For keys on a device the
         answers are on the device.
         """
     def copy(self, /) -> SortedMap[_K, _V]:
-        """
-        Copies the structure, into host memory if it is in a mapped file.
-        """
+        """Copies the structure, into host memory if it is in a mapped file."""
     @overload
     def count_range(self, lows: _DeviceArray, highs: _DeviceArray, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
     @overload
     def count_range(self, lows: _HostKeys, highs: _HostKeys, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint64]:
-        """
-        Counts the keys from each of `lows` to the matching one of `highs`, both included, as an array of `uint64`,
+        """Counts the keys from each of `lows` to the matching one of `highs`, both included, as an array of `uint64`,
         or `out`, filled. For ends on a device the counts are on the device.
         """
     def delete(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> None:
-        """
-        Removes keys; absent ones are ignored.
-        """
+        """Removes keys; absent ones are ignored."""
     @property
     def device(self, /) -> str:
-        """
-        Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on.
-        """
+        """Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on."""
     def first(self, /) -> tuple[_K, _V]:
-        """
-        Returns the smallest key with its value; `KeyError` if the map is empty.
-        """
+        """Returns the smallest key with its value; `KeyError` if the map is empty."""
     @staticmethod
     def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> SortedMap[_K, _V]:
-        """
-        Reads `bytes(…)` of such a structure.
-        """
+        """Reads `bytes(…)` of such a structure."""
     @overload
     def get(self, key: _Key, /, default: None = None) -> _V | None: ...
     @overload
     def get(self, key: _Key, /, default: _T) -> _V | _T:
-        """
-        Returns the value of a key, or `default` if it is absent.
-        """
+        """Returns the value of a key, or `default` if it is absent."""
     @overload
     def get_many(self, keys: _DeviceArray, /, default: SupportsIndex = 0, *, out: Buffer | _DeviceArray | None = None, found: Buffer | None = None, threads: SupportsIndex | None = None) -> tuple[Any, DeviceArray]: ...
     @overload
     def get_many(self, keys: _HostKeys, /, default: SupportsIndex = 0, *, out: Buffer | _DeviceArray | None = None, found: Buffer | None = None, threads: SupportsIndex | None = None) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """
-        Returns the values of keys, `default` for absent ones, and whether each key is present: new arrays, or `out`
+        """Returns the values of keys, `default` for absent ones, and whether each key is present: new arrays, or `out`
         and `found`, filled. For keys on a device the answers are on the device.
         """
     def increment(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> None:
-        """
-        Adds one to the value of each key per occurrence; keys without value start at 0.
+        """Adds one to the value of each key per occurrence; keys without value start at 0.
 
         >>> import warpset
         >>> counts = warpset.SortedMap()
@@ -1435,101 +1094,72 @@ class SortedMap(MutableMapping[_K, _V]):
         [(1, 1), (3, 2)]
         """
     def items(self, /) -> Iterator[tuple[_K, _V]]:
-        """
-        Iterates over pairs of keys and values, ascending, in a copy: the map may change meanwhile. For arrays use
+        """Iterates over pairs of keys and values, ascending, in a copy: the map may change meanwhile. For arrays use
         `map[:]`.
         """
     def keys(self, /) -> NDArray[Any]:
-        """
-        Returns all keys, ascending, as an array.
-        """
+        """Returns all keys, ascending, as an array."""
     def last(self, /) -> tuple[_K, _V]:
-        """
-        Returns the largest key with its value; `KeyError` if the map is empty.
-        """
+        """Returns the largest key with its value; `KeyError` if the map is empty."""
     @staticmethod
     def load(path: _Path, /, *, device: _Place | None = None) -> Any:
-        """
-        Reads a file that `save` wrote.
-        """
+        """Reads a file that `save` wrote."""
     def merge(self, /, other: SortedMap[_K, _V]) -> None:
-        """
-        Inserts the elements of another map of the same types; its values replace existing ones.
-        """
+        """Inserts the elements of another map of the same types; its values replace existing ones."""
     @staticmethod
     def mmap(path: _Path) -> SortedMap[_K, _V]:
-        """
-        Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
+        """Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
         `copy()` and `load` return ones that can change. No process may write into the file meanwhile; `save`
         may replace it. `pickle` stores the file's name.
         """
     @property
     def nbytes(self, /) -> int:
-        """
-        Returns the bytes of memory of elements and search indexes.
-        """
+        """Returns the bytes of memory of elements and search indexes."""
     @overload
     def pop(self, key: _Key, /) -> _V: ...
     @overload
     def pop(self, key: _Key, default: _T, /) -> _V | _T:
-        """
-        Removes a key and returns its value; if it is absent, returns `default`, or raises `KeyError` without one.
-        """
+        """Removes a key and returns its value; if it is absent, returns `default`, or raises `KeyError` without one."""
     def popitem(self, /) -> tuple[_K, _V]:
-        """
-        Removes the largest key and returns it with its value; `KeyError` if the map is empty.
-        """
+        """Removes the largest key and returns it with its value; `KeyError` if the map is empty."""
     def predecessors(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:
-        """
-        Returns the largest key below each given key, which may be absent: arrays `keys, values, found`, with 0 if
+        """Returns the largest key below each given key, which may be absent: arrays `keys, values, found`, with 0 if
         there is none.
         """
     @overload
     def range(self, lows: _DeviceArray, highs: _DeviceArray, /, *, threads: SupportsIndex | None = None) -> tuple[DeviceArray, DeviceArray, Any]: ...
     @overload
     def range(self, lows: _HostKeys, highs: _HostKeys, /, *, threads: SupportsIndex | None = None) -> tuple[NDArray[np.uint64], NDArray[Any], NDArray[Any]]:
-        """
-        Returns the elements from each of `lows` to the matching one of `highs`, both included: arrays
+        """Returns the elements from each of `lows` to the matching one of `highs`, both included: arrays
         `offsets, keys, values`, where range `i` has the places `offsets[i]` to `offsets[i + 1]`. For ends on a
         device they are on the device.
         """
     def save(self, /, path: _Path) -> None:
-        """
-        Writes a file that Warpset reads in every language and on every backend.
-        """
+        """Writes a file that Warpset reads in every language and on every backend."""
     @overload
     def setdefault(self: SortedMap[_K, None], key: _Key, /, default: None = None) -> None: ...
     @overload
     def setdefault(self, key: _Key, /, default: _V) -> _V:
-        """
-        Returns the value of a key; an absent key first gets the value `default`.
-        """
+        """Returns the value of a key; an absent key first gets the value `default`."""
     @property
     def stored(self, /) -> int:
-        """
-        Returns the number of stored elements, including those that the next cleanup drops.
-        """
+        """Returns the number of stored elements, including those that the next cleanup drops."""
     def successors(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:
-        """
-        Returns the smallest key above each given key, which may be absent: arrays `keys, values, found`, with 0 if
+        """Returns the smallest key above each given key, which may be absent: arrays `keys, values, found`, with 0 if
         there is none.
         """
     def to(self, /, device: _Place) -> SortedMap[_K, _V]:
-        """
-        Copies the structure to another device, or to the host with `"cpu"`.
-        """
+        """Copies the structure to another device, or to the host with `"cpu"`."""
     @overload
     def update(self, keys: Mapping[_K, _V] | Iterable[tuple[_K, _V]] | _Keys, /, *, threads: SupportsIndex | None = None) -> None: ...
     @overload
     def update(self, keys: _Keys, values: _Keys, /, *, threads: SupportsIndex | None = None) -> None:
-        """
-        Inserts keys with one value each and replaces the values of existing keys. Keys and values are two arrays of
+        """Inserts keys with one value each and replaces the values of existing keys. Keys and values are two arrays of
         the same length, a `dict` or another mapping, or an iterable of pairs. Of equal keys the last one counts. A
         set takes keys only.
         """
     def upsert(self, keys: _Keys, values: _Keys, /, *, by: Literal["sum", "min", "max", "or"] = "sum", threads: SupportsIndex | None = None) -> None:
-        """
-        Combines numbers with the values of keys; keys without value get the combination of their numbers. `by` is
+        """Combines numbers with the values of keys; keys without value get the combination of their numbers. `by` is
         `"sum"`, modulo 2 to the bits of a value; `"min"`; `"max"`; or `"or"` of the bits.
 
         >>> import warpset
@@ -1539,14 +1169,11 @@ class SortedMap(MutableMapping[_K, _V]):
         [(1, 10), (2, 9)]
         """
     def values(self, /) -> NDArray[Any]:
-        """
-        Returns all values, in the order of their keys, as an array; None for a set.
-        """
+        """Returns all values, in the order of their keys, as an array; None for a set."""
 
 @final
 class SplitBlockBloom:
-    """
-    Apache Parquet's split-block Bloom filter: fast, with about 1 % or 0.1 % false positives.
+    """Apache Parquet's split-block Bloom filter: fast, with about 1 % or 0.1 % false positives.
 
     `n` is the expected number of different keys. The size follows from the rate of false positives `fpr`, 0.01 by
     default, or from `bits_per_key`. Keys are `int`, `str` and `bytes`; equal values are equal keys, whatever array
@@ -1570,8 +1197,7 @@ class SplitBlockBloom:
     def __iand__(self, other: object, /) -> SplitBlockBloom: ...
     def __ior__(self, other: object, /) -> SplitBlockBloom: ...
     def __len__(self, /) -> int:
-        """
-        Estimates the number of different keys from the share of set bits; `OverflowError` if all bits are
+        """Estimates the number of different keys from the share of set bits; `OverflowError` if all bits are
         set.
         """
     def __new__(cls, /, n: SupportsIndex, *, fpr: SupportsFloat | SupportsIndex | None = None, bits_per_key: SupportsFloat | SupportsIndex | None = None, device: _Place | None = None) -> SplitBlockBloom: ...
@@ -1579,13 +1205,9 @@ class SplitBlockBloom:
     def __reduce__(self, /) -> tuple[Any, ...]: ...
     def __repr__(self, /) -> str: ...
     def add(self, /, key: _Key) -> None:
-        """
-        Adds one key: an `int`, `str` or `bytes`.
-        """
+        """Adds one key: an `int`, `str` or `bytes`."""
     def clear(self, /) -> None:
-        """
-        Removes all keys and keeps the memory.
-        """
+        """Removes all keys and keeps the memory."""
     @overload
     def contains(self, keys: _DeviceArray, /, *, form: Literal["bool"] = "bool", out: _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
     @overload
@@ -1594,82 +1216,56 @@ class SplitBlockBloom:
     def contains(self, keys: _HostKeys, /, *, form: Literal["bitmap"], out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint8]: ...
     @overload
     def contains(self, keys: _HostKeys, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
-        """
-        Returns whether each key is in the set or map, or may be in the filter: an array of booleans, or `out`,
+        """Returns whether each key is in the set or map, or may be in the filter: an array of booleans, or `out`,
         filled. Nulls are in none.
 
         `form="bitmap"` returns an array of `uint8` with one bit per answer, lowest first; `form="arrow"` an
         Arrow array. For keys on a device the answers are booleans on the device.
         """
     def copy(self, /) -> SplitBlockBloom:
-        """
-        Copies the structure, into host memory if it is in a mapped file.
-        """
+        """Copies the structure, into host memory if it is in a mapped file."""
     def count_contained(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> int:
-        """
-        Counts the keys that are in the set or map, or may be in the filter.
-        """
+        """Counts the keys that are in the set or map, or may be in the filter."""
     @property
     def device(self, /) -> str:
-        """
-        Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on.
-        """
+        """Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on."""
     @property
     def fpr(self, /) -> float:
-        """
-        Returns the current rate of false positives.
-        """
+        """Returns the current rate of false positives."""
     @staticmethod
     def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> SplitBlockBloom:
-        """
-        Reads `bytes(…)` of such a structure.
-        """
+        """Reads `bytes(…)` of such a structure."""
     def intersect(self, /, other: SplitBlockBloom) -> None:
-        """
-        Keeps the keys that may be in both filters. The rate of false positives is at most the larger one.
-        """
+        """Keeps the keys that may be in both filters. The rate of false positives is at most the larger one."""
     @staticmethod
     def load(path: _Path, /, *, device: _Place | None = None) -> Any:
-        """
-        Reads a file that `save` wrote.
-        """
+        """Reads a file that `save` wrote."""
     def merge(self, /, other: SplitBlockBloom) -> None:
-        """
-        Adds the contents of another filter with the same parameters; quotient filters may differ in size.
-        """
+        """Adds the contents of another filter with the same parameters; quotient filters may differ in size."""
     @staticmethod
     def mmap(path: _Path) -> SplitBlockBloom:
-        """
-        Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
+        """Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
         `copy()` and `load` return ones that can change. No process may write into the file meanwhile; `save`
         may replace it. `pickle` stores the file's name.
         """
     @property
     def nbytes(self, /) -> int:
-        """
-        Returns the bytes of memory of the bits.
-        """
+        """Returns the bytes of memory of the bits."""
     def save(self, /, path: _Path) -> None:
-        """
-        Writes a file that Warpset reads in every language and on every backend.
-        """
+        """Writes a file that Warpset reads in every language and on every backend."""
     @overload
     def test_and_add(self, keys: _HostKeys, /, *, form: Literal["bool"] = "bool", out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.bool_]: ...
     @overload
     def test_and_add(self, keys: _HostKeys, /, *, form: Literal["bitmap"], out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint8]: ...
     @overload
     def test_and_add(self, keys: _HostKeys, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
-        """
-        Adds keys and returns which of them were new; of equal keys at most the first is. `form` and `out` as in
+        """Adds keys and returns which of them were new; of equal keys at most the first is. `form` and `out` as in
         `contains`.
         """
     def to(self, /, device: _Place) -> SplitBlockBloom:
-        """
-        Copies the structure to another device, or to the host with `"cpu"`.
-        """
+        """Copies the structure to another device, or to the host with `"cpu"`."""
     def update(self, keys: _Batches, /, *, threads: SupportsIndex | None = None) -> None:
-        """
-        Adds the keys of an array, or of an iterable of keys or of arrays, which is read piece by piece.
+        """Adds the keys of an array, or of an iterable of keys or of arrays, which is read piece by piece.
 
         Nulls are ignored. If an array does not fit, none of its keys are added; earlier arrays of an iterable,
         a chunked array or a stream are. Ctrl-C stops a long call after some of its keys. `threads` limits the
@@ -1678,8 +1274,7 @@ class SplitBlockBloom:
 
 @final
 class StaticFilter:
-    """
-    Set of known keys that never changes: a perfect hash function with a few bits of each key at its number. Each
+    """Set of known keys that never changes: a perfect hash function with a few bits of each key at its number. Each
     member has its own number, and other keys are rejected, except for a share of `fpr`.
 
     `keys` is an array or a list of different keys; a repeated key raises `DuplicateKeyError`. Nulls are ignored.
@@ -1704,22 +1299,16 @@ class StaticFilter:
     def __deepcopy__(self, /, _memo: object) -> StaticFilter: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __len__(self, /) -> int:
-        """
-        Returns the number of keys.
-        """
+        """Returns the number of keys."""
     def __new__(cls, /, keys: _Keys, *, fpr: SupportsFloat | SupportsIndex | None = None, bits: SupportsIndex | None = None, kind: Literal["recsplit", "consensus", "placement"] = "consensus", leaf_size: SupportsIndex | None = None, bucket_size: SupportsIndex | None = None, overhead: SupportsFloat | SupportsIndex | None = None, keys_per_seed: SupportsFloat | SupportsIndex | None = None, seed: SupportsIndex | None = None, device: _Place | None = None, threads: SupportsIndex | None = None, progress: _Progress | None = None) -> StaticFilter: ...
     def __reduce__(self, /) -> tuple[Any, ...]: ...
     def __repr__(self, /) -> str: ...
     @property
     def bits(self, /) -> int:
-        """
-        Returns the bits stored per key.
-        """
+        """Returns the bits stored per key."""
     @property
     def bits_per_key(self, /) -> float:
-        """
-        Returns the bits of memory per key.
-        """
+        """Returns the bits of memory per key."""
     @overload
     def contains(self, keys: _DeviceArray, /, *, form: Literal["bool"] = "bool", out: _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
     @overload
@@ -1728,83 +1317,57 @@ class StaticFilter:
     def contains(self, keys: _HostKeys, /, *, form: Literal["bitmap"], out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint8]: ...
     @overload
     def contains(self, keys: _HostKeys, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
-        """
-        Returns whether each key is in the set or map, or may be in the filter: an array of booleans, or `out`,
+        """Returns whether each key is in the set or map, or may be in the filter: an array of booleans, or `out`,
         filled. Nulls are in none.
 
         `form="bitmap"` returns an array of `uint8` with one bit per answer, lowest first; `form="arrow"` an
         Arrow array. For keys on a device the answers are booleans on the device.
         """
     def copy(self, /) -> StaticFilter:
-        """
-        Copies the structure, into host memory if it is in a mapped file.
-        """
+        """Copies the structure, into host memory if it is in a mapped file."""
     def count_contained(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> int:
-        """
-        Counts the keys that are in the set or map, or may be in the filter.
-        """
+        """Counts the keys that are in the set or map, or may be in the filter."""
     @property
     def device(self, /) -> str:
-        """
-        Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on.
-        """
+        """Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on."""
     @property
     def fpr(self, /) -> float:
-        """
-        Returns the rate of false positives.
-        """
+        """Returns the rate of false positives."""
     @staticmethod
     def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> StaticFilter:
-        """
-        Reads `bytes(…)` of such a structure.
-        """
+        """Reads `bytes(…)` of such a structure."""
     @overload
     def index(self, keys: _DeviceArray, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
     @overload
     def index(self, keys: _HostKeys, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint64]:
-        """
-        Returns the number of each key, below `len`, as an array of `uint64`, or `out`, filled. Nulls, and keys that
+        """Returns the number of each key, below `len`, as an array of `uint64`, or `out`, filled. Nulls, and keys that
         are certainly no members, have `2**64 - 1`.
         """
     def index_one(self, /, key: _Key) -> int | None:
-        """
-        Returns the number of one key, or `None` if it is certainly no member.
-        """
+        """Returns the number of one key, or `None` if it is certainly no member."""
     @property
     def kind(self, /) -> str:
-        """
-        Returns `"recsplit"`, `"consensus"` or `"placement"`.
-        """
+        """Returns `"recsplit"`, `"consensus"` or `"placement"`."""
     @staticmethod
     def load(path: _Path, /, *, device: _Place | None = None) -> Any:
-        """
-        Reads a file that `save` wrote.
-        """
+        """Reads a file that `save` wrote."""
     @staticmethod
     def mmap(path: _Path) -> StaticFilter:
-        """
-        Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
+        """Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
         `copy()` and `load` return ones that can change. No process may write into the file meanwhile; `save`
         may replace it. `pickle` stores the file's name.
         """
     @property
     def nbytes(self, /) -> int:
-        """
-        Returns the bytes of memory.
-        """
+        """Returns the bytes of memory."""
     def save(self, /, path: _Path) -> None:
-        """
-        Writes a file that Warpset reads in every language and on every backend.
-        """
+        """Writes a file that Warpset reads in every language and on every backend."""
     def to(self, /, device: _Place) -> StaticFilter:
-        """
-        Copies the structure to another device, or to the host with `"cpu"`.
-        """
+        """Copies the structure to another device, or to the host with `"cpu"`."""
 
 @final
 class StaticFunction:
-    """
-    Static function: a value for each of a set of known keys, in little more than the bits of the values, without
+    """Static function: a value for each of a set of known keys, in little more than the bits of the values, without
     the keys.
 
     `keys` is an array or a list, with one of `values` per key: integers from 0 to `2**64 - 1`. Equal keys with
@@ -1833,88 +1396,62 @@ class StaticFunction:
     def __deepcopy__(self, /, _memo: object) -> StaticFunction: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __len__(self, /) -> int:
-        """
-        Returns the number of different keys.
-        """
+        """Returns the number of different keys."""
     def __new__(cls, /, keys: _Keys, values: _Keys, *, value_bits: SupportsIndex | None = None, filtered: SupportsIndex = 0, arity: SupportsIndex = 3, sharded: bool = False, seed: SupportsIndex | None = None, device: _Place | None = None, threads: SupportsIndex | None = None) -> StaticFunction: ...
     def __reduce__(self, /) -> tuple[Any, ...]: ...
     def __repr__(self, /) -> str: ...
     @property
     def bits_per_key(self, /) -> float:
-        """
-        Returns the bits of memory per key.
-        """
+        """Returns the bits of memory per key."""
     def copy(self, /) -> StaticFunction:
-        """
-        Copies the structure, into host memory if it is in a mapped file.
-        """
+        """Copies the structure, into host memory if it is in a mapped file."""
     @property
     def device(self, /) -> str:
-        """
-        Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on.
-        """
+        """Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on."""
     @property
     def fpr(self, /) -> float:
-        """
-        Returns the rate at which other keys have a value: `2**-filtered`, which is 1 by default.
-        """
+        """Returns the rate at which other keys have a value: `2**-filtered`, which is 1 by default."""
     @staticmethod
     def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> StaticFunction:
-        """
-        Reads `bytes(…)` of such a structure.
-        """
+        """Reads `bytes(…)` of such a structure."""
     @overload
     def get(self, key: _Key, /, default: None = None) -> int | None: ...
     @overload
     def get(self, key: _Key, /, default: _T) -> int | _T:
-        """
-        Returns the value of a key: an `int`, `str` or `bytes`; or `default` if it has none. Other keys than the
+        """Returns the value of a key: an `int`, `str` or `bytes`; or `default` if it has none. Other keys than the
         function's have values at the rate `fpr`.
         """
     @overload
     def get_many(self, keys: _DeviceArray, /, default: SupportsIndex = 0, *, out: Buffer | _DeviceArray | None = None, found: Buffer | None = None, threads: SupportsIndex | None = None) -> tuple[DeviceArray, DeviceArray]: ...
     @overload
     def get_many(self, keys: _HostKeys, /, default: SupportsIndex = 0, *, out: Buffer | _DeviceArray | None = None, found: Buffer | None = None, threads: SupportsIndex | None = None) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-        """
-        Returns the values of keys as an array of `uint64`, `default` for keys without one, and whether each key has
+        """Returns the values of keys as an array of `uint64`, `default` for keys without one, and whether each key has
         one: new arrays, or `out` and `found`, filled. For keys on a device the answers are on the device. Other
         keys than the function's have values at the rate `fpr`; nulls have none.
         """
     @staticmethod
     def load(path: _Path, /, *, device: _Place | None = None) -> Any:
-        """
-        Reads a file that `save` wrote.
-        """
+        """Reads a file that `save` wrote."""
     @staticmethod
     def mmap(path: _Path) -> StaticFunction:
-        """
-        Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
+        """Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
         `copy()` and `load` return ones that can change. No process may write into the file meanwhile; `save`
         may replace it. `pickle` stores the file's name.
         """
     @property
     def nbytes(self, /) -> int:
-        """
-        Returns the bytes of memory.
-        """
+        """Returns the bytes of memory."""
     def save(self, /, path: _Path) -> None:
-        """
-        Writes a file that Warpset reads in every language and on every backend.
-        """
+        """Writes a file that Warpset reads in every language and on every backend."""
     def to(self, /, device: _Place) -> StaticFunction:
-        """
-        Copies the structure to another device, or to the host with `"cpu"`.
-        """
+        """Copies the structure to another device, or to the host with `"cpu"`."""
     @property
     def value_bits(self, /) -> int:
-        """
-        Returns the bits of a value.
-        """
+        """Returns the bits of a value."""
 
 @final
 class StaticMap:
-    """
-    Exact map from integers to integers that never changes. A lookup reads a byte, one cache line and the value.
+    """Exact map from integers to integers that never changes. A lookup reads a byte, one cache line and the value.
 
     `keys` is an array or a list of integers from 0 to `2**64 - 1`, with one of `values` per key; of equal keys the
     last one counts.
@@ -1938,21 +1475,15 @@ class StaticMap:
     def __eq__(self, other: object, /) -> bool: ...
     def __getitem__(self, key: _Key, /) -> int: ...
     def __iter__(self, /) -> Iterator[int]:
-        """
-        Iterates over the keys, in the order of their numbers.
-        """
+        """Iterates over the keys, in the order of their numbers."""
     def __len__(self, /) -> int:
-        """
-        Returns the number of keys.
-        """
+        """Returns the number of keys."""
     def __new__(cls, /, keys: _Keys, values: _Keys, *, key: _Integers = ..., value: _Integers = ..., seed: SupportsIndex | None = None, device: _Place | None = None, threads: SupportsIndex | None = None) -> StaticMap: ...
     def __reduce__(self, /) -> tuple[Any, ...]: ...
     def __repr__(self, /) -> str: ...
     @property
     def bits_per_key(self, /) -> float:
-        """
-        Returns the bits of memory per key.
-        """
+        """Returns the bits of memory per key."""
     @overload
     def contains(self, keys: _DeviceArray, /, *, form: Literal["bool"] = "bool", out: _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
     @overload
@@ -1961,105 +1492,72 @@ class StaticMap:
     def contains(self, keys: _HostKeys, /, *, form: Literal["bitmap"], out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint8]: ...
     @overload
     def contains(self, keys: _HostKeys, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
-        """
-        Returns whether each key is in the set or map, or may be in the filter: an array of booleans, or `out`,
+        """Returns whether each key is in the set or map, or may be in the filter: an array of booleans, or `out`,
         filled. Nulls are in none.
 
         `form="bitmap"` returns an array of `uint8` with one bit per answer, lowest first; `form="arrow"` an
         Arrow array. For keys on a device the answers are booleans on the device.
         """
     def copy(self, /) -> StaticMap:
-        """
-        Copies the structure, into host memory if it is in a mapped file.
-        """
+        """Copies the structure, into host memory if it is in a mapped file."""
     def count_contained(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> int:
-        """
-        Counts the keys that are in the set or map, or may be in the filter.
-        """
+        """Counts the keys that are in the set or map, or may be in the filter."""
     @property
     def device(self, /) -> str:
-        """
-        Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on.
-        """
+        """Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on."""
     @staticmethod
     def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> StaticMap:
-        """
-        Reads `bytes(…)` of such a structure.
-        """
+        """Reads `bytes(…)` of such a structure."""
     @overload
     def get(self, key: _Key, /, default: None = None) -> int | None: ...
     @overload
     def get(self, key: _Key, /, default: _T) -> int | _T:
-        """
-        Returns the value of a key, or `default` if it is absent.
-        """
+        """Returns the value of a key, or `default` if it is absent."""
     @overload
     def get_many(self, keys: _DeviceArray, /, default: SupportsIndex = 0, *, out: Buffer | _DeviceArray | None = None, found: Buffer | None = None, threads: SupportsIndex | None = None) -> tuple[DeviceArray, DeviceArray]: ...
     @overload
     def get_many(self, keys: _HostKeys, /, default: SupportsIndex = 0, *, out: Buffer | _DeviceArray | None = None, found: Buffer | None = None, threads: SupportsIndex | None = None) -> tuple[_Unsigned, NDArray[np.bool_]]:
-        """
-        Returns the values of keys, `default` for absent ones, and whether each key is present: new arrays, or `out`
+        """Returns the values of keys, `default` for absent ones, and whether each key is present: new arrays, or `out`
         and `found`, filled. For keys on a device the answers are on the device.
         """
     @overload
     def index(self, keys: _DeviceArray, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
     @overload
     def index(self, keys: _HostKeys, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint64]:
-        """
-        Returns the number of each key, unique and below `slots`, as an array of `uint64`, or `out`, filled.
+        """Returns the number of each key, unique and below `slots`, as an array of `uint64`, or `out`, filled.
         Nulls and absent keys have `2**64 - 1`.
         """
     def index_one(self, /, key: _Key) -> int | None:
-        """
-        Returns the number of one key, or `None` if it is absent.
-        """
+        """Returns the number of one key, or `None` if it is absent."""
     def items(self, /) -> Iterator[tuple[int, int]]:
-        """
-        Iterates over pairs of keys and values, in the order of the keys' numbers.
-        """
+        """Iterates over pairs of keys and values, in the order of the keys' numbers."""
     def keys(self, /) -> _Unsigned:
-        """
-        Returns all keys, in the order of their numbers, as an array of the type of keys.
-        """
+        """Returns all keys, in the order of their numbers, as an array of the type of keys."""
     @staticmethod
     def load(path: _Path, /, *, device: _Place | None = None) -> Any:
-        """
-        Reads a file that `save` wrote.
-        """
+        """Reads a file that `save` wrote."""
     @staticmethod
     def mmap(path: _Path) -> StaticMap:
-        """
-        Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
+        """Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
         `copy()` and `load` return ones that can change. No process may write into the file meanwhile; `save`
         may replace it. `pickle` stores the file's name.
         """
     @property
     def nbytes(self, /) -> int:
-        """
-        Returns the bytes of memory of keys and values.
-        """
+        """Returns the bytes of memory of keys and values."""
     def save(self, /, path: _Path) -> None:
-        """
-        Writes a file that Warpset reads in every language and on every backend.
-        """
+        """Writes a file that Warpset reads in every language and on every backend."""
     @property
     def slots(self, /) -> int:
-        """
-        Returns the bound of the numbers: the number of slots for keys, some of them empty.
-        """
+        """Returns the bound of the numbers: the number of slots for keys, some of them empty."""
     def to(self, /, device: _Place) -> StaticMap:
-        """
-        Copies the structure to another device, or to the host with `"cpu"`.
-        """
+        """Copies the structure to another device, or to the host with `"cpu"`."""
     def values(self, /) -> _Unsigned:
-        """
-        Returns all values, in the order of their keys' numbers, as an array of the type of values.
-        """
+        """Returns all values, in the order of their keys' numbers, as an array of the type of values."""
 
 @final
 class StaticSet:
-    """
-    Exact set of integers that never changes. A lookup reads a byte and one cache line, and has no false positives.
+    """Exact set of integers that never changes. A lookup reads a byte and one cache line, and has no false positives.
 
     `keys` is an array or a list of integers from 0 to `2**64 - 1` in any order; equal keys count once.
 
@@ -2083,21 +1581,15 @@ class StaticSet:
     def __deepcopy__(self, /, _memo: object) -> StaticSet: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __iter__(self, /) -> Iterator[int]:
-        """
-        Iterates over the keys, in the order of their numbers.
-        """
+        """Iterates over the keys, in the order of their numbers."""
     def __len__(self, /) -> int:
-        """
-        Returns the number of keys.
-        """
+        """Returns the number of keys."""
     def __new__(cls, /, keys: _Keys, *, key: _Integers = ..., seed: SupportsIndex | None = None, device: _Place | None = None, threads: SupportsIndex | None = None) -> StaticSet: ...
     def __reduce__(self, /) -> tuple[Any, ...]: ...
     def __repr__(self, /) -> str: ...
     @property
     def bits_per_key(self, /) -> float:
-        """
-        Returns the bits of memory per key.
-        """
+        """Returns the bits of memory per key."""
     @overload
     def contains(self, keys: _DeviceArray, /, *, form: Literal["bool"] = "bool", out: _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
     @overload
@@ -2106,82 +1598,56 @@ class StaticSet:
     def contains(self, keys: _HostKeys, /, *, form: Literal["bitmap"], out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint8]: ...
     @overload
     def contains(self, keys: _HostKeys, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
-        """
-        Returns whether each key is in the set or map, or may be in the filter: an array of booleans, or `out`,
+        """Returns whether each key is in the set or map, or may be in the filter: an array of booleans, or `out`,
         filled. Nulls are in none.
 
         `form="bitmap"` returns an array of `uint8` with one bit per answer, lowest first; `form="arrow"` an
         Arrow array. For keys on a device the answers are booleans on the device.
         """
     def copy(self, /) -> StaticSet:
-        """
-        Copies the structure, into host memory if it is in a mapped file.
-        """
+        """Copies the structure, into host memory if it is in a mapped file."""
     def count_contained(self, keys: _Keys, /, *, threads: SupportsIndex | None = None) -> int:
-        """
-        Counts the keys that are in the set or map, or may be in the filter.
-        """
+        """Counts the keys that are in the set or map, or may be in the filter."""
     @property
     def device(self, /) -> str:
-        """
-        Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on.
-        """
+        """Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on."""
     @staticmethod
     def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> StaticSet:
-        """
-        Reads `bytes(…)` of such a structure.
-        """
+        """Reads `bytes(…)` of such a structure."""
     @overload
     def index(self, keys: _DeviceArray, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> DeviceArray: ...
     @overload
     def index(self, keys: _HostKeys, /, *, out: Buffer | _DeviceArray | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint64]:
-        """
-        Returns the number of each key, unique and below `slots`, as an array of `uint64`, or `out`, filled.
+        """Returns the number of each key, unique and below `slots`, as an array of `uint64`, or `out`, filled.
         Nulls and absent keys have `2**64 - 1`.
         """
     def index_one(self, /, key: _Key) -> int | None:
-        """
-        Returns the number of one key, or `None` if it is absent.
-        """
+        """Returns the number of one key, or `None` if it is absent."""
     def keys(self, /) -> _Unsigned:
-        """
-        Returns all keys, in the order of their numbers, as an array of the type of keys.
-        """
+        """Returns all keys, in the order of their numbers, as an array of the type of keys."""
     @staticmethod
     def load(path: _Path, /, *, device: _Place | None = None) -> Any:
-        """
-        Reads a file that `save` wrote.
-        """
+        """Reads a file that `save` wrote."""
     @staticmethod
     def mmap(path: _Path) -> StaticSet:
-        """
-        Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
+        """Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
         `copy()` and `load` return ones that can change. No process may write into the file meanwhile; `save`
         may replace it. `pickle` stores the file's name.
         """
     @property
     def nbytes(self, /) -> int:
-        """
-        Returns the bytes of memory of keys and values.
-        """
+        """Returns the bytes of memory of keys and values."""
     def save(self, /, path: _Path) -> None:
-        """
-        Writes a file that Warpset reads in every language and on every backend.
-        """
+        """Writes a file that Warpset reads in every language and on every backend."""
     @property
     def slots(self, /) -> int:
-        """
-        Returns the bound of the numbers: the number of slots for keys, some of them empty.
-        """
+        """Returns the bound of the numbers: the number of slots for keys, some of them empty."""
     def to(self, /, device: _Place) -> StaticSet:
-        """
-        Copies the structure to another device, or to the host with `"cpu"`.
-        """
+        """Copies the structure to another device, or to the host with `"cpu"`."""
 
 @final
 class StringMap:
-    """
-    String map: an exact map from known strings, or any bytes, to integers that never changes: the keys' bytes, a
+    """String map: an exact map from known strings, or any bytes, to integers that never changes: the keys' bytes, a
     perfect hash function, and 16 bytes per key.
 
     `keys` is an array or a list of different `str` and `bytes`, with one of `values` per key: integers from 0 to
@@ -2208,77 +1674,52 @@ class StringMap:
     def __deepcopy__(self, /, _memo: object) -> StringMap: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __len__(self, /) -> int:
-        """
-        Returns the number of keys.
-        """
+        """Returns the number of keys."""
     def __new__(cls, /, keys: _HostKeys, values: _HostKeys, *, kind: Literal["recsplit", "consensus", "placement"] = "placement", seed: SupportsIndex | None = None, threads: SupportsIndex | None = None, progress: _Progress | None = None) -> StringMap: ...
     def __reduce__(self, /) -> tuple[Any, ...]: ...
     def __repr__(self, /) -> str: ...
     def copy(self, /) -> StringMap:
-        """
-        Copies the structure, into host memory if it is in a mapped file.
-        """
+        """Copies the structure, into host memory if it is in a mapped file."""
     @property
     def device(self, /) -> str:
-        """
-        Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on.
-        """
+        """Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on."""
     @staticmethod
     def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> StringMap:
-        """
-        Reads `bytes(…)` of such a structure.
-        """
+        """Reads `bytes(…)` of such a structure."""
     @overload
     def get(self, key: str | bytes, /, default: None = None) -> int | None: ...
     @overload
     def get(self, key: str | bytes, /, default: _T) -> int | _T:
-        """
-        Returns the value of a key, a `str` or `bytes`; or `default` if it has none.
-        """
+        """Returns the value of a key, a `str` or `bytes`; or `default` if it has none."""
     def get_many(self, keys: _HostKeys, /, default: SupportsIndex = 0, *, out: Buffer | None = None, found: Buffer | None = None, threads: SupportsIndex | None = None) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-        """
-        Returns the values of keys as an array of `uint64`, `default` for other keys and nulls, and whether each key
+        """Returns the values of keys as an array of `uint64`, `default` for other keys and nulls, and whether each key
         has one: new arrays, or `out` and `found`, filled.
         """
     @property
     def kind(self, /) -> str:
-        """
-        Returns `"recsplit"`, `"consensus"` or `"placement"`.
-        """
+        """Returns `"recsplit"`, `"consensus"` or `"placement"`."""
     @staticmethod
     def load(path: _Path, /, *, device: _Place | None = None) -> Any:
-        """
-        Reads a file that `save` wrote.
-        """
+        """Reads a file that `save` wrote."""
     @staticmethod
     def mmap(path: _Path) -> StringMap:
-        """
-        Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
+        """Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
         `copy()` and `load` return ones that can change. No process may write into the file meanwhile; `save`
         may replace it. `pickle` stores the file's name.
         """
     @property
     def nbytes(self, /) -> int:
-        """
-        Returns the bytes of memory, those of the keys among them.
-        """
+        """Returns the bytes of memory, those of the keys among them."""
     def save(self, /, path: _Path) -> None:
-        """
-        Writes a file that Warpset reads in every language and on every backend.
-        """
+        """Writes a file that Warpset reads in every language and on every backend."""
     def to(self, /, device: _Place) -> StringMap:
-        """
-        Copies the structure to another device, or to the host with `"cpu"`.
-        """
+        """Copies the structure to another device, or to the host with `"cpu"`."""
 
 def devices() -> list[Device]:
-    """
-    Returns all usable GPUs of this machine; an empty list without a GPU or driver.
-    """
+    """Returns all usable GPUs of this machine; an empty list without a GPU or driver."""
 
 def load(path: _Path, /, *, device: _Place | None = None) -> Any:
-    """
-    Reads a file that any structure's `save` wrote, as an object of its class. The file of a `KmerCounter` contains a
+    """Reads a file that any structure's `save` wrote, as an object of its class. The file of a `KmerCounter` contains a
     quotient filter and is read as one.
 
     >>> import os, tempfile, warpset
@@ -2289,8 +1730,7 @@ def load(path: _Path, /, *, device: _Place | None = None) -> Any:
     """
 
 def minimizers(sequence: _HostSequence, *, k: SupportsIndex = 31, w: SupportsIndex = 15, rotation: SupportsIndex = 7) -> tuple[NDArray[np.uint64], NDArray[np.uint64] | Any]:
-    """
-    Returns the canonical minimizers of a sequence of DNA: in each window of `w` consecutive k-mers the k-mer with the
+    """Returns the canonical minimizers of a sequence of DNA: in each window of `w` consecutive k-mers the k-mer with the
     least hash. Both strands have the same ones if `k + w` is even.
 
     `sequence` is a `str`, `bytes` or an array of `uint8`; windows contain only A, C, G and T, in either case. The
@@ -2311,26 +1751,16 @@ def minimizers(sequence: _HostSequence, *, k: SupportsIndex = 31, w: SupportsInd
 
 
 class DeviceError(OSError):
-    """
-    There is no such device, or it failed.
-    """
+    """There is no such device, or it failed."""
 
 class DuplicateKeyError(ValueError):
-    """
-    A key occurs twice where all keys have to differ.
-    """
+    """A key occurs twice where all keys have to differ."""
 
 class FileError(OSError):
-    """
-    A file or saved bytes are damaged, truncated or of another kind. If the system refuses access to a file, the error is its `OSError`, such as `FileNotFoundError`, with `errno` and `filename`.
-    """
+    """A file or saved bytes are damaged, truncated or of another kind. If the system refuses access to a file, the error is its `OSError`, such as `FileNotFoundError`, with `errno` and `filename`."""
 
 class FullError(ValueError):
-    """
-    A structure has no room for the keys; it is unchanged.
-    """
+    """A structure has no room for the keys; it is unchanged."""
 
 class OutOfMemoryError(MemoryError):
-    """
-    Not enough memory on the machine or a device; the structure is unchanged.
-    """
+    """Not enough memory on the machine or a device; the structure is unchanged."""

@@ -7,5 +7,6 @@ pub mod limits;
 pub mod machine;
 pub mod progress;
 pub mod screen;
+pub mod several_devices;
 pub mod suite;
 pub mod table;

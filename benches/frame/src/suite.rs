@@ -10,7 +10,7 @@ use crate::input::genome::Genome;
 use crate::input::text::Lines;
 use anyhow::Context;
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use warpset::gpu::{Device, Devices};
+use warpset::gpu::Device;
 
 use super::clock::{self, Counted, Effort};
 use super::gpu_limits::{GpuAccess, GpuLimits};
@@ -31,21 +31,6 @@ pub fn emulator() -> anyhow::Result<Device> {
     anyhow::bail!(
         "compiled without the emulator: `cargo xtask bench --backend emulator` compiles it, the feature `emulator`"
     )
-}
-
-/// Returns one, two, four and so on up to all GPUs of the machine, or one and two emulators for an emulator; none if
-/// there is one GPU.
-///
-/// # Errors
-/// GPUs that cannot be opened.
-pub fn numbers_of_devices(device: &Device) -> anyhow::Result<Vec<Devices>> {
-    let devices = match device.is_emulator() {
-        true => Devices::new([device.clone(), emulator()?])?,
-        false => Devices::cuda_all()?,
-    };
-    let all = devices.all().len();
-    let counts = (0..).map(|log| 1 << log).take_while(|&count| count < all).chain((all > 1).then_some(all));
-    Ok(counts.map(|count| devices.at_most(count)).collect())
 }
 
 /// The benches of one structure.

@@ -386,7 +386,8 @@ fn parse_view<S: Saved>(bytes: &[u8]) -> Result<Parsed<'_, S>, S::Error> {
     Ok((header, head, words))
 }
 
-/// Gives a [`Saved`] type the methods that write and read it. Documentation shows them as the type's own.
+/// Gives a [`Saved`] type the methods that write and read it, and with the feature `serde` of its crate the traits of
+/// serde. Documentation shows the methods as the type's own.
 ///
 /// Each line names generic parameters, the type, and the error of its crate.
 #[doc(hidden)]
@@ -444,7 +445,60 @@ macro_rules! saved_methods {
                 $crate::file::load(path.as_ref())
             }
         }
+
+        /// The saved form as bytes: compact in binary formats.
+        #[cfg(feature = "serde")]
+        impl<$($generics)*> ::serde::Serialize for $structure {
+            fn serialize<Format: ::serde::Serializer>(&self, serializer: Format) -> Result<Format::Ok, Format::Error> {
+                $crate::file::serialize(self, serializer)
+            }
+        }
+
+        /// Checks the bytes as [`from_bytes`](Self::from_bytes) does.
+        #[cfg(feature = "serde")]
+        impl<'de, $($generics)*> ::serde::Deserialize<'de> for $structure {
+            fn deserialize<Format: ::serde::Deserializer<'de>>(deserializer: Format) -> Result<Self, Format::Error> {
+                $crate::file::deserialize(deserializer)
+            }
+        }
     )*};
+}
+
+/// Gives a view of a [`Saved`] structure the functions that open saved bytes.
+///
+/// The documentation of `fn from_bytes` follows the text for all views.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! viewed {
+    (
+        [$a:lifetime $(, $($generics:tt)*)?] $view:ty, $of:ty, $error:ty;
+        |$saved:pat_param, $words:ident| $made:expr;
+        $(#[$doc:meta])*
+        fn from_bytes;
+    ) => {
+        /// Views of saved bytes.
+        impl<$a $(, $($generics)*)?> $view {
+            /// Opens saved bytes without a copy, with the checks of loading. `map` does so with a file.
+            ///
+            $(#[$doc])*
+            ///
+            /// # Errors
+            /// The errors of loading, and [`FileError::Misaligned`](crate::FileError::Misaligned).
+            pub fn from_bytes(bytes: &$a [u8]) -> Result<Self, $error> {
+                $crate::file::view::<$of>(bytes).map(|($saved, $words)| $made)
+            }
+
+            /// Opens as [`from_bytes`](Self::from_bytes) does, in constant time: only the header is checked. Damaged
+            /// words give wrong answers, nothing worse.
+            ///
+            /// # Errors
+            /// [`FileError`](crate::FileError): the header is that of something else, or the bytes are too few or not
+            /// aligned.
+            pub fn from_bytes_unverified(bytes: &$a [u8]) -> Result<Self, $error> {
+                $crate::file::view_unverified::<$of>(bytes).map(|($saved, $words)| $made)
+            }
+        }
+    };
 }
 
 #[cfg(test)]

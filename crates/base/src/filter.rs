@@ -378,9 +378,37 @@ macro_rules! by_inherent {
     };
 }
 
+/// Implements [`Filter`], with errors of the first type, for types that have a method `view`, by the implementation of
+/// that view.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! filters_by_view {
+    ($error:ty; $($(#[$attribute:meta])* [$($generics:tt)*] $filter:ty;)*) => {$(
+        $(#[$attribute])*
+        impl<$($generics)*> $crate::filter::Filter for $filter {
+            type Error = $error;
+
+            $crate::filters_by_view! { @
+                fn answer_bulk[Q: $crate::key::Key](keys: &[Q], take: &mut $crate::filter::Take<'_>) -> ();
+                fn any_contained_bulk[Q: $crate::key::Key](keys: &[Q]) -> bool;
+                fn contains[](key: impl $crate::key::Key) -> bool;
+            }
+            fn memory_bytes(&self) -> u64 {
+                $crate::filter::Filter::memory_bytes(&self.view())
+            }
+        }
+    )*};
+    (@ $(fn $name:ident[$($generic:tt)*]($($arg:ident: $ty:ty),*) -> $ret:ty;)*) => {$(
+        fn $name<$($generic)*>(&self, $($arg: $ty),*) -> Result<$ret, Self::Error> {
+            $crate::filter::Filter::$name(&self.view(), $($arg),*)
+        }
+    )*};
+}
+
 /// Gives types that have a method `view` the queries of that view, with their documentation.
 ///
-/// Each type is given with its generic parameters, and with the attributes under which it exists.
+/// Each type is given with its generic parameters, and with the attributes under which it exists. Generic parameters of
+/// a method are in brackets if they are not one type of keys.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! queries_of_view {
@@ -388,14 +416,15 @@ macro_rules! queries_of_view {
         $crate::queries_of_view! { @of [$(#[$attribute])*] [$($generics)*] $of => $methods }
     )*};
     (@of [$($attributes:tt)*] [$($generics:tt)*] $of:ty => {$(
-        $(#[$doc:meta])* fn $name:ident $(<$k:ident>)? (&self $(, $arg:ident: $ty:ty)*) $(-> $ret:ty)?;
+        $(#[$doc:meta])*
+        fn $name:ident $(<$k:ident>)? $([$($generic:tt)*])? (&self $(, $arg:ident: $ty:ty)*) $(-> $ret:ty)?;
     )*}) => {
         /// Queries, those of the view.
         $($attributes)*
         impl<$($generics)*> $of {$(
             $(#[$doc])*
             #[inline]
-            pub fn $name $(<$k: $crate::key::Key>)? (&self $(, $arg: $ty)*) $(-> $ret)? {
+            pub fn $name $(<$k: $crate::key::Key>)? $(<$($generic)*>)? (&self $(, $arg: $ty)*) $(-> $ret)? {
                 self.view().$name($($arg),*)
             }
         )*}

@@ -2,15 +2,13 @@
 //!
 //! Parameters, by structure: `docs/formats.md`. The payload of a split-block filter is the Parquet bitset.
 
-use warpset_base::file::{self, FIELDS, FileKind, Payload, Saved};
+use warpset_base::file::{FIELDS, FileKind, Payload, Saved};
 
 use crate::cpu::Bloom;
 use crate::{AlignedWords, Error, Layout, View};
 
 pub(crate) mod milvus;
 pub(crate) mod parquet;
-#[cfg(feature = "serde")]
-mod serde;
 mod velox;
 
 impl<L: Layout> Saved for Bloom<L> {
@@ -45,13 +43,10 @@ warpset_base::saved_methods! {
     [L: Layout] Bloom<L>, Error;
 }
 
-/// Views of saved bytes.
-impl<'a, L: Layout> View<'a, L> {
-    /// Views a filter in saved bytes, without a copy ([`map`](crate::cpu::Bloom::map) does the same with a file).
-    /// Checks everything and reads the bytes once, for the checksum.
-    ///
-    /// The payload must be aligned to 4 bytes; it is in a mapping that starts at a page, or any allocation that starts
-    /// at a multiple of 4.
+warpset_base::viewed! {
+    ['a, L: Layout] View<'a, L>, Bloom<L>, Error;
+    |layout, words| View::new(layout, bytemuck::cast_slice(words));
+    /// Requires a payload aligned to 4 bytes, as in a mapping that starts at a page.
     ///
     /// ```
     /// use warpset_bloom::{SplitBlockBloom, SplitBlockBloomView};
@@ -62,19 +57,5 @@ impl<'a, L: Layout> View<'a, L> {
     /// assert!(view.contains("a"));
     /// # Ok::<(), warpset_bloom::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// [`Error::File`].
-    pub fn from_bytes(bytes: &'a [u8]) -> Result<View<'a, L>, Error> {
-        file::view::<Bloom<L>>(bytes).map(|(layout, words)| View::new(layout, bytemuck::cast_slice(words)))
-    }
-
-    /// Views saved bytes without the checksum: opens in constant time and reads the header only. Damaged words give
-    /// wrong answers, nothing worse. See [`View::from_bytes`].
-    ///
-    /// # Errors
-    /// [`Error::File`].
-    pub fn from_bytes_unverified(bytes: &'a [u8]) -> Result<View<'a, L>, Error> {
-        file::view_unverified::<Bloom<L>>(bytes).map(|(layout, words)| View::new(layout, bytemuck::cast_slice(words)))
-    }
+    fn from_bytes;
 }

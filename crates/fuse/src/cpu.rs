@@ -100,33 +100,23 @@ in_host_memory! {
     fn from_bytes;
 }
 
-/// Implements the trait of queries by a view.
-macro_rules! queries {
-    ($($(#[$attribute:meta])* $filter:ty, |$this:ident| $view:expr;)*) => {$(
-        $(#[$attribute])*
-        impl<F: Width> Filter for $filter {
-            type Error = Error;
+impl<F: Width> Filter for View<'_, F> {
+    type Error = Error;
 
-            fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Error> {
-                let $this = self;
-                take(0, &$view.bits(keys));
-                Ok(())
-            }
-            fn memory_bytes(&self) -> u64 {
-                let $this = self;
-                $view.memory_bytes()
-            }
-            fn contains(&self, key: impl Key) -> Result<bool, Error> {
-                Ok(self.contains(key))
-            }
-        }
-    )*};
+    fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Error> {
+        take(0, &self.bits(keys));
+        Ok(())
+    }
+    warpset_base::by_inherent! {
+        fn memory_bytes(&self) -> u64;
+        fn contains(&self, key: impl Key) -> Result<bool, Error> as Ok;
+    }
 }
-queries! {
-    BinaryFuse<F>, |filter| filter.view();
-    View<'_, F>, |view| view;
+warpset_base::filters_by_view! {
+    Error;
+    [F: Width] BinaryFuse<F>;
     #[cfg(feature = "mmap")]
-    crate::Mapped<F>, |map| map.view();
+    [F: Width] crate::Mapped<F>;
 }
 
 #[cfg(test)]

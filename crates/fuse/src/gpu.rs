@@ -5,6 +5,7 @@
 //! take a stream, and wait for nothing. Single keys, files and views need a copy on the host: [`BinaryFuse::to_host`].
 
 use std::marker::PhantomData;
+use std::ops::Range;
 
 use warpset_base::filter::{Filter, share_of_hashes};
 use warpset_base::words::OutOfMemory;
@@ -24,10 +25,12 @@ mod builder;
 mod function;
 mod graph;
 mod lookup;
+mod sharded;
 mod shards;
 
 pub use builder::DeviceBuilder;
-pub use function::{DeviceFunctionBuilder, DeviceFunctionValue, StaticFunction};
+pub use function::{DeviceFunctionBuilder, DeviceFunctionValue, FunctionQuery, StaticFunction};
+pub use sharded::{ShardedBinaryFuse, ShardedStaticFunction};
 pub use warpset_gpu::batch::{DeviceKey, DeviceKeys, DeviceStrings, Stencil};
 pub use warpset_primitives::DeviceFilter;
 
@@ -74,7 +77,9 @@ const SAMPLES: u64 = 1 << 22;
 pub struct BinaryFuse<F> {
     layout: Layout,
     device: Device,
-    /// The words of a filter of this layout.
+    /// Graphs whose slots and seeds the words have: all, but on several devices.
+    graphs: Range<u64>,
+    /// The words of a filter of this layout, or of these graphs of it.
     words: DeviceVec<u64>,
     of: PhantomData<F>,
 }

@@ -103,29 +103,12 @@ macro_rules! in_host_memory {
             }
         }
 
-        /// Views of saved bytes.
-        impl<'a, $($generics)*> $view<'a, $of> {
-            /// Views saved bytes without a copy, as `map` does with a file. Checks everything and reads the bytes once.
-            ///
-            /// The payload must be aligned to 8 bytes; it is in a mapping that starts at a page.
+        ::warpset_base::viewed! {
+            ['a, $($generics)*] $view<'a, $of>, $name<$of>, $crate::Error;
+            |layout, words| $view::new(layout, words);
+            /// Requires a payload aligned to 8 bytes, as in a mapping that starts at a page.
             $(#[$view_doc])*
-            ///
-            /// # Errors
-            /// [`Error::File`](crate::Error::File) if the bytes hold something else, are damaged or not aligned.
-            pub fn from_bytes(bytes: &'a [u8]) -> Result<$view<'a, $of>, $crate::Error> {
-                ::warpset_base::file::view::<$name<$of>>(bytes).map(|(layout, words)| $view::new(layout, words))
-            }
-
-            /// Views saved bytes without the checksum: opens in constant time and reads the header only. Damaged words
-            /// give wrong answers, nothing worse. See [`from_bytes`](Self::from_bytes).
-            ///
-            /// # Errors
-            /// [`Error::File`](crate::Error::File) if the header is that of something else, or the bytes are too few or
-            /// not aligned.
-            pub fn from_bytes_unverified(bytes: &'a [u8]) -> Result<$view<'a, $of>, $crate::Error> {
-                ::warpset_base::file::view_unverified::<$name<$of>>(bytes)
-                    .map(|(layout, words)| $view::new(layout, words))
-            }
+            fn from_bytes;
         }
 
         impl<$($generics)*> ::warpset_base::file::Saved for $name<$of> {
@@ -182,21 +165,6 @@ macro_rules! in_host_memory {
                 f.debug_struct(stringify!($view)).field("layout", &self.layout).finish_non_exhaustive()
             }
         }
-
-        /// The saved form, compact in binary formats and checked on the way in.
-        #[cfg(feature = "serde")]
-        impl<$($generics)*> ::serde::Serialize for $name<$of> {
-            fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                ::warpset_base::file::serialize(self, serializer)
-            }
-        }
-
-        #[cfg(feature = "serde")]
-        impl<'de, $($generics)*> ::serde::Deserialize<'de> for $name<$of> {
-            fn deserialize<D: ::serde::Deserializer<'de>>(deserializer: D) -> Result<$name<$of>, D::Error> {
-                ::warpset_base::file::deserialize(deserializer)
-            }
-        }
     };
 }
 pub(crate) use in_host_memory;
@@ -208,7 +176,40 @@ macro_rules! in_device_memory {
         impl<$($generics)*> $name<$of> {
             /// Joins the words and the layout that they were made for.
             fn from_parts(device: &::warpset_gpu::Device, layout: $crate::Layout, words: DeviceVec<u64>) -> $name<$of> {
-                $name { layout, device: device.clone(), words, of: ::std::marker::PhantomData }
+                $name::of_graphs(device, layout, 0..layout.graphs(), words)
+            }
+
+            /// Joins the words of some graphs, with a byte per shard after the slots, and the layout of the whole.
+            pub(crate) fn of_graphs(
+                device: &::warpset_gpu::Device,
+                layout: $crate::Layout,
+                graphs: ::std::ops::Range<u64>,
+                words: DeviceVec<u64>,
+            ) -> $name<$of> {
+                $name { layout, device: device.clone(), graphs, words, of: ::std::marker::PhantomData }
+            }
+
+            /// Returns the words of the slots here, and the bytes with the seeds of their shards.
+            pub(crate) fn slots_and_seeds(
+                &self,
+            ) -> (::warpset_gpu::DeviceSlice<'_, u64>, ::warpset_gpu::DeviceSlice<'_, u8>) {
+                let graphs = self.graphs.end - self.graphs.start;
+                let slots = (graphs * self.layout.shard_words()) as usize;
+                let seeds = self.words.slice(slots..).cast().expect("bytes of words");
+                (self.words.slice(..slots), seeds.slice(..graphs.min(self.layout.shards) as usize))
+            }
+
+            /// Returns the slots of the whole and the seeds of all its shards for kernels. Only those of the graphs
+            /// here may be read.
+            fn of_whole(&self) -> (::warpset_simt::Global<u64>, ::warpset_simt::Global<u8>) {
+                let ((slots, seeds), first) = (self.slots_and_seeds(), self.graphs.start as usize);
+                let before = first * self.layout.shard_words() as usize;
+                let slots = slots.global().as_ptr().wrapping_sub(before);
+                let seeds = seeds.global().as_ptr().wrapping_sub(first);
+                (
+                    ::warpset_simt::Global::from_raw_parts(slots, self.layout.slot_words() as usize),
+                    ::warpset_simt::Global::from_raw_parts(seeds, self.layout.shards as usize),
+                )
             }
 
             /// Copies a structure from host memory.

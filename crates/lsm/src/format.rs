@@ -23,8 +23,6 @@ use crate::{Error, OrderedKey, Value};
 
 mod parts;
 mod policy;
-#[cfg(feature = "serde")]
-mod serde;
 
 use parts::Parts;
 pub use policy::SavedPolicy;

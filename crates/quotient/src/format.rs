@@ -3,7 +3,7 @@
 //! `docs/formats.md` lists the parameters. A loader checks the slots too, not only the checksum, so no bytes make a
 //! filter that breaks its invariants.
 
-use warpset_base::file::{self, FIELDS, FileError, FileKind, Payload, Saved};
+use warpset_base::file::{FIELDS, FileError, FileKind, Payload, Saved};
 use warpset_base::words::AlignedWords;
 
 use crate::slot_kind::{Counts, SlotKind};
@@ -70,12 +70,10 @@ warpset_base::saved_methods! {
     [S: SlotKind] QuotientFilter<S>, Error;
 }
 
-/// Views of saved bytes.
-impl<'a, S: SlotKind> View<'a, S> {
-    /// Opens a filter in saved bytes without a copy ([`map`](QuotientFilter::map) does so for a file). Reads the bytes
-    /// twice, to check the checksum and the slots.
-    ///
-    /// The payload must be aligned to 8 bytes, as it is in a mapping that starts at a page.
+warpset_base::viewed! {
+    ['a, S: SlotKind] View<'a, S>, QuotientFilter<S>, Error;
+    |(layout, held), words| View::new(layout, words, held);
+    /// Requires a payload aligned to 8 bytes, as in a mapping that starts at a page.
     ///
     /// ```
     /// use warpset_quotient::{StandardQuotientFilter, StandardQuotientFilterView};
@@ -86,20 +84,5 @@ impl<'a, S: SlotKind> View<'a, S> {
     /// assert!(view.contains("a"));
     /// # Ok::<(), warpset_quotient::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// [`Error::File`] if the bytes are not such a filter, are damaged or not aligned, [`Error::InvalidSlots`] if the
-    /// slots are not those of any filter.
-    pub fn from_bytes(bytes: &'a [u8]) -> Result<View<'a, S>, Error> {
-        file::view::<QuotientFilter<S>>(bytes).map(|((layout, held), words)| View::new(layout, words, held))
-    }
-
-    /// Opens a filter like [`View::from_bytes`] in constant time: only the header is checked. Damaged words cause wrong
-    /// answers and nothing worse.
-    ///
-    /// # Errors
-    /// [`Error::File`] if the header is not that of such a filter, if bytes are missing, or if they are not aligned.
-    pub fn from_bytes_unverified(bytes: &'a [u8]) -> Result<View<'a, S>, Error> {
-        file::view_unverified::<QuotientFilter<S>>(bytes).map(|((layout, held), words)| View::new(layout, words, held))
-    }
+    fn from_bytes;
 }

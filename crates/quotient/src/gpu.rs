@@ -31,14 +31,14 @@ mod rates;
 mod resize;
 pub(crate) mod scan;
 mod set_operations;
-mod sharded;
+pub(crate) mod sharded;
 pub(crate) mod slot_kind;
 pub(crate) mod sorted;
 mod stencil;
 mod traits;
 pub(crate) mod update;
 
-pub use crate::maplet::gpu::{DeviceMapletBuilder, Maplet};
+pub use crate::maplet::gpu::{DeviceMapletBuilder, Maplet, MapletQuery, ShardedMaplet, ShardedMapletBuilder};
 pub use builder::DeviceBuilder;
 use launch::{hashing, word_count};
 pub use lookup::LookupMethod;

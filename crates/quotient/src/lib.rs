@@ -55,8 +55,6 @@ mod mapped;
 mod rank_select;
 mod rates;
 mod resize;
-#[cfg(feature = "serde")]
-mod serde;
 mod slot_kind;
 mod standard;
 mod view;

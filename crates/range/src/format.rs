@@ -1,12 +1,10 @@
 //! Saved filters: the header of [`warpset_base::file`], then the words as they are in memory. `docs/formats.md` lists
 //! every byte.
 
-#[cfg(feature = "serde")]
-use warpset_base::file;
 use warpset_base::file::{FIELDS, FileKind, Payload, Saved};
 use warpset_base::words::AlignedWords;
 
-use crate::{Error, Layout, RangeFilter, RangeKey};
+use crate::{Error, Layout, RangeFilter, RangeFilterView, RangeKey};
 
 impl<K: RangeKey + ?Sized> Saved for RangeFilter<K> {
     const STRUCTURE: FileKind = FileKind::RANGE_FILTER;
@@ -40,16 +38,9 @@ warpset_base::saved_methods! {
     [K: RangeKey + ?Sized] RangeFilter<K>, Error;
 }
 
-#[cfg(feature = "serde")]
-impl<K: RangeKey + ?Sized> serde::Serialize for RangeFilter<K> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        file::serialize(self, serializer)
-    }
-}
-
-#[cfg(feature = "serde")]
-impl<'de, K: RangeKey + ?Sized> serde::Deserialize<'de> for RangeFilter<K> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        file::deserialize(deserializer)
-    }
+warpset_base::viewed! {
+    ['a, K: RangeKey + ?Sized] RangeFilterView<'a, K>, RangeFilter<K>, Error;
+    |layout, words| RangeFilterView::new(layout, words);
+    /// Requires a payload aligned to 8 bytes, as in a mapping that starts at a page.
+    fn from_bytes;
 }

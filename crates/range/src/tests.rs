@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::ops::Bound;
 
+use warpset_base::testing::tier;
 use warpset_core::hash::mix;
 
 use crate::key::sealed::Word;
@@ -123,7 +124,7 @@ const CLUSTER: u64 = 8;
 
 #[test]
 fn wrong_answers_are_within_the_bound() {
-    let n = if cfg!(miri) { 100 } else { 20_000 };
+    let n = if cfg!(miri) { 100 } else { tier(5_000, 20_000) };
     let bits = 12.0f64;
     for (number, keys) in sets(n, CLUSTER).enumerate() {
         let set: BTreeSet<u64> = keys.iter().copied().collect();

@@ -5,7 +5,6 @@ use std::marker::PhantomData;
 use std::ops::RangeBounds;
 
 use warpset_base::bitmap::{Bitmap, bits_to};
-use warpset_base::file;
 use warpset_base::filter::same_length;
 
 use crate::{Error, KeyOf, Layout, RangeFilter, RangeKey};
@@ -49,27 +48,6 @@ impl<'a, K: RangeKey + ?Sized> RangeFilterView<'a, K> {
     /// Returns the words, the memory image that every backend shares.
     pub fn words(&self) -> &'a [u64] {
         self.words
-    }
-
-    /// Views a filter in saved bytes, without a copy ([`map`](RangeFilter::map) does the same with a file). Checks
-    /// everything and reads the bytes once.
-    ///
-    /// The payload must be aligned to 8 bytes; it is in a mapping that starts at a page.
-    ///
-    /// # Errors
-    /// [`Error::File`] if the bytes are not such a filter, are damaged or not aligned; [`Error::OtherKeys`].
-    pub fn from_bytes(bytes: &'a [u8]) -> Result<Self, Error> {
-        file::view::<RangeFilter<K>>(bytes).map(|(layout, words)| Self::new(layout, words))
-    }
-
-    /// Views saved bytes without the checksum: opens in constant time and reads the header only. Damaged words give
-    /// wrong answers, nothing worse. See [`from_bytes`](Self::from_bytes).
-    ///
-    /// # Errors
-    /// [`Error::File`] if the header is not that of such a filter, or the bytes are too few or not aligned;
-    /// [`Error::OtherKeys`].
-    pub fn from_bytes_unverified(bytes: &'a [u8]) -> Result<Self, Error> {
-        file::view_unverified::<RangeFilter<K>>(bytes).map(|(layout, words)| Self::new(layout, words))
     }
 }
 

@@ -18,8 +18,6 @@ mod packed;
 mod probes;
 mod rates;
 mod sequences;
-#[cfg(feature = "serde")]
-mod serde;
 mod view;
 
 #[cfg(test)]
@@ -157,119 +155,64 @@ impl SequenceFilter {
     }
 }
 
-/// Implements the queries of the view for types that have one.
-macro_rules! queries {
-    ($($(#[$attribute:meta])* $of:ty;)*) => {$(
-        /// Queries, forwarded to the view.
-        $(#[$attribute])*
-        impl $of {
-            /// Returns the bytes of the words.
-            pub fn memory_bytes(&self) -> u64 {
-                self.view().memory_bytes()
-            }
-
-            /// Returns the bits of memory per k-mer if the filter holds `kmers` k-mers.
-            pub fn bits_per_key(&self, kmers: u64) -> f64 {
-                self.view().bits_per_key(kmers)
-            }
-
-            /// Counts the bits that are set.
-            pub fn count_ones(&self) -> u64 {
-                self.view().count_ones()
-            }
-
-            /// Returns the fraction of bits that are set.
-            pub fn fill_ratio(&self) -> f64 {
-                self.view().fill_ratio()
-            }
-
-            /// Estimates the false-positive rate of the present filter from the bits set in each block, for k-mers that
-            /// share no s-mer with those in the filter. Takes time proportional to the size of the filter.
-            pub fn fpr(&self) -> f64 {
-                self.view().fpr()
-            }
-
-            /// Returns the theoretical false-positive rate after insertion of `kmers` different k-mers of random
-            /// sequences.
-            pub fn expected_fpr(&self, kmers: u64) -> f64 {
-                self.layout().expected_fpr(kmers)
-            }
-
-            /// Returns the theoretical fraction of bits that are set after insertion of `kmers` different k-mers of
-            /// random sequences.
-            pub fn predicted_fill(&self, kmers: u64) -> f64 {
-                self.layout().predicted_fill(kmers)
-            }
-
-            /// Measures the fraction of about `samples` k-mers of random sequences, drawn with `seed`, that the filter
-            /// claims to contain.
-            pub fn measured_fpr(&self, samples: u64, seed: u64) -> f64 {
-                self.view().measured_fpr(samples, seed)
-            }
-
-            /// Tests each window of `k` letters: one bit per window, set if it is a k-mer that may be in the filter. An
-            /// inserted k-mer is always found, on either strand; a window with a letter that is no base never is.
-            ///
-            /// Like all methods for one sequence, this one shares a long sequence among the threads of the current
-            /// rayon pool.
-            pub fn contains_windows(&self, letters: &[u8]) -> Bitmap {
-                self.view().contains_windows(letters)
-            }
-
-            /// Tests the windows of many sequences as [`contains_windows`](Self::contains_windows) does: one bitmap per
-            /// sequence.
-            ///
-            /// # Errors
-            /// None on the host.
-            pub fn contains_windows_bulk<S: Sequences + ?Sized>(&self, sequences: &S) -> Result<Vec<Bitmap>, Error> {
-                self.view().contains_windows_bulk(sequences)
-            }
-
-            /// Counts the k-mers of a sequence, and those that may be in the filter.
-            pub fn count(&self, letters: &[u8]) -> Hits {
-                self.view().count(letters)
-            }
-
-            /// Counts as [`count`](Self::count) does for many sequences: one answer per sequence, in order.
-            ///
-            /// # Errors
-            /// None on the host.
-            pub fn count_bulk<S: Sequences + ?Sized>(&self, sequences: &S) -> Result<Vec<Hits>, Error> {
-                self.view().count_bulk(sequences)
-            }
-
-            /// Whether enough k-mers of the sequence may be in the filter.
-            pub fn matches(&self, letters: &[u8], threshold: Threshold) -> bool {
-                self.view().matches(letters, threshold)
-            }
-
-            /// Tests many sequences as [`matches`](Self::matches) does: one bit per sequence.
-            ///
-            /// # Errors
-            /// None on the host.
-            pub fn matches_bulk<S: Sequences + ?Sized>(
-                &self,
-                sequences: &S,
-                threshold: Threshold,
-            ) -> Result<Bitmap, Error> {
-                self.view().matches_bulk(sequences, threshold)
-            }
-
-            /// Whether one k-mer may be in the filter, in either case and on either strand. An inserted k-mer is always
-            /// found.
-            ///
-            /// # Errors
-            /// [`Error::NotKmer`] unless these are `k` letters A, C, G or T.
-            pub fn contains(&self, kmer: impl AsRef<[u8]>) -> Result<bool, Error> {
-                self.view().contains(kmer)
-            }
-        }
-    )*};
-}
-queries! {
-    SequenceFilter;
+warpset_base::queries_of_view! {
+    [] SequenceFilter;
     #[cfg(feature = "mmap")]
-    MappedSequenceFilter;
+    [] MappedSequenceFilter;
+    => {
+        /// Returns the bytes of the words.
+        fn memory_bytes(&self) -> u64;
+        /// Returns the bits of memory per k-mer if the filter holds `kmers` k-mers.
+        fn bits_per_key(&self, kmers: u64) -> f64;
+        /// Counts the bits that are set.
+        fn count_ones(&self) -> u64;
+        /// Returns the fraction of bits that are set.
+        fn fill_ratio(&self) -> f64;
+        /// Estimates the false-positive rate of the present filter from the bits set in each block, for k-mers that
+        /// share no s-mer with those in the filter. Takes time proportional to the size of the filter.
+        fn fpr(&self) -> f64;
+        /// Returns the theoretical false-positive rate after insertion of `kmers` different k-mers of random
+        /// sequences.
+        fn expected_fpr(&self, kmers: u64) -> f64;
+        /// Returns the theoretical fraction of bits that are set after insertion of `kmers` different k-mers of
+        /// random sequences.
+        fn predicted_fill(&self, kmers: u64) -> f64;
+        /// Measures the fraction of about `samples` k-mers of random sequences, drawn with `seed`, that the filter
+        /// claims to contain.
+        fn measured_fpr(&self, samples: u64, seed: u64) -> f64;
+        /// Tests each window of `k` letters: one bit per window, set if it is a k-mer that may be in the filter. An
+        /// inserted k-mer is always found, on either strand; a window with a letter that is no base never is.
+        ///
+        /// Like all methods for one sequence, this one shares a long sequence among the threads of the current
+        /// rayon pool.
+        fn contains_windows(&self, letters: &[u8]) -> Bitmap;
+        /// Tests the windows of many sequences as [`contains_windows`](Self::contains_windows) does: one bitmap per
+        /// sequence.
+        ///
+        /// # Errors
+        /// None on the host.
+        fn contains_windows_bulk[S: Sequences + ?Sized](&self, sequences: &S) -> Result<Vec<Bitmap>, Error>;
+        /// Counts the k-mers of a sequence, and those that may be in the filter.
+        fn count(&self, letters: &[u8]) -> Hits;
+        /// Counts as [`count`](Self::count) does for many sequences: one answer per sequence, in order.
+        ///
+        /// # Errors
+        /// None on the host.
+        fn count_bulk[S: Sequences + ?Sized](&self, sequences: &S) -> Result<Vec<Hits>, Error>;
+        /// Whether enough k-mers of the sequence may be in the filter.
+        fn matches(&self, letters: &[u8], threshold: Threshold) -> bool;
+        /// Tests many sequences as [`matches`](Self::matches) does: one bit per sequence.
+        ///
+        /// # Errors
+        /// None on the host.
+        fn matches_bulk[S: Sequences + ?Sized](&self, sequences: &S, threshold: Threshold) -> Result<Bitmap, Error>;
+        /// Whether one k-mer may be in the filter, in either case and on either strand. An inserted k-mer is always
+        /// found.
+        ///
+        /// # Errors
+        /// [`Error::NotKmer`] unless these are `k` letters A, C, G or T.
+        fn contains(&self, kmer: impl AsRef<[u8]>) -> Result<bool, Error>;
+    }
 }
 
 /// Equality of parameters and words.

@@ -5,35 +5,29 @@ use warpset_base::key::Key;
 
 use crate::{Error, StaticKey, StaticMap, StaticMapView, Value};
 
-macro_rules! filters {
-    ($($(#[$attribute:meta])* $filter:ty, |$this:ident| $view:expr;)*) => {$(
-        /// Accepts keys of any type. Integers count by their value in 64 bits, signed ones with their sign. A key that
-        /// is no integer, or has a value outside the set's type, is not in the set.
-        $(#[$attribute])*
-        impl<K: StaticKey, V: Value> Filter for $filter {
-            type Error = Error;
+/// Accepts keys of any type. Integers count by their value in 64 bits, signed ones with their sign. A key that is no
+/// integer, or has a value outside the set's type, is not in the set.
+impl<K: StaticKey, V: Value> Filter for StaticMapView<'_, K, V> {
+    type Error = Error;
 
-            fn answer_bulk<Q: Key>(&self, keys: &[Q], take: &mut Take<'_>) -> Result<(), Error> {
-                let $this = self;
-                take(0, $view.lookup().bits_of(keys).as_words());
-                Ok(())
-            }
-            fn memory_bytes(&self) -> u64 {
-                let $this = self;
-                $view.memory_bytes()
-            }
-            fn contains(&self, key: impl Key) -> Result<bool, Error> {
-                let $this = self;
-                Ok(key.word().and_then(K::of_word).is_some_and(|key| $view.contains(key)))
-            }
-        }
-    )*};
+    fn answer_bulk<Q: Key>(&self, keys: &[Q], take: &mut Take<'_>) -> Result<(), Error> {
+        take(0, self.lookup().bits_of(keys).as_words());
+        Ok(())
+    }
+    fn memory_bytes(&self) -> u64 {
+        self.memory_bytes()
+    }
+    fn contains(&self, key: impl Key) -> Result<bool, Error> {
+        Ok(key.word().and_then(K::of_word).is_some_and(|key| self.contains(key)))
+    }
 }
-filters! {
-    StaticMap<K, V>, |map| map.view();
-    StaticMapView<'_, K, V>, |view| view;
+warpset_base::filters_by_view! {
+    Error;
+    /// Accepts keys of any type, as [`StaticMapView`] does.
+    [K: StaticKey, V: Value] StaticMap<K, V>;
+    /// Accepts keys of any type, as [`StaticMapView`] does.
     #[cfg(feature = "mmap")]
-    crate::MappedStaticMap<K, V>, |map| map.view();
+    [K: StaticKey, V: Value] crate::MappedStaticMap<K, V>;
 }
 
 warpset_base::queries_of_view! {

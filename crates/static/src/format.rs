@@ -3,14 +3,11 @@
 //!
 //! A loader checks the place of every key too, not only the checksum, so no bytes make a set that answers wrongly.
 
-use warpset_base::file::{self, FIELDS, FileKind, Payload, Saved};
+use warpset_base::file::{FIELDS, FileKind, Payload, Saved};
 use warpset_base::parallel;
 use warpset_base::words::AlignedWords;
 
 use crate::{Error, Layout, StaticKey, StaticMap, StaticMapView, Value};
-
-#[cfg(feature = "serde")]
-mod serde;
 
 /// Buckets per task that checks.
 const TASK: usize = 1 << 12;
@@ -51,27 +48,14 @@ warpset_base::saved_methods! {
     [K: StaticKey, V: Value] StaticMap<K, V>, Error;
 }
 
-impl<'a, K: StaticKey, V: Value> StaticMapView<'a, K, V> {
-    /// Opens saved bytes without a copy ([`map`](StaticMap::map) does the same with a file). Checks everything,
-    /// including checksum and places of the keys, and reads the bytes twice for that.
-    ///
-    /// The payload must be aligned to 8 bytes; in a mapping that starts at a page it is.
-    ///
-    /// # Errors
-    /// [`Error::File`], [`Error::Invalid`].
-    pub fn from_bytes(bytes: &'a [u8]) -> Result<Self, Error> {
-        file::view::<StaticMap<K, V>>(bytes).map(|(layout, words)| Self::new(layout, words, &[]))
-    }
+warpset_base::viewed! {
+    ['a, K: StaticKey, V: Value] StaticMapView<'a, K, V>, StaticMap<K, V>, Error;
+    |layout, words| StaticMapView::new(layout, words, &[]);
+    /// Requires a payload aligned to 8 bytes, as in a mapping that starts at a page.
+    fn from_bytes;
+}
 
-    /// Opens like [`from_bytes`](Self::from_bytes), without checksum and places: in constant time, reading the header
-    /// only. Damaged words give wrong answers, nothing worse.
-    ///
-    /// # Errors
-    /// [`Error::File`].
-    pub fn from_bytes_unverified(bytes: &'a [u8]) -> Result<Self, Error> {
-        file::view_unverified::<StaticMap<K, V>>(bytes).map(|(layout, words)| Self::new(layout, words, &[]))
-    }
-
+impl<K: StaticKey, V: Value> StaticMapView<'_, K, V> {
     /// Checks that each key is where a lookup finds it, once, and that their number is that of the header.
     fn check(&self) -> Result<(), Error> {
         let buckets = (self.slots() / K::SLOTS as u64) as usize;

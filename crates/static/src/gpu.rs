@@ -6,6 +6,7 @@
 //! Single keys, iteration, files and views need a copy on the host: `to_host`.
 
 use std::fmt;
+use std::ops::Range;
 
 use warpset_gpu::batch::DEFAULT_CHUNK_KEYS;
 use warpset_gpu::{Device, DeviceSlice, DeviceVec};
@@ -17,9 +18,11 @@ mod builder;
 mod element;
 mod filter;
 mod lookup;
+mod sharded;
 
 pub use builder::DeviceBuilder;
 pub use element::{DeviceMapValue, DeviceStaticKey, DeviceValue};
+pub use sharded::{ShardedStaticMap, ShardedStaticSet};
 
 /// A [`StaticMap`](crate::StaticMap) in device memory.
 ///
@@ -36,6 +39,8 @@ pub use element::{DeviceMapValue, DeviceStaticKey, DeviceValue};
 pub struct StaticMap<K: StaticKey, V: Value> {
     device: Device,
     layout: Layout<K, V>,
+    /// Shards whose pilots, buckets and values the words have: all, but on several devices.
+    shards: Range<u64>,
     words: DeviceVec<u64>,
     /// Keys of a host slice per chunk.
     chunk_keys: usize,
@@ -58,7 +63,17 @@ pub type StaticSet<K> = StaticMap<K, ()>;
 impl<K: StaticKey, V: Value> StaticMap<K, V> {
     /// Joins `words` and the layout that they were made for.
     fn from_parts(device: &Device, layout: Layout<K, V>, words: DeviceVec<u64>) -> Self {
-        StaticMap { device: device.clone(), layout, words, chunk_keys: DEFAULT_CHUNK_KEYS }
+        let shards = 0..layout.shape().shards();
+        StaticMap { device: device.clone(), layout, shards, words, chunk_keys: DEFAULT_CHUNK_KEYS }
+    }
+
+    /// Returns the pilots, buckets and values here.
+    fn sections(&self) -> (DeviceSlice<'_, u8>, DeviceSlice<'_, u64>, DeviceSlice<'_, u64>) {
+        let count = self.shards.end - self.shards.start;
+        let [pilots, keys, values] = self.layout.places_of(count);
+        let pilots = self.words.slice(pilots).cast().expect("bytes of words");
+        let pilots = pilots.slice(..count as usize * self.layout.shape().groups as usize);
+        (pilots, self.words.slice(keys), self.words.slice(values))
     }
 
     /// Copies a set or map from host memory.

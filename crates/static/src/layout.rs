@@ -111,6 +111,15 @@ impl<K: StaticKey, V: Value> Layout<K, V> {
         self.pilot_words() as usize..(self.pilot_words() + self.key_words()) as usize
     }
 
+    /// Returns the positions of the pilots, buckets and values of this many shards in words of their own.
+    #[cfg(feature = "gpu")]
+    pub(crate) fn places_of(&self, shards: u64) -> [std::ops::Range<usize>; 3] {
+        let pilots = (shards * u64::from(self.shape.groups)).div_ceil(8).next_multiple_of(BUCKET_WORDS as u64);
+        let keys = pilots + self.key_words() / self.shape.shards() * shards;
+        let values = keys + self.value_words() / self.shape.shards() * shards;
+        [0..pilots as usize, pilots as usize..keys as usize, keys as usize..values as usize]
+    }
+
     /// Returns the parameters for a header.
     pub(crate) fn to_fields(self) -> [u64; FIELDS] {
         let Shape { shard_bits, groups, buckets } = self.shape;

@@ -1,15 +1,16 @@
 //! Kernels of static functions: contents of keys, packed slots, lookups of values.
 
-use warpset_core::bits::{ReadWords, lowest, read_field};
+use warpset_core::bits::lowest;
 use warpset_core::fuse::Graph;
-use warpset_core::fuse::hash::{mix, shard_of, within_shard};
-use warpset_core::fuse::value::{content, value_in};
+use warpset_core::fuse::value::content;
 use warpset_simt::{Global, GlobalMut, atomic, thread};
 
 use crate::batch::keys::KeyKind;
 #[cfg(feature = "bodies")]
 use crate::batch::keys::word_at;
 use crate::batch::results;
+#[cfg(feature = "bodies")]
+use crate::fuse::device_query::FunctionQuery;
 
 /// Threads of a block, in all kernels here.
 pub const BLOCK: u32 = 256;
@@ -19,34 +20,6 @@ pub const BLOCK: u32 = 256;
 #[inline(always)]
 fn own_place() -> usize {
     thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize
-}
-
-/// Slots of functions, which nothing writes.
-#[cfg(feature = "bodies")]
-struct Words(Global<u64>);
-
-#[cfg(feature = "bodies")]
-impl ReadWords for Words {
-    #[inline(always)]
-    fn word(&self, index: u64) -> u64 {
-        // SAFETY: `sum_at` alone makes and reads this, for fields that it knows to be in the words.
-        unsafe { self.0.read_nc(index as usize) }
-    }
-}
-
-/// Returns the exclusive or of a key's slots of `bits` bits.
-///
-/// # Safety
-/// `words` holds the graph's slots from slot `first` on, which nothing writes while the kernel runs.
-#[cfg(feature = "bodies")]
-#[inline(always)]
-unsafe fn sum_at<const ARITY: usize>(words: Global<u64>, bits: u32, first: u64, graph: Graph, hash: u64) -> u64 {
-    let words = Words(words);
-    let positions = graph.positions::<ARITY>(hash);
-    positions
-        .map(|at| read_field(&words, (first + at as u64) * bits as u64, bits))
-        .into_iter()
-        .fold(0, |sum, at| sum ^ at)
 }
 
 kernel! {
@@ -155,22 +128,11 @@ kernel! {
     ) {
         let i = own_place();
         let mut value = None;
-        // SAFETY: `i < n` where it is read; a shard's number is below `shards`; all threads arrive at `put`.
+        // SAFETY: `i < n` where it is read; the contract of this kernel; all threads arrive at `put`.
         unsafe {
-            if i < n && graph.starts > 0 {
-                let hash = mix(word_at(keys, kind.class, i), seed);
-                let (mut within, mut first) = (hash, 0);
-                if shards > 0 {
-                    let shard = shard_of(hash, shards);
-                    within = within_shard(hash, shard_seeds.read_nc(shard as usize));
-                    first = shard * graph.slots(arity);
-                }
-                let sum = if arity == 3 {
-                    sum_at::<3>(words, bits, first, graph, within)
-                } else {
-                    sum_at::<4>(words, bits, first, graph, within)
-                };
-                value = value_in(sum, hash, bits, value_bits);
+            if i < n {
+                let query = FunctionQuery { shards, seed, shard_seeds: 0, graph, arity, bits, value_bits };
+                value = query.get_with(words, shard_seeds, word_at(keys, kind.class, i));
             }
             results::put(form, found, i, n, value.is_some());
             if i < n {

@@ -14,7 +14,11 @@
 //! neighbouring places. One addition to a counter reserves these places. The order of fingerprints therefore varies
 //! between runs; the sort that follows makes it unique.
 
-use warpset_core::hash::permute::permute;
+use core::ops::BitXor;
+
+use warpset_core::hash::finalise;
+use warpset_core::hash::permute::{permute, spread_of, unpermute};
+use warpset_core::minimizer::Kmer;
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
 
@@ -22,6 +26,8 @@ use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
 pub const BLOCK: u32 = 256;
 /// Words of 32 positions per block and round.
 pub const TILE_WORDS: usize = BLOCK as usize;
+/// Words of bases and of breaks after the last ones, since a window of 63 positions reaches so far.
+pub const PADDING: usize = 2;
 /// Number of classes of counts. The class of a count is the number of bits by which counters distinguish it: 0 for one
 /// copy, 1 for two, and so on.
 pub const CLASSES: usize = 66;
@@ -43,26 +49,81 @@ pub const fn least_of(class: usize) -> u64 {
     }
 }
 
-/// Returns one bit for each of the 32 positions in the low half of `breaks`: set if the `k` positions from there on
+/// Number that holds a k-mer on a device: `u64` up to 32 bases, `u128` up to 63.
+pub trait Number: Kmer + BitXor<Output = Self> {
+    /// Returns the fingerprint of a key of `bits` bits, a bijection; `bits` is even for `u128`.
+    fn fingerprint(self, bits: u32) -> Self;
+
+    /// Inverts [`fingerprint`](Number::fingerprint).
+    fn of_fingerprint(fingerprint: Self, bits: u32) -> Self;
+}
+
+impl Number for u64 {
+    /// Returns the fingerprint of the table's filter with seed 0.
+    #[inline(always)]
+    fn fingerprint(self, bits: u32) -> u64 {
+        permute(self, bits, spread_of(0))
+    }
+
+    #[inline(always)]
+    fn of_fingerprint(fingerprint: u64, bits: u32) -> u64 {
+        unpermute(fingerprint, bits, spread_of(0))
+    }
+}
+
+impl Number for u128 {
+    /// Applies two rounds of a Feistel network to both halves, which have at most 63 bits.
+    #[inline(always)]
+    fn fingerprint(self, bits: u32) -> u128 {
+        let (high, low, mask) = halves(self, bits);
+        let low = low ^ finalise(high) & mask;
+        let high = high ^ finalise(low) & mask;
+        joined(high, low, bits)
+    }
+
+    #[inline(always)]
+    fn of_fingerprint(fingerprint: u128, bits: u32) -> u128 {
+        let (high, low, mask) = halves(fingerprint, bits);
+        let high = high ^ finalise(low) & mask;
+        let low = low ^ finalise(high) & mask;
+        joined(high, low, bits)
+    }
+}
+
+/// Returns the upper and the lower half of a number of `bits` bits, at most 126, and the mask of a half.
+#[inline(always)]
+const fn halves(value: u128, bits: u32) -> (u64, u64, u64) {
+    let mask = u64::MAX >> (64 - bits / 2);
+    ((value >> (bits / 2 & 63)) as u64, value as u64 & mask, mask)
+}
+
+/// Returns the number of both halves. A shift known to be below 64 takes no selection.
+#[inline(always)]
+const fn joined(high: u64, low: u64, bits: u32) -> u128 {
+    (high as u128) << (bits / 2 & 63) | low as u128
+}
+
+/// Returns one bit for each of the 32 positions in the lowest bits of `breaks`: set if the `k` positions from there on
 /// have no break.
 #[inline(always)]
-pub const fn whole_windows(breaks: u64, k: u32) -> u32 {
+pub fn whole_windows<W: Kmer>(breaks: W, k: u32) -> u32 {
     let (mut any, mut len) = (breaks, 1);
     while 2 * len <= k {
-        any |= any >> len;
+        any = any | any >> len;
         len *= 2;
     }
-    !(any | any >> (k - len)) as u32
+    !(any | any >> (k - len)).low() as u32
 }
 
 /// Returns the canonical k-mer of a window of packed bases, its first base lowest; bits above the window are ignored.
 #[inline(always)]
-pub const fn canonical(window: u64, k: u32) -> u64 {
-    let unused = 64 - 2 * k;
-    let reverse = (!window << unused) >> unused;
-    // Reversing all bits puts the last base first, and swaps the two bits of each base.
-    let turned = window.reverse_bits() >> unused;
-    let forward = (turned & 0x5555_5555_5555_5555) << 1 | (turned >> 1) & 0x5555_5555_5555_5555;
+pub fn canonical<W: Number>(window: W, k: u32) -> W {
+    let mask = W::mask(k);
+    let reverse = !window & mask;
+    // The function's complement of a base is `base ^ 2`, and that of these bases `base ^ 3`.
+    let ones = W::from(0x5555_5555_5555_5555);
+    let ones = if W::MOST_K > 32 { ones | ones << 32 << 32 } else { ones };
+    let forward = reverse.reverse_complement(k) ^ (ones & mask);
     if forward < reverse { forward } else { reverse }
 }
 
@@ -71,26 +132,32 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, [`BLOCK`] threads per block, any grid, no shared memory.
-    /// - `k` is 1 to 32; `bits` is 2 to 64 and at least `2 * k`.
-    /// - `bases`, `breaks`: valid for `words + 1` words each, not written while the kernel runs.
+    /// - `k` is 1 to the most bases of `W`; `bits` is at least `2 * k`, and at most the bits of `W`.
+    /// - `bases`, `breaks`: valid for [`PADDING`] words each after `words`, not written while the kernel runs.
     /// - `out`: valid for one write per k-mer, at most `32 * words`, from the value of `next` on; no other thread
     ///   accesses it while the kernel runs.
     /// - `next`: one word, only accessed atomically while the kernel runs; the kernel adds the number of k-mers.
-    #[launch_bounds(256, 4)]
-    pub unsafe fn kmers_fingerprints(
-        bases: Global<u64>, breaks: Global<u32>, words: usize, k: u32, bits: u32, spread: u64,
-        out: GlobalMut<u64>, next: GlobalMut<u64>,
-    ) {
+    pub unsafe fn kmers_fingerprints<W>(
+        bases: Global<u64>, breaks: Global<u32>, words: usize, k: u32, bits: u32,
+        out: GlobalMut<W>, next: GlobalMut<u64>,
+    ) for [
+        #[launch_bounds(256, 4)] u64 => kmers_fingerprints_u64,
+        #[launch_bounds(256, 4)] u128 => kmers_fingerprints_u128,
+    ] {
         let lane = warp::lane_id();
         let mut first = thread::block_idx_x() as usize * TILE_WORDS + (thread::thread_idx_x() & !31) as usize;
         while first < words {
             let word = first + lane as usize;
-            let (mut low, mut high, mut broken) = (0, 0, !0u64);
+            let (mut low, mut middle, mut high, mut broken) = (0, 0, 0, !W::default());
             if word < words {
-                // SAFETY: `bases` and `breaks` have `words + 1` words, and the word is below `words`.
+                // SAFETY: `bases` and `breaks` have `PADDING` words after `words`, and the word is below `words`.
                 unsafe {
-                    (low, high) = (bases.read_nc(word), bases.read_nc(word + 1));
-                    broken = breaks.read_nc(word) as u64 | (breaks.read_nc(word + 1) as u64) << 32;
+                    (low, middle) = (bases.read_nc(word), bases.read_nc(word + 1));
+                    broken = W::from(breaks.read_nc(word) as u64 | (breaks.read_nc(word + 1) as u64) << 32);
+                    if W::MOST_K > 32 {
+                        high = bases.read_nc(word + 2);
+                        broken = broken | W::from(breaks.read_nc(word + 2) as u64) << 32 << 32;
+                    }
                 }
             }
             let whole = whole_windows(broken, k);
@@ -108,13 +175,18 @@ kernel! {
                 while step < 32 {
                     let whole = warp::shuffle_idx(warp::FULL_MASK, whole, step);
                     let low = warp::shuffle_idx(warp::FULL_MASK, low, step);
-                    let high = warp::shuffle_idx(warp::FULL_MASK, high, step);
+                    let middle = warp::shuffle_idx(warp::FULL_MASK, middle, step);
+                    let high = if W::MOST_K > 32 { warp::shuffle_idx(warp::FULL_MASK, high, step) } else { 0 };
                     if whole >> lane & 1 != 0 {
                         // For lane 0 the next word is shifted out entirely, in two steps, since a shift by 64 is
                         // undefined.
-                        let window = low >> (2 * lane) | high << 1 << (63 - 2 * lane);
+                        let join = |low: u64, high: u64| low >> (2 * lane) | high << 1 << (63 - 2 * lane);
+                        let mut window = W::from(join(low, middle));
+                        if W::MOST_K > 32 {
+                            window = window | W::from(join(middle, high)) << 32 << 32;
+                        }
                         let rank = (whole & warp::lane_mask_lt()).count_ones() as usize;
-                        out.write(place + rank, permute(canonical(window, k), bits, spread));
+                        out.write(place + rank, canonical(window, k).fingerprint(bits));
                     }
                     place += whole.count_ones() as usize;
                     step += 1;
@@ -184,7 +256,7 @@ mod tests {
     use super::*;
 
     /// Computes the canonical k-mer base by base.
-    fn plain(window: u64, k: u32) -> u64 {
+    fn plain(window: u128, k: u32) -> u128 {
         let base = |i: u32| window >> (2 * i) & 3;
         let forward = (0..k).fold(0, |kmer, i| kmer << 2 | base(i));
         let reverse = (0..k).rev().fold(0, |kmer, i| kmer << 2 | (3 - base(i)));
@@ -193,23 +265,45 @@ mod tests {
 
     #[test]
     fn canonical_kmers_are_the_smaller_of_both_strands() {
-        for k in 1..=32 {
-            for window in (0..200).map(warpset_core::hash::finalise).chain([0, !0, 0x1b1b_1b1b_1b1b_1b1b]) {
-                assert_eq!(canonical(window, k), plain(window, k), "{k} {window:x}");
+        let random = |i| (finalise(i) as u128) << 64 | finalise(!i) as u128;
+        for k in 1..=63 {
+            for window in (0..200).map(random).chain([0, !0, 0x1b1b_1b1b_1b1b_1b1b]) {
+                let wanted = plain(window, k);
+                assert_eq!(canonical(window, k), wanted, "{k} {window:x}");
+                assert!(k > 32 || canonical(window as u64, k) as u128 == wanted, "{k} {window:x}");
             }
         }
     }
 
     #[test]
+    fn fingerprints_are_bijections_that_spread() {
+        for k in [33u32, 34, 47, 55, 62, 63] {
+            let mut parts = [0u32; 16];
+            for i in 0..2000u64 {
+                let kmer = (u128::from(finalise(i)) << 64 | u128::from(i)) & u128::mask(k);
+                // K-mers that differ in few bases, too.
+                for kmer in [kmer, i.into(), u128::from(i) << (2 * k - 12) & u128::mask(k)] {
+                    let fingerprint = kmer.fingerprint(2 * k);
+                    assert_eq!(fingerprint & !u128::mask(k), 0);
+                    assert_eq!(u128::of_fingerprint(fingerprint, 2 * k), kmer);
+                    parts[(fingerprint >> (2 * k - 4)) as usize] += 1;
+                }
+            }
+            assert!(parts.iter().all(|n| (250..500).contains(n)), "{k} {parts:?}");
+        }
+    }
+
+    #[test]
     fn windows_with_a_break_are_none() {
-        for k in 1..=32 {
+        for k in 1..=63 {
             for breaks in (0..200).map(|i| {
-                let random = warpset_core::hash::finalise(i);
+                let random = (finalise(i) as u128) << 64 | finalise(!i) as u128;
                 random & random.rotate_left(7) & random.rotate_left(20) & random.rotate_left(41)
             }) {
                 let wanted =
-                    (0..32).filter(|i| (breaks >> i) & (!0 >> (64 - k)) == 0).fold(0u32, |bits, i| bits | 1 << i);
+                    (0..32).filter(|i| (breaks >> i) & (!0 >> (128 - k)) == 0).fold(0u32, |bits, i| bits | 1 << i);
                 assert_eq!(whole_windows(breaks, k), wanted, "{k} {breaks:x}");
+                assert!(k > 32 || whole_windows(breaks as u64, k) == wanted, "{k} {breaks:x}");
             }
         }
     }

@@ -2,8 +2,10 @@
 
 use crate::batch::keys::{HashFunction, KeyKind};
 #[cfg(feature = "bodies")]
-use crate::batch::keys::{mix_at, xxh64_at};
+use crate::batch::keys::{mix_at, word_at, xxh64_at};
 use crate::batch::results;
+use warpset_core::fuse;
+use warpset_core::hash::permute::permute;
 use warpset_simt::{Global, GlobalMut, thread};
 
 /// Threads per block, in every kernel of this module.
@@ -13,50 +15,119 @@ pub const NUMBER_BITS: u32 = 26;
 /// Largest number of owners.
 pub const MAX_OWNERS: usize = 1 << (32 - NUMBER_BITS);
 
+/// Hash that chooses a key's owner, and the word that travels there. A function has a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Route {
+    /// The function.
+    pub by: By,
+    /// Parameter of the function.
+    pub parameter: u64,
+}
+
+const _: () = assert!(size_of::<Route>() == 16);
+
+/// Function of a [`Route`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum By {
+    /// The structure's hash, which travels without its highest bits, as many as the parameter, moved up.
+    Hash,
+    /// The hash of fuse filters, under the seed in the parameter; the key's word travels.
+    FuseHash,
+    /// The hash of exact static sets, under the spread seed in the parameter; the key's word travels.
+    StaticHash,
+}
+
+/// Returns the number of a key from the word with its owner.
+#[cfg(feature = "bodies")]
+#[inline(always)]
+const fn number_of(owner: u32) -> usize {
+    (owner & ((1 << NUMBER_BITS) - 1)) as usize
+}
+
 kernel! {
-    /// Writes the hash of each key without its `shift` highest bits, moved up, and its owner with its number. The owner
-    /// is the number of `bounds` that do not exceed the hash.
+    /// Writes the word of each key that travels, and its owner with its number. The owner is the number of `bounds`
+    /// that do not exceed the hash.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size, no shared memory.
     /// - `keys`: `n` keys of `kind`, not written while the kernel runs, `n <= 1 << NUMBER_BITS`; the class is not one
     ///   of 128 bits, and the function is of 64 bits.
-    /// - `bounds`: valid for `count` reads and not written while the kernel runs, `count < MAX_OWNERS`; `shift < 64`.
-    /// - `hashes` and `owners`: valid for `n` writes, overlap nothing else, nothing else accesses them.
+    /// - `bounds`: valid for `count` reads and not written while the kernel runs, `count < MAX_OWNERS`. [`By::Hash`]
+    ///   has
+    ///   a parameter below 64.
+    /// - `words` and `owners`: valid for `n` writes, overlap nothing else, nothing else accesses them.
     pub unsafe fn exchange_route(
         keys: Global<u64>, kind: KeyKind, spread: u64, n: usize, bounds: Global<u64>, count: u32,
-        shift: u32, hashes: GlobalMut<u64>, owners: GlobalMut<u32>,
+        route: Route, words: GlobalMut<u64>, owners: GlobalMut<u32>,
     ) {
         for i in thread::grid_stride(n) {
             // SAFETY: `i < n` belongs to this thread, and `b < count`.
             unsafe {
-                let hash = match kind.function {
-                    HashFunction::Seeded => mix_at(keys, kind, spread, i),
-                    _ => xxh64_at(keys, kind, i),
+                let (hash, word) = match route.by {
+                    By::Hash => {
+                        let hash = match kind.function {
+                            HashFunction::Seeded => mix_at(keys, kind, spread, i),
+                            _ => xxh64_at(keys, kind, i),
+                        };
+                        (hash, hash << route.parameter)
+                    }
+                    By::FuseHash => {
+                        let word = word_at(keys, kind.class, i);
+                        (fuse::hash::mix(word, route.parameter), word)
+                    }
+                    By::StaticHash => {
+                        let word = word_at(keys, kind.class, i);
+                        (permute(word, 64, route.parameter), word)
+                    }
                 };
                 let mut owner = 0;
                 for b in 0..count {
                     owner += (bounds.read_nc(b as usize) <= hash) as u32;
                 }
-                hashes.write(i, hash << shift);
+                words.write(i, word);
                 owners.write(i, owner << NUMBER_BITS | i as u32);
             }
         }
     }
 
-    /// Writes bit `i` of `answers` as the byte of the key with the number in `owners[i]`.
+    /// Writes value `i` of those that travel with keys: that of the key with the number in `owners[i]`.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size, no shared memory.
-    /// - `answers`: valid for `n` bits, and `owners` for `n` reads; nothing writes them while the kernel runs.
-    /// - `bytes`: valid for all numbers in `owners`, which differ; nothing else accesses these bytes.
-    pub unsafe fn exchange_spread(answers: Global<u64>, owners: Global<u32>, n: usize, bytes: GlobalMut<u8>) {
+    /// - `owners`: valid for `n` reads, and `values` for all numbers there; nothing writes them while the kernel runs.
+    /// - `out`: valid for `n` writes, overlaps nothing else, nothing else accesses it.
+    pub unsafe fn exchange_gather(values: Global<u64>, owners: Global<u32>, n: usize, out: GlobalMut<u64>) {
         for i in thread::grid_stride(n) {
-            // SAFETY: `i < n`, and the byte belongs to this thread.
+            // SAFETY: `i < n`, and the place belongs to this thread.
+            unsafe { out.write(i, values.read_nc(number_of(owners.read_nc(i)))) };
+        }
+    }
+
+    /// Writes answer `i` to the place of the key with the number in `owners[i]`: a value of `width` bytes, or a byte
+    /// with bit `i` of `answers` for a width of 0.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid and block size, no shared memory.
+    /// - `width` is 0, 1, 2, 4 or 8.
+    /// - `answers`: valid for `n` bits or values, and `owners` for `n` reads; nothing writes them while the kernel
+    ///   runs.
+    /// - `out`: valid for all numbers in `owners`, which differ; nothing else accesses these places.
+    pub unsafe fn exchange_spread(
+        answers: Global<u64>, owners: Global<u32>, n: usize, width: u32, out: GlobalMut<u64>,
+    ) {
+        for i in thread::grid_stride(n) {
+            // SAFETY: `i < n`, and the place belongs to this thread.
             unsafe {
-                let yes = answers.cast::<u32>().read_nc(i / 32) >> (i % 32) & 1;
-                let number = owners.read_nc(i) & ((1 << NUMBER_BITS) - 1);
-                bytes.write(number as usize, yes as u8);
+                let number = number_of(owners.read_nc(i));
+                match width {
+                    0 => out.cast::<u8>().write(number, (answers.cast::<u32>().read_nc(i / 32) >> (i % 32) & 1) as u8),
+                    1 => out.cast::<u8>().write(number, answers.cast::<u8>().read_nc(i)),
+                    2 => out.cast::<u16>().write(number, answers.cast::<u16>().read_nc(i)),
+                    4 => out.cast::<u32>().write(number, answers.cast::<u32>().read_nc(i)),
+                    _ => out.write(number, answers.read_nc(i)),
+                }
             }
         }
     }

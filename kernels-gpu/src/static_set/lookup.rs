@@ -107,9 +107,11 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads, no shared memory.
-    /// - `pilots`: a byte per group of the plan's shape; `keys`: 8 words per bucket, 16-byte aligned; `values`: a value
-    ///   per slot, of 4 bytes for [`VALUES_32`], of 8 for [`VALUES_64`]. Nothing writes them while the kernel runs.
-    /// - `queries`: `n` keys of `kind`, not written while the kernel runs.
+    /// - `pilots`: a byte per group of the plan's shape; `keys`: 8 words per bucket, 16-byte aligned; `values`: a
+    ///   value
+    ///   per slot, of 4 bytes for [`VALUES_32`], of 8 for [`VALUES_64`]. They are valid for the shards of all keys, and
+    ///   nothing writes them while the kernel runs.
+    /// - `queries`: `n > 0` keys of `kind`, not written while the kernel runs.
     /// - `answers`: the words of the form (see [`crate::batch::results`]); `out`: `n` numbers or values, as `wanted`
     ///   says. Both are used by this launch alone, except that counts are added atomically.
     #[launch_bounds(256, 6)]
@@ -118,10 +120,11 @@ kernel! {
         n: usize, form: u32, answers: GlobalMut<u64>, wanted: u32, out: GlobalMut<u64>,
     ) {
         let i = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;
-        // SAFETY: `i < n` where a key is read and answered; groups, buckets and slots are within the plan's shape; all
-        // threads reach every vote; the rest is this kernel's contract.
+        // SAFETY: keys are read below `n` and answered for `i < n`; groups, buckets and slots are within the plan's
+        // shape; all threads reach every vote; the rest is this kernel's contract.
         unsafe {
-            let key = if i < n { word_at(queries, kind.class, i) } else { 0 };
+            // Threads without a key take the last one: in a part of a map another one's bucket may not be there.
+            let key = word_at(queries, kind.class, i.min(n - 1));
             let narrow = plan.slots == 16;
             let is_key = i < n && !matches!(kind.class, KeyClass::Hashes | KeyClass::Hashes128);
             let may_be = is_key && !(narrow && key >> 32 != 0);

@@ -9,9 +9,10 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use warpset_gpu::{Device, GpuError};
+use warpset_primitives::reduce::{ByKeyKernels, Sum};
 
 use crate::feed::{Cursor, Feed, feed};
-use crate::gpu::{Counter, Packed};
+use crate::gpu::{Counter, OnDevice, Packed};
 use crate::pieces::Text;
 use crate::{Error, Settings, Table};
 
@@ -34,7 +35,10 @@ pub(super) fn count(
         let (sender, receiver) = sync_channel(parts as usize);
         let stopped = &stop;
         let counting = scope.spawn(move || {
-            let counted = on_device(settings, open, receiver, stopped);
+            let counted = match settings.k.is_long() {
+                true => on_device(settings, open, receiver, stopped, long_table),
+                false => on_device(settings, open, receiver, stopped, table),
+            };
             stopped.fetch_or(counted.is_err(), Ordering::Relaxed);
             counted
         });
@@ -76,14 +80,18 @@ fn pack(feed: &Feed<'_>, sender: &SyncSender<Packed>, stop: &AtomicBool) -> Resu
 }
 
 /// Counts packed parts as they arrive.
-fn on_device(
+fn on_device<W: OnDevice>(
     settings: &Settings,
     open: impl FnOnce() -> Result<Device, GpuError>,
     receiver: Receiver<Packed>,
     stop: &AtomicBool,
-) -> Result<Table, Error> {
+    finish: impl FnOnce(Counter<W>, &Settings) -> Result<Table, Error>,
+) -> Result<Table, Error>
+where
+    Sum<u64>: ByKeyKernels<W, Value = u64>,
+{
     let device = open()?;
-    let mut counter = Counter::new(&device, settings.k)?;
+    let mut counter = Counter::<W>::of(&device, settings.k)?;
     let (mut parts, mut words) = (Vec::new(), 0);
     let most = counter.most_words()?;
     for packed in receiver {
@@ -104,12 +112,24 @@ fn on_device(
     // Freed while the table is built.
     settings.closing.close(parts);
     settings.progress.say("building the table");
+    let table = finish(counter, settings);
+    settings.closing.close(device);
+    table
+}
+
+/// Builds the table of k-mers of up to 32 bases.
+fn table(counter: Counter, settings: &Settings) -> Result<Table, Error> {
     let (filter, kmers) = counter.finish(settings.least)?;
     let needed = 8 * filter.layout().words();
     let table = match settings.memory {
         Some(allowed) if needed > allowed => Err(Error::OverBudget { kmers, needed, allowed }),
         _ => Ok(Table::new(settings.k, filter.to_host()?, kmers)),
     };
-    settings.closing.close((filter, device));
+    settings.closing.close(filter);
     table
+}
+
+/// Builds the table of longer k-mers.
+fn long_table(counter: Counter<u128>, settings: &Settings) -> Result<Table, Error> {
+    counter.table(settings.least, settings.memory)
 }

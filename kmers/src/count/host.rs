@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
 use rayon::prelude::*;
-use warpset_kernels::kmers::letters::{CLASSES, class_of};
+use warpset_kernels::kmers::letters::{CLASSES, Number as _, class_of};
 
 use super::builder_for;
 use crate::feed::{Cursor, Feed, feed};
@@ -25,7 +25,6 @@ use crate::pieces::Text;
 use crate::super_kmers::{self, BINS, Stretch, SuperKmers, Tally, Wide};
 use crate::table::key_bits;
 use crate::word::Word;
-use crate::word::sealed::Word as _;
 use crate::{Error, Settings, Table};
 
 /// Least number of fingerprints per round, if the budget allows it; small in tests, so that they have several rounds.

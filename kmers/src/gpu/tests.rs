@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use warpset_gpu::Device;
 use warpset_gpu::testing::devices;
 
-use super::{Counter, Packed, upload};
+use super::{Counter, PADDING, Packed, upload};
+use crate::word::Word;
 use crate::{BackendChoice, Error, K, Roll, Settings, Table, count_bytes};
 
 fn random(seed: u64) -> impl FnMut(u64) -> u64 {
@@ -40,7 +41,7 @@ fn fasta(sequences: &[Vec<u8>]) -> Vec<u8> {
     sequences.iter().flat_map(|sequence| [b">x\n", &lines(sequence)[..], b"\n"].concat()).collect()
 }
 
-fn model(sequences: &[Vec<u8>], k: K) -> BTreeMap<u64, u64> {
+fn model<W: Word>(sequences: &[Vec<u8>], k: K) -> BTreeMap<W, u64> {
     let mut model = BTreeMap::new();
     for sequence in sequences {
         Roll::of(k).each(sequence, |kmer| *model.entry(kmer).or_default() += 1);
@@ -55,10 +56,8 @@ fn on(device: &Device, sequences: &[Vec<u8>], settings: &Settings) -> Result<Tab
 #[test]
 fn tables_are_those_of_the_host() {
     for device in devices(1) {
-        let long = on(&device, &[b"ACGT".repeat(20)], &Settings::new(33).unwrap());
-        assert!(matches!(long, Err(Error::LongOnDevice { k: 33 })));
-        for (i, k) in [1u32, 2, 3, 16, 17, 31, 32].into_iter().enumerate() {
-            let sequences = sequences(i as u64, 12, 200);
+        for (i, k) in [1u32, 2, 3, 16, 17, 31, 32, 33, 47, 62, 63].into_iter().enumerate() {
+            let sequences = sequences(i as u64, if k > 32 { 6 } else { 12 }, 200);
             for least in [1, 3] {
                 for threads in [1, 3] {
                     let settings = Settings::new(k).unwrap().least(least).threads(threads);
@@ -67,9 +66,9 @@ fn tables_are_those_of_the_host() {
                     assert!(table == host, "{k} {least}");
                     assert_eq!(table.to_bytes(), host.to_bytes());
                     assert_eq!((table.distinct(), table.total()), (host.distinct(), host.total()));
-                    let mut wanted = model(&sequences, K::new(k).unwrap());
+                    let mut wanted = model::<u128>(&sequences, K::new(k).unwrap());
                     wanted.retain(|_, copies| *copies >= least);
-                    assert!(table.kmers().unwrap().collect::<BTreeMap<_, _>>() == wanted, "{k} {least}");
+                    assert!(table.kmers::<u128>().unwrap().collect::<BTreeMap<_, _>>() == wanted, "{k} {least}");
                 }
             }
         }
@@ -136,6 +135,34 @@ fn batches_add_up_to_what_one_counts() {
     }
 }
 
+/// Checks batches of long k-mers, from sequences that end at, before and after the borders of words and tiles.
+#[test]
+fn batches_of_long_kmers_add_up() {
+    for device in devices(6) {
+        let mut next = random(1);
+        let lens = [62, 63, 64, 65, 95, 96, 97, 1024, 1086, 8192, 8254];
+        let random = |len: usize| -> Vec<u8> { (0..len).map(|_| b"ACGT"[next(4) as usize]).collect() };
+        let mut sequences: Vec<Vec<u8>> = lens.map(random).into();
+        sequences.push(sequences[7].clone());
+        for k in [33, 48, 63].map(|k| K::new(k).unwrap()) {
+            for least in [1, 2] {
+                let mut counter = Counter::<u128>::of(&device, k).unwrap();
+                for batch in sequences.chunks(5) {
+                    let mut packed = [Packed::new(), Packed::new()];
+                    batch.iter().enumerate().for_each(|(i, sequence)| packed[i % 2].push(sequence));
+                    counter.add(&packed).unwrap();
+                }
+                let mut wanted = model::<u128>(&sequences, k);
+                wanted.retain(|_, copies| *copies >= least);
+                let table = counter.table(least, None).unwrap();
+                assert!(table.kmers().unwrap().collect::<BTreeMap<_, _>>() == wanted, "{k:?} {least}");
+            }
+        }
+        let counter = Counter::<u128>::of(&device, K::new(40).unwrap()).unwrap();
+        assert!(matches!(counter.table(1, None), Err(Error::NoKmers { k: 40 })));
+    }
+}
+
 #[test]
 fn parts_arrive_one_after_the_other() {
     for device in devices(4) {
@@ -154,8 +181,8 @@ fn parts_arrive_one_after_the_other() {
             wanted.0.extend_from_slice(part.bases());
             wanted.1.extend_from_slice(part.breaks());
         }
-        wanted.0.push(0);
-        wanted.1.push(!0);
+        wanted.0.extend([0; PADDING]);
+        wanted.1.extend([!0; PADDING]);
         assert!(bases.to_vec().unwrap() == wanted.0 && breaks.to_vec().unwrap() == wanted.1);
     }
 }

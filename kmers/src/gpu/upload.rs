@@ -4,16 +4,17 @@ use bytemuck::Pod;
 use warpset_gpu::batch::upload_many;
 use warpset_gpu::{DeviceSliceMut, DeviceVec, Stream};
 
-use super::Packed;
+use super::{PADDING, Packed};
 use crate::Error;
 
-/// Uploads the bases and breaks of all parts, one after the other, each with one more word that is all breaks. Waits.
+/// Uploads the bases and breaks of all parts, one after the other, then [`PADDING`] words that are all breaks. Waits.
 pub(super) fn upload(
     stream: &Stream,
     parts: &[Packed],
     words: usize,
 ) -> Result<(DeviceVec<u64>, DeviceVec<u32>), Error> {
-    let (mut bases, mut breaks) = (stream.alloc_uninit::<u64>(words + 1)?, stream.alloc_uninit::<u32>(words + 1)?);
+    let (mut bases, mut breaks) =
+        (stream.alloc_uninit::<u64>(words + PADDING)?, stream.alloc_uninit::<u32>(words + PADDING)?);
     stream.fill_bytes(bases.slice_mut(words..), 0)?;
     stream.fill_bytes(breaks.slice_mut(words..), 0xff)?;
     upload_many(stream, places(parts.iter().map(Packed::bases), bases.slice_mut(..words)))?;

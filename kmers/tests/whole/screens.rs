@@ -209,7 +209,8 @@ fn united_and_taken_apart(k: u32) {
     assert!(matches!(indexing.run(&[files.path("filter")]), Err(Error::OnlyFilter { .. })));
 }
 
-/// Compares with the counts and decisions of Deacon 0.19.1 for each read and pair, by its own indexes.
+/// Compares with the counts and decisions of Deacon 0.19.1 for each read and pair, by its own indexes, and by ours in
+/// its format above 32 bases.
 #[test]
 fn decisions_are_those_of_deacon() {
     let files = Files::new();

@@ -10,4 +10,5 @@ mod limits;
 mod markdown;
 mod messages;
 mod one_source;
+mod serde;
 mod stencils;

@@ -4,6 +4,7 @@
 mod device;
 mod functions;
 mod host;
+mod several_devices;
 
 use bench_frame::clock::Effort;
 use bench_frame::suite::{Generated, Step};
@@ -18,7 +19,8 @@ fn host_steps(effort: Effort) -> Vec<Step> {
 }
 
 fn device_steps(device: &Device, effort: Effort) -> Vec<Step> {
-    [device::steps(device, effort), functions::device_steps(device, effort)].into_iter().flatten().collect()
+    let steps = [device::steps, functions::device_steps, several_devices::steps];
+    steps.into_iter().flat_map(|steps| steps(device, effort)).collect()
 }
 
 /// Seed of all generated keys.

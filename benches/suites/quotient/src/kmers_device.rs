@@ -1,5 +1,5 @@
 //! The 31-mers of reads counted on a GPU: from packed bases in the host's memory to the finished filter in the
-//! device's.
+//! device's; and 31- and 55-mers from FASTA in the host's memory to a table in it.
 
 use warpset::gpu::Device;
 use warpset_core::hash::finalise;
@@ -13,6 +13,8 @@ use bench_record::Record;
 
 /// Bases of a k-mer.
 const K_BASES: u32 = 31;
+/// Bases of the k-mers of tables on the host.
+const OF_TABLES: [u32; 2] = [K_BASES, 55];
 /// Bases of a read, of which every other one has a substitution.
 const READ: usize = 150;
 /// The most k-mers whose filter is compared with the host's.
@@ -71,9 +73,7 @@ fn count(session: &mut Session, device: &Device, size: Size) -> anyhow::Result<(
         if let Some(part) = parts.last_mut() {
             part.push(&read);
         }
-        if n <= COMPARED {
-            fasta.extend_from_slice(&[b">\n", &read[..], b"\n"].concat());
-        }
+        fasta.extend_from_slice(&[b">\n", &read[..], b"\n"].concat());
     }
     let k = K::new(K_BASES)?;
     let (seconds, (filter, distinct)) = making(session, device, || {
@@ -86,10 +86,22 @@ fn count(session: &mut Session, device: &Device, size: Size) -> anyhow::Result<(
         let table = count_bytes(&fasta, &Settings::new(K_BASES)?.backend(BackendChoice::Cpu))?;
         right &= table.filter() == Some(&filter.to_host()?) && table.distinct() == distinct;
     }
-    let row = Record::new("quotient", "count k-mers", n).time(seconds).by("packed reads", false);
-    let mut row = row.param("study", "k-mers").param("input", format!("{} reads of {READ} bases", size.reads));
-    row.bits_per_item = Some(8.0 * filter.memory_bytes() as f64 / distinct as f64);
-    push(session, device, row, right);
+    let row = |n, seconds, by: &str, bytes: u64, distinct: u64| {
+        let row = Record::new("quotient", "count k-mers", n).time(seconds).by(by, false);
+        let mut row = row.param("study", "k-mers").param("input", format!("{} reads of {READ} bases", size.reads));
+        row.bits_per_item = Some(8.0 * bytes as f64 / distinct as f64);
+        row
+    };
+    push(session, device, row(n, seconds, "packed reads", filter.memory_bytes(), distinct), right);
+    drop(filter);
+    for k in OF_TABLES {
+        let (settings, n) = (Settings::new(k)?, size.reads as usize * (READ + 1 - k as usize));
+        let (seconds, table) = making(session, device, || Ok(count_bytes(&fasta, &settings.clone().on(device))?))?;
+        let right = table.total() == n as u64
+            && (n > COMPARED || table == count_bytes(&fasta, &settings.clone().backend(BackendChoice::Cpu))?);
+        let row = row(n, seconds, "FASTA to a table", table.memory_bytes(), table.distinct()).param("k", k);
+        push(session, device, row, right);
+    }
     Ok(())
 }
 
@@ -100,6 +112,7 @@ mod tests {
     #[test]
     fn reads_are_counted() {
         let rows = Session::rows_of(steps(&Setup::emulator()));
-        assert!(rows.len() == 1 && rows[0].checked && rows[0].n == 20 * 120, "{rows:?}");
+        assert!(rows.len() == 3 && rows.iter().all(|row| row.checked), "{rows:?}");
+        assert!(rows[0].n == 20 * 120 && rows[2].n == 20 * 96, "{rows:?}");
     }
 }

@@ -15,6 +15,7 @@ mod kmers_device;
 mod maplets;
 mod memory;
 mod real;
+mod several_devices;
 mod subject;
 mod whole;
 
@@ -59,6 +60,7 @@ impl Suite for Quotient {
         }
         steps.extend(device::steps(setup, self.log2_slots));
         steps.extend(kmers_device::steps(setup));
+        steps.extend(several_devices::steps(setup));
         steps
     }
 }

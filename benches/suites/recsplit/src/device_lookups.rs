@@ -7,7 +7,8 @@ use std::time::Instant;
 use bench_frame::input::keys::KeySpace;
 use warpset::gpu::{Device, DeviceVec};
 use warpset::prelude::DeviceFilter;
-use warpset_mphf::{Method, RecSplitKind, gpu};
+use warpset_mphf::gpu::DeviceHashKind;
+use warpset_mphf::{HashKind, Method, Placement, RecSplitKind, gpu};
 
 use super::SEED;
 use super::ours::Settings;
@@ -39,6 +40,11 @@ fn sizes(device: &Device, effort: Effort) -> &'static [usize] {
 pub fn steps(setup: &Setup, chosen: &[Settings]) -> Vec<Step> {
     let mut steps = Vec::new();
     for device in setup.devices() {
+        for &n in sizes(device, setup.effort) {
+            let device = device.clone();
+            let title = format!("recsplit: lookups on a device, placement, {n} keys");
+            steps.push(Step::new(title, move |session| placement(session, &device, n)));
+        }
         let asked = chosen.to_vec();
         for settings in if asked.is_empty() { shapes(device) } else { asked } {
             for &n in sizes(device, setup.effort) {
@@ -56,7 +62,8 @@ pub fn steps(setup: &Setup, chosen: &[Settings]) -> Vec<Step> {
 /// Common parameters of the rows of one function or filter.
 struct Rows<'d> {
     device: &'d Device,
-    settings: Settings,
+    /// Shape of splitting trees; none for placement.
+    settings: Option<Settings>,
     /// Number of keys, and bits per key.
     keys: usize,
     bits: f64,
@@ -65,11 +72,21 @@ struct Rows<'d> {
 }
 
 impl Rows<'_> {
-    fn add(&self, session: &mut Session, operation: &str, asked: usize, seconds: f64, right: bool) {
+    fn name(&self) -> String {
+        self.settings.map_or("placement".into(), |settings| settings.name().to_string())
+    }
+
+    fn record(&self, operation: &str, asked: usize) -> Record {
         let row =
             Record::new("recsplit", operation, asked).param("study", "lookups on a device").param("keys", self.keys);
-        let row = row.param("leaf", self.settings.leaf).param("bucket", self.settings.bucket);
-        let mut row = row.by(self.settings.name(), false).time(seconds);
+        match self.settings {
+            Some(Settings { leaf, bucket, .. }) => row.param("leaf", leaf).param("bucket", bucket),
+            None => row,
+        }
+    }
+
+    fn add(&self, session: &mut Session, operation: &str, asked: usize, seconds: f64, right: bool) {
+        let mut row = self.record(operation, asked).by(self.name(), false).time(seconds);
         row.bits_per_item = Some(self.bits);
         row.limit_fraction = row.items_per_second.map(|rate| rate / self.limit);
         session.add(&Target::Gpu(self.device.clone()), Threads::All, row, right);
@@ -87,9 +104,31 @@ fn run(session: &mut Session, device: &Device, settings: Settings, n: usize) -> 
     let asked = random_order(&keys, if device.is_emulator() { 1_000 } else { 1 << 26 });
     // Built there, which `device_build` checks against the host: the host takes a minute for the largest.
     let function = settings.builder().on(device).build_from(&keys)?;
-    let (on_host, there, stream) = (function.to_host()?, device.from_slice(&asked)?, device.new_stream()?);
-    let expected = on_host.get_bulk(&asked);
-    let effort = session.effort;
+    let there = functions(session, device, Some(settings), &function, &asked)?;
+    drop(function);
+    let filter = settings.filter_builder(WIDTH).on(device).build_from(&keys)?;
+    filters(session, device, settings, &filter, &there)
+}
+
+/// Measures placement, which the host builds.
+fn placement(session: &mut Session, device: &Device, n: usize) -> anyhow::Result<()> {
+    let keys = KeySpace::new(SEED).stream(0).u64_keys(n);
+    let asked = random_order(&keys, if device.is_emulator() { 1_000 } else { 1 << 26 });
+    let function = Placement::builder().build_from(&keys)?.to_device(device)?;
+    functions(session, device, None, &function, &asked).map(drop)
+}
+
+/// Measures a function, and returns the keys in device memory.
+fn functions<K: HashKind + DeviceHashKind>(
+    session: &mut Session,
+    device: &Device,
+    settings: Option<Settings>,
+    function: &gpu::PerfectHash<K>,
+    asked: &[u64],
+) -> anyhow::Result<DeviceVec<u64>> {
+    let (on_host, there, stream) = (function.to_host()?, device.from_slice(asked)?, device.new_stream()?);
+    let expected = on_host.get_bulk(asked);
+    let (effort, n) = (session.effort, function.len() as usize);
     let (bytes, bits) = (function.memory_bytes() as usize, function.bits_per_key());
     let limit = session.gpu_limit(device, GpuAccess::Lookup, bytes.next_power_of_two().max(1 << 12))?;
     let rows = Rows { device, settings, keys: n, bits, limit };
@@ -121,28 +160,26 @@ fn run(session: &mut Session, device: &Device, settings: Settings, n: usize) -> 
     let seconds = fastest(effort, || Ok(function.get_bulk_into(&asked, &mut numbers)?))?;
     rows.add(session, "get from host slices", asked.len(), seconds, numbers == expected);
     let seconds = fastest(effort, || Ok(on_host.get_bulk_into(&asked, &mut numbers)?))?;
-    let row = Record::new("recsplit", "get", asked.len()).param("study", "lookups on a device").param("keys", n);
-    let row = row.param("leaf", settings.leaf).param("bucket", settings.bucket).time(seconds);
-    session.add(&Target::Cpu, Threads::All, row.by(format!("{} on the CPU, in batches", settings.name()), true), true);
-    drop((table, narrow, wide, numbers, function));
-
-    let filter = settings.filter_builder(WIDTH).on(device).build_from(&keys)?;
-    filters(session, &rows, &filter, &there)
+    let row = rows.record("get", asked.len()).time(seconds);
+    session.add(&Target::Cpu, Threads::All, row.by(format!("{} on the CPU, in batches", rows.name()), true), true);
+    Ok(there)
 }
 
 /// Measures a static filter of the same keys with members and others.
 fn filters(
     session: &mut Session,
-    rows: &Rows<'_>,
+    device: &Device,
+    settings: Settings,
     filter: &gpu::StaticFilter<RecSplitKind>,
     present: &DeviceVec<u64>,
 ) -> anyhow::Result<()> {
-    let (device, n) = (rows.device, present.len());
+    let n = present.len();
     let absent = device.from_slice(&KeySpace::new(SEED).stream(2).u64_keys(n))?;
     let stream = device.new_stream()?;
     let bytes = (filter.memory_bytes() as usize).next_power_of_two().max(1 << 12);
     let limit = session.gpu_limit(device, GpuAccess::Lookup, bytes)?;
-    let rows = Rows { bits: filter.bits_per_key(), limit, ..*rows };
+    let rows =
+        Rows { device, settings: Some(settings), keys: filter.len() as usize, bits: filter.bits_per_key(), limit };
     let mut answers: DeviceVec<u8> = device.alloc_uninit(n)?;
     for (name, keys, expected) in [("contains, members", present, 1.0), ("contains, others", &absent, filter.fpr())] {
         // SAFETY: all memory lives until the stream has been waited for, and nothing else uses it.

@@ -4,6 +4,7 @@
 mod all_sets;
 mod device;
 mod host;
+mod several_devices;
 
 use bench_frame::clock::Effort;
 use bench_frame::suite::{Setup, Step, Suite};
@@ -32,6 +33,7 @@ impl Suite for StaticSets {
             steps.extend(device::sizes(device, setup.effort).iter().map(|&n| device::step(device.clone(), n)));
         }
         steps.extend(all_sets::steps(setup));
+        steps.extend(several_devices::steps(setup));
         steps
     }
 }

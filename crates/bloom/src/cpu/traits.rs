@@ -7,37 +7,26 @@ use super::{Bloom, insert};
 use crate::layout::engine::OneBlock;
 use crate::{Error, Filter, Insert, Key, Layout, TestAndInsert, View};
 
-/// Implements the trait of queries by a view.
-macro_rules! queries {
-    ($($(#[$attribute:meta])* $filter:ty, |$this:ident| $view:expr;)*) => {$(
-        $(#[$attribute])*
-        impl<L: Layout> Filter for $filter {
-            type Error = Error;
+impl<L: Layout> Filter for View<'_, L> {
+    type Error = Error;
 
-            fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Error> {
-                let $this = self;
-                take(0, &$view.bits(keys));
-                Ok(())
-            }
-            fn any_contained_bulk<K: Key>(&self, keys: &[K]) -> Result<bool, Error> {
-                let $this = self;
-                Ok($view.any(keys))
-            }
-            fn memory_bytes(&self) -> u64 {
-                let $this = self;
-                $view.memory_bytes()
-            }
-            fn contains(&self, key: impl Key) -> Result<bool, Error> {
-                Ok(self.contains(key))
-            }
-        }
-    )*};
+    fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Error> {
+        take(0, &self.bits(keys));
+        Ok(())
+    }
+    fn any_contained_bulk<K: Key>(&self, keys: &[K]) -> Result<bool, Error> {
+        Ok(self.any(keys))
+    }
+    warpset_base::by_inherent! {
+        fn memory_bytes(&self) -> u64;
+        fn contains(&self, key: impl Key) -> Result<bool, Error> as Ok;
+    }
 }
-queries! {
-    Bloom<L>, |filter| filter.view();
-    View<'_, L>, |view| view;
+warpset_base::filters_by_view! {
+    Error;
+    [L: Layout] Bloom<L>;
     #[cfg(feature = "mmap")]
-    crate::Mapped<L>, |map| map.view();
+    [L: Layout] crate::Mapped<L>;
 }
 
 /// Filters in which a key has one block.

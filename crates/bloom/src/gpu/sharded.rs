@@ -6,14 +6,12 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
 
-use warpset_base::filter::{Filter, Take};
 use warpset_base::words::AlignedWords;
-use warpset_gpu::batch::{Answers, DeviceKeys, Hashing};
-use warpset_gpu::{Device, DeviceSliceMut, Devices, Stream};
-use warpset_primitives::sharded::{self, Sharded};
-use warpset_primitives::{DeviceFilter, DeviceInsert};
+use warpset_gpu::Devices;
+use warpset_gpu::batch::{DeviceKeys, Hashing};
+use warpset_primitives::DeviceInsert;
+use warpset_primitives::sharded::{self, By, Route, Sharded};
 
 use super::{Bloom, DeviceOneBlock};
 use crate::{
@@ -122,7 +120,8 @@ impl<L: DeviceOneBlock> ShardedBloom<L> {
         let devices = sharded::owners(devices, layout.blocks());
         let blocks = sharded::divide(&devices, layout.blocks(), 4 * layout.words_per_block() as u64)?;
         let bounds: Vec<u64> = blocks[1..].iter().map(|blocks| first_hash(&layout, blocks.start)).collect();
-        let shards = Sharded::new(&devices, layout.hashing(), &bounds, 0, |place, device| {
+        let route = Route { by: By::Hash, parameter: 0 };
+        let shards = Sharded::new(&devices, layout.hashing(), route, &bounds, |place, device| {
             let Range { start, end } = blocks[place];
             let before = start as usize * layout.words_per_block();
             Bloom::part(device, layout.with_blocks(end - start)?, layout, before)
@@ -157,35 +156,13 @@ impl<L: DeviceOneBlock> ShardedBloom<L> {
     /// [`Error::Gpu`]; too little host memory.
     pub fn to_host(&self) -> Result<cpu::Bloom<L>, Error> {
         let mut words = AlignedWords::zeroed(self.layout().words())?;
-        let mut rest = words.as_mut_slice();
-        let mut parts = Vec::new();
-        for place in 0..self.blocks.len() {
-            let (part, later) = rest.split_at_mut(self.words_of(place).len());
-            parts.push(Mutex::new(part));
-            rest = later;
-        }
-        self.shards.each(|place, shard| {
-            shard.device.synchronize()?;
-            let mut part = parts[place].lock().unwrap_or_else(PoisonError::into_inner);
-            Ok::<_, Error>(shard.device.new_stream()?.download(shard.words(), &mut part)?)
-        })?;
-        drop(parts);
+        self.shards.download(words.as_mut_slice(), |shard| shard.words())?;
         Ok(cpu::Bloom::from_parts(*self.layout(), words))
     }
 
     /// Returns the parameters of the whole filter.
     pub fn layout(&self) -> &L {
         &self.layout
-    }
-
-    /// Returns the devices that have a part of it.
-    pub fn devices(&self) -> &Devices {
-        self.shards.devices()
-    }
-
-    /// Returns the size of the bits in bytes of device memory, on all devices together.
-    pub fn memory_bytes(&self) -> u64 {
-        4 * self.layout().words()
     }
 
     /// Returns the bits of memory per key with `keys` keys in the filter.
@@ -236,31 +213,12 @@ impl<L: DeviceOneBlock> ShardedBloom<L> {
         Ok(self.layout().cardinality(self.count_ones()?))
     }
 
-    /// Sets the number of keys of each device that are exchanged at a time. Default and most: 64 Mi keys of a batch in
-    /// device memory, 16 Mi for an insertion of a host slice, 4 Mi for its lookup. Rounded up to a multiple of 64.
-    pub fn set_chunk_keys(&mut self, keys: usize) {
-        self.shards.set_chunk_keys(keys);
-    }
-
     /// Inserts batches of keys, each on one of the devices. On an error some of the keys may be in the filter.
     ///
     /// # Errors
     /// [`Error::Gpu`]: keys on another device, say.
     pub fn insert_each_device<B: DeviceKeys>(&mut self, batches: &[B]) -> Result<(), Error> {
         self.shards.insert_each_device(batches)
-    }
-
-    /// Tests batches that lie on all devices, one batch per device in their order, as
-    /// [`DeviceFilter::contains_device`] does: `answers` are on the device of their keys.
-    ///
-    /// # Errors
-    /// [`Error::LengthMismatch`] unless there is a batch per device, with answers; [`Error::Gpu`].
-    pub fn contains_each_device<B: DeviceKeys + Sync>(
-        &self,
-        batches: &[B],
-        answers: Vec<DeviceSliceMut<'_, u8>>,
-    ) -> Result<(), Error> {
-        self.shards.contains_each_device(batches, answers)
     }
 
     /// Removes all keys and keeps the memory. Waits for all work on the devices.
@@ -303,24 +261,7 @@ impl<L: DeviceOneBlock> ShardedBloom<L> {
     }
 }
 
-impl<L: DeviceOneBlock> Filter for ShardedBloom<L> {
-    type Error = Error;
-
-    fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Error> {
-        self.shards.answer_bulk(keys, take)
-    }
-
-    fn memory_bytes(&self) -> u64 {
-        self.memory_bytes()
-    }
-}
-
-impl<L: DeviceOneBlock, K: DeviceKeys> DeviceFilter<K> for ShardedBloom<L> {
-    unsafe fn answer_async(&self, stream: &Stream, keys: K, others: &[&Device], answers: Answers) -> Result<(), Error> {
-        // SAFETY: the contract of this function.
-        unsafe { self.shards.answer_async(stream, keys, others, answers) }
-    }
-}
+warpset_primitives::divided_filter! { [L: DeviceOneBlock] ShardedBloom<L>, Error }
 
 impl<L: DeviceOneBlock> Insert for ShardedBloom<L> {
     type Inserted = ();

@@ -2,12 +2,14 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Range;
 
 use bytemuck::Pod;
 use warpset_base::filter::same_length;
-use warpset_gpu::batch::{Answers, Staging, expect_room};
+use warpset_gpu::batch::{Answers, Staging, Stencil, expect_room};
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::batch::keys::KeySlice;
+pub use warpset_kernels::fuse::device_query::FunctionQuery;
 use warpset_kernels::fuse::values::{BLOCK, fuse_values};
 use warpset_simt::{Global, GlobalMut};
 
@@ -41,7 +43,9 @@ const CHUNK: usize = 1 << 22;
 pub struct StaticFunction<V> {
     layout: Layout,
     device: Device,
-    /// The words of a function of this layout.
+    /// Graphs whose slots and seeds the words have: all, but on several devices.
+    graphs: Range<u64>,
+    /// The words of a function of this layout, or of these graphs of it.
     words: DeviceVec<u64>,
     of: PhantomData<V>,
 }
@@ -120,7 +124,7 @@ impl<V: DeviceFunctionValue> StaticFunction<V> {
     /// - `keys` are `n`; `found` and `values` are valid for `n` answers.
     /// - Until `stream` has passed this work, all stay allocated; nothing writes the function or the keys, and nothing
     ///   else accesses the answers.
-    unsafe fn queue(
+    pub(super) unsafe fn queue(
         &self,
         stream: &Stream,
         keys: KeySlice,
@@ -129,10 +133,10 @@ impl<V: DeviceFunctionValue> StaticFunction<V> {
         values: GlobalMut<V>,
     ) -> Result<(), Error> {
         let Layout { graph, arity, shards, seed, bits, value_bits, .. } = self.layout;
-        let words = self.words.global();
+        let (words, shard_seeds) = self.of_whole();
         let kernel = fuse_values {
             words,
-            shard_seeds: words.at(self.layout.slot_words() as usize).cast(),
+            shard_seeds,
             graph,
             arity: arity as u32,
             shards,
@@ -200,6 +204,58 @@ impl<V: DeviceFunctionValue> StaticFunction<V> {
                 self.queue(stream, hashed.keys, n, answers.from(first), out.at(first))
             })
         }
+    }
+
+    /// Looks up the values of the keys that a stencil, bytes or bits, selects, like [`get_device`](Self::get_device).
+    /// The bits of other keys become zero, their places in `values` have no meaning. All keys are looked up: if the
+    /// stencil selects few, [`select`](warpset_primitives::select) these first.
+    ///
+    /// # Errors
+    /// The errors of [`get_device`](Self::get_device); [`Error::LengthMismatch`] if the stencil is too short.
+    pub fn get_if_device<'s, K: DeviceKeys>(
+        &self,
+        keys: K,
+        stencil: impl Into<Stencil<'s>>,
+        values: DeviceSliceMut<'_, V>,
+        found: DeviceSliceMut<'_, u64>,
+    ) -> Result<(), Error> {
+        // SAFETY: `waiting` waits for the stream while function, keys, stencil and answers are borrowed.
+        self.device.waiting(|stream| unsafe { self.get_if_async(stream, keys, stencil, values, found) })
+    }
+
+    /// Queues [`get_if_device`](Self::get_if_device).
+    ///
+    /// # Errors
+    /// The errors of [`get_if_device`](Self::get_if_device).
+    ///
+    /// # Safety
+    /// The contract of [`get_async`](Self::get_async); the stencil stays allocated and unchanged like the keys.
+    pub unsafe fn get_if_async<'s, K: DeviceKeys>(
+        &self,
+        stream: &Stream,
+        keys: K,
+        stencil: impl Into<Stencil<'s>>,
+        values: DeviceSliceMut<'_, V>,
+        mut found: DeviceSliceMut<'_, u64>,
+    ) -> Result<(), Error> {
+        let (n, stencil) = (keys.count(), stencil.into());
+        stencil.expect_for(n)?;
+        self.device.expect_same(stencil.device(), "a lookup in a static function")?;
+        let answers = Answers::bits_at(found.global_mut());
+        // SAFETY: the lookup checks that there is a bit per key; the stencil is for all keys; the rest is this
+        // function's contract.
+        unsafe {
+            self.get_async(stream, keys, values, found)?;
+            Ok(stencil.apply(stream, answers, n)?)
+        }
+    }
+
+    /// Returns the query that a kernel asks this function with, beside its [`words`](StaticFunction::words): see
+    /// [`warpset_kernels::fuse::device_query`], and the chapter on kernels of your own in the project's documentation.
+    pub fn query(&self) -> FunctionQuery {
+        let Layout { graph, arity, shards, seed, bits, value_bits, .. } = self.layout;
+        let shard_seeds = self.layout.slot_words();
+        FunctionQuery { shards, seed, shard_seeds, graph, arity: arity as u32, bits, value_bits }
     }
 
     /// Returns the value of each key of the host; see [`get_device`](Self::get_device).

@@ -15,12 +15,13 @@ impl<F: DeviceWidth> BinaryFuse<F> {
     ///
     /// # Safety
     /// - `keys` are `n`; `answers` are valid for `n` answers.
-    /// - Until `stream` has passed this work, filter, keys and answers stay allocated; nothing writes the filter or the
+    /// - Until `stream` has passed this work, filter, keys and answers stay allocated; nothing writes the filter or
+    ///   the
     ///   keys, and nothing else accesses the answers.
     unsafe fn queue(&self, stream: &Stream, keys: KeySlice, n: usize, answers: Answers) -> Result<(), Error> {
         let Layout { graph, arity, shards, seed, .. } = self.layout;
-        let words = self.words.global();
-        let (slots, shard_seeds) = (words.cast::<F>(), words.at(self.layout.slot_words() as usize).cast());
+        let (slots, shard_seeds) = self.of_whole();
+        let slots = slots.cast::<F>();
         let (KeySlice { keys, kind, .. }, Answers { words: out, form }) = (keys, answers);
         let config = LaunchConfig::new(n.div_ceil(BLOCK as usize) as u32, BLOCK);
         let arity = arity as u32;

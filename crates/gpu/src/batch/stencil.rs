@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use warpset_base::filter::LengthMismatch;
 use warpset_kernels::batch::{results, stencil as kernels};
-use warpset_simt::{Global, LaunchConfig};
+use warpset_simt::{Global, GlobalMut, LaunchConfig};
 
 use super::keys::sealed;
 use super::{Answers, DeviceKeys, Hashing, KernelKeys, KeyClass};
@@ -113,19 +113,44 @@ impl<'a> Stencil<'a> {
                         .launch(stream, LaunchConfig::new(grid, kernels::BLOCK))
                 }
                 _ => {
-                    let (stencil, stencil_form) = match self {
-                        Stencil::Bits(bits) => (bits.global(), results::BITS),
-                        Stencil::Bytes(bytes) => {
-                            let words = Global::from_raw_parts(bytes.global().as_ptr().cast(), n.div_ceil(8));
-                            (words, results::BYTES)
-                        }
-                    };
-                    let config = LaunchConfig::new(n.div_ceil(kernels::BLOCK as usize) as u32, kernels::BLOCK);
+                    let ((stencil, stencil_form), config) = (self.for_kernels(n), one_thread_per_key(n));
                     kernels::stencil_apply { answers, form, stencil, stencil_form, n }.launch(stream, config)
                 }
             }
         }
     }
+
+    /// Queues a kernel that sets the words of `n` keys to `value` where the stencil does not select the key.
+    ///
+    /// # Errors
+    /// The driver's error of the launch.
+    ///
+    /// # Safety
+    /// - `words` is valid for `n` words; the stencil covers `n` keys.
+    /// - Until `stream` has passed this work, both stay allocated; nothing writes the stencil, and nothing else
+    ///   accesses the words.
+    pub unsafe fn fill(&self, stream: &Stream, words: GlobalMut<u64>, value: u64, n: usize) -> Result<()> {
+        if n == 0 {
+            return Ok(()); // the driver rejects a grid of zero blocks
+        }
+        let ((stencil, stencil_form), config) = (self.for_kernels(n), one_thread_per_key(n));
+        // SAFETY: the contract of this function.
+        unsafe { kernels::stencil_fill { words, value, stencil, stencil_form, n }.launch(stream, config) }
+    }
+
+    /// Returns the first bytes or bits, for `n` keys, and their form.
+    fn for_kernels(&self, n: usize) -> (Global<u64>, u32) {
+        match self {
+            Stencil::Bits(bits) => (bits.global(), results::BITS),
+            Stencil::Bytes(bytes) => {
+                (Global::from_raw_parts(bytes.global().as_ptr().cast(), n.div_ceil(8)), results::BYTES)
+            }
+        }
+    }
+}
+
+fn one_thread_per_key(n: usize) -> LaunchConfig {
+    LaunchConfig::new(n.div_ceil(kernels::BLOCK as usize) as u32, kernels::BLOCK)
 }
 
 /// Keys as kernels take them, by their words.

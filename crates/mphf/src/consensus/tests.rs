@@ -70,10 +70,10 @@ fn all_instructions_and_threads_build_the_same() {
         };
         let expected = build(Simd::Portable, 1);
         assert_bijection(&expected, &keys, "portable");
-        for simd in [Simd::Auto, Simd::Sequential, Simd::Avx2, Simd::Avx512] {
-            for threads in [1, 3] {
-                assert!(build(simd, threads) == expected, "{simd:?} {threads}");
-            }
+        for (simd, threads) in
+            [(Simd::Auto, 3), (Simd::Sequential, 1), (Simd::Sequential, 3), (Simd::Avx2, 1), (Simd::Avx512, 1)]
+        {
+            assert!(build(simd, threads) == expected, "{simd:?} {threads}");
         }
     }
 }

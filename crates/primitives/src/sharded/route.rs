@@ -5,7 +5,8 @@ use std::ops::Range;
 use warpset_gpu::batch::Hashing;
 use warpset_gpu::{DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::batch::keys::KeySlice;
-use warpset_kernels::primitives::exchange::{self as kernels, BLOCK, NUMBER_BITS};
+use warpset_kernels::primitives::exchange::{self as kernels, BLOCK, NUMBER_BITS, Route};
+use warpset_simt::Global;
 
 use crate::sort::{self, By};
 use crate::{KeyMask, Result, search};
@@ -13,8 +14,8 @@ use crate::{KeyMask, Result, search};
 /// Owners of hashes.
 pub(super) struct Router {
     pub(super) hashing: Hashing,
-    /// Highest bits that hashes lose on their way to the parts.
-    pub(super) shift: u32,
+    /// Hash that chooses the owner, and the word that travels.
+    pub(super) route: Route,
     /// One per device.
     pub(super) tables: Vec<Table>,
     /// Keys of a share that are exchanged at a time, a multiple of 64.
@@ -32,7 +33,9 @@ pub(super) struct Table {
 /// Keys of a round on their device, grouped by owner.
 pub(super) struct Routed {
     pub(super) stream: Stream,
-    pub(super) hashes: DeviceVec<u64>,
+    pub(super) words: DeviceVec<u64>,
+    /// One per key, or none.
+    pub(super) values: DeviceVec<u64>,
     /// Owner and number of each key.
     pub(super) owners: DeviceVec<u32>,
     /// First place of each owner but the first.
@@ -40,44 +43,56 @@ pub(super) struct Routed {
 }
 
 impl Router {
-    /// Queues the grouping of `n` keys on the device at `place`.
+    /// Queues the grouping of `n` keys on the device at `place`, and of their values if there are any.
     ///
     /// # Safety
-    /// `keys` are `n` keys of this hashing, `0 < n <= ROUND`; until `stream` has passed this work they stay allocated,
-    /// and nothing writes them.
-    pub(super) unsafe fn route(&self, stream: &Stream, place: usize, keys: KeySlice, n: usize) -> Result<Routed> {
+    /// `keys` are `n` keys of this hashing, `0 < n <= ROUND`, and `values` as many values; until `stream` has passed
+    /// this work they stay allocated, and nothing writes them.
+    pub(super) unsafe fn route(
+        &self,
+        stream: &Stream,
+        place: usize,
+        keys: KeySlice,
+        n: usize,
+        values: Option<Global<u64>>,
+    ) -> Result<Routed> {
         let Table { bounds, firsts } = &self.tables[place];
-        let (mut hashes, mut owners) = (stream.alloc_uninit(n)?, stream.alloc_uninit(n)?);
+        let (mut words, mut owners) = (stream.alloc_uninit(n)?, stream.alloc_uninit(n)?);
         let mut routed = Routed {
             stream: stream.clone(),
-            hashes: stream.alloc_uninit(n)?,
+            words: stream.alloc_uninit(n)?,
+            values: stream.alloc_uninit(values.map_or(0, |_| n))?,
             owners: stream.alloc_uninit(n)?,
             starts: stream.alloc_uninit(bounds.len())?,
         };
         let KeySlice { keys, kind, spread, .. } = keys;
-        let (count, shift) = (bounds.len() as u32, self.shift);
+        let (count, route) = (bounds.len() as u32, self.route);
         let bits = NUMBER_BITS..NUMBER_BITS + (u32::BITS - count.leading_zeros()).max(1);
         // SAFETY: there is a place for each key, and `count < MAX_OWNERS`; scratch is freed in the order of the stream;
         // the rest is this function's contract.
         unsafe {
-            let (to, bounds) = ((hashes.global_mut(), owners.global_mut()), bounds.global());
-            kernels::exchange_route { keys, kind, spread, n, bounds, count, shift, hashes: to.0, owners: to.1 }
+            let (to, bounds) = ((words.global_mut(), owners.global_mut()), bounds.global());
+            kernels::exchange_route { keys, kind, spread, n, bounds, count, route, words: to.0, owners: to.1 }
                 .launch(stream, covering(stream, n))?;
-            let (from, to) = ((owners.as_slice(), hashes.as_slice()), (&mut routed.owners, &mut routed.hashes));
+            let (from, to) = ((owners.as_slice(), words.as_slice()), (&mut routed.owners, &mut routed.words));
             sort::sort_pairs_by_digits_async(stream, from.0, from.1, to.0, to.1, By::ascending().bits(bits))?;
             let (sorted, firsts) = (routed.owners.as_slice(), firsts.as_slice());
             search::lower_bound_async(stream, sorted, firsts, KeyMask::all(), &mut routed.starts)?;
+            if let Some(values) = values {
+                let (owners, out) = (routed.owners.global(), routed.values.global_mut());
+                kernels::exchange_gather { values, owners, n, out }.launch(stream, covering(stream, n))?;
+            }
         }
         Ok(routed)
     }
 }
 
 impl Routed {
-    /// Waits for the grouping, and returns the places of each owner's hashes.
+    /// Waits for the grouping, and returns the places of each owner's keys.
     pub(super) fn ranges(&self) -> Result<Vec<Range<usize>>> {
         let mut starts = vec![0; self.starts.len()];
         self.stream.download(&self.starts, &mut starts)?;
-        let ends = starts.iter().map(|&start| start as usize).chain([self.hashes.len()]);
+        let ends = starts.iter().map(|&start| start as usize).chain([self.words.len()]);
         let mut start = 0;
         Ok(ends.map(|end| std::mem::replace(&mut start, end)..end).collect())
     }

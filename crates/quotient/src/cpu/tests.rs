@@ -319,7 +319,7 @@ fn counted((layout, ops): (Layout, Vec<Op>)) -> (Layout, Vec<Op>) {
 
 /// Draws filters of any width; most fingerprints are far apart.
 fn wide() -> impl Strategy<Value = (Layout, Vec<Op>)> {
-    (1..13u32, 5..=61u32, any::<bool>(), any::<bool>()).prop_flat_map(|(q, r, packed, keep)| {
+    (1..11u32, 5..=61u32, any::<bool>(), any::<bool>()).prop_flat_map(|(q, r, packed, keep)| {
         let layout = layout(q.min(64 - r), r, 0.9, packed, keep);
         (Just(layout), prop::collection::vec(op(layout.last_fingerprint()), 1..15))
     })
@@ -327,7 +327,7 @@ fn wide() -> impl Strategy<Value = (Layout, Vec<Op>)> {
 
 proptest! {
     // The environment may ask for fewer cases.
-    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.min(tier(64, 200)), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.min(tier(64, 128)), ..ProptestConfig::default() })]
 
     #[test]
     fn tiny_filters_behave_like_multisets((layout, ops) in tiny()) {

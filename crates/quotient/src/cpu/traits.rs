@@ -8,43 +8,42 @@ use super::test_and_insert::new_keys;
 use crate::slot_kind::{Counts, SlotKind};
 use crate::{Error, Key, View};
 
-/// Implements the traits of queries by a view.
-macro_rules! queries {
-    ($($(#[$attribute:meta])* $filter:ty, |$this:ident| $view:expr;)*) => {$(
-        $(#[$attribute])*
-        impl<S: SlotKind> Filter for $filter {
-            type Error = Error;
+impl<S: SlotKind> Filter for View<'_, S> {
+    type Error = Error;
 
-            fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Error> {
-                let $this = self;
-                take(0, &$view.bits(keys));
-                Ok(())
-            }
-            fn memory_bytes(&self) -> u64 {
-                let $this = self;
-                $view.memory_bytes()
-            }
-            fn contains(&self, key: impl Key) -> Result<bool, Error> {
-                Ok(self.contains(key))
-            }
-        }
-
-        $(#[$attribute])*
-        impl<S: SlotKind> Count for $filter {
-            fn count_bulk_into<K: Key>(&self, keys: &[K], counts: &mut [u64]) -> Result<(), Error> {
-                same_length(keys.len(), counts.len())?;
-                let $this = self;
-                $view.fill_counts(keys, counts);
-                Ok(())
-            }
-        }
-    )*};
+    fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Error> {
+        take(0, &self.bits(keys));
+        Ok(())
+    }
+    warpset_base::by_inherent! {
+        fn memory_bytes(&self) -> u64;
+        fn contains(&self, key: impl Key) -> Result<bool, Error> as Ok;
+    }
 }
-queries! {
-    QuotientFilter<S>, |filter| filter.view();
-    View<'_, S>, |view| view;
+warpset_base::filters_by_view! {
+    Error;
+    [S: SlotKind] QuotientFilter<S>;
     #[cfg(feature = "mmap")]
-    crate::Mapped<S>, |map| map.view();
+    [S: SlotKind] crate::Mapped<S>;
+}
+
+impl<S: SlotKind> Count for View<'_, S> {
+    fn count_bulk_into<K: Key>(&self, keys: &[K], counts: &mut [u64]) -> Result<(), Error> {
+        same_length(keys.len(), counts.len())?;
+        self.fill_counts(keys, counts);
+        Ok(())
+    }
+}
+impl<S: SlotKind> Count for QuotientFilter<S> {
+    fn count_bulk_into<K: Key>(&self, keys: &[K], counts: &mut [u64]) -> Result<(), Error> {
+        self.view().count_bulk_into(keys, counts)
+    }
+}
+#[cfg(feature = "mmap")]
+impl<S: SlotKind> Count for crate::Mapped<S> {
+    fn count_bulk_into<K: Key>(&self, keys: &[K], counts: &mut [u64]) -> Result<(), Error> {
+        self.view().count_bulk_into(keys, counts)
+    }
 }
 
 impl<S: SlotKind> Insert for QuotientFilter<S> {

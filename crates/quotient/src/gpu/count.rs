@@ -86,8 +86,21 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         }
         let lent = [keys.device(), counts.device(), stream.device()];
         self.device.expect_all_here(lent, "counting in a quotient filter")?;
+        // SAFETY: there is a word per key; the rest is this function's contract.
+        unsafe { self.count_into(stream, keys, counts.global_mut()) }
+    }
+
+    /// Queues the counts of at least one key on this device.
+    ///
+    /// # Safety
+    /// The contract of [`QuotientFilter::count_async`]; `to` is valid for a word per key.
+    pub(super) unsafe fn count_into<K: DeviceKeys>(
+        &self,
+        stream: &Stream,
+        keys: K,
+        to: GlobalMut<u64>,
+    ) -> Result<(), Error> {
         let stored = S::prepass_of_counts(self, stream)?;
-        let to = counts.global_mut();
         // SAFETY: the contract of this function; everything else is freed in the order of the stream.
         unsafe {
             keys.for_each_chunk(&hashing(&self.layout), stream, |first, hashed, n| {

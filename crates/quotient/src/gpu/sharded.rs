@@ -6,17 +6,17 @@
 
 use std::fmt;
 
-use warpset_base::filter::{Filter, Insert, Remove, Take};
+use warpset_base::filter::{Insert, Remove, same_length};
 use warpset_core::bits::lowest;
-use warpset_gpu::batch::{Answers, Hashing};
-use warpset_gpu::{Device, DeviceSliceMut, Devices, Stream};
-use warpset_primitives::sharded::{MAX_OWNERS, Sharded};
-use warpset_primitives::{DeviceFilter, DeviceInsert};
+use warpset_gpu::batch::Hashing;
+use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, Devices, Stream};
+use warpset_primitives::DeviceInsert;
+use warpset_primitives::sharded::{By, MAX_OWNERS, Replies, Route, Sharded};
 
 use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, hashing};
 use crate::cpu::fingerprint_source::{Each, stored};
 use crate::slot_kind::Copies;
-use crate::{Builder, Error, Key, Layout, cpu};
+use crate::{Builder, Count, Error, Hashed, Key, Layout, cpu};
 
 /// [`QuotientFilter`] divided among devices, as many as the largest power of two allows; an exact filter stays on the
 /// first one. For filters larger than one device's memory and for the bandwidth of all devices.
@@ -39,10 +39,78 @@ use crate::{Builder, Error, Key, Layout, cpu};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct ShardedQuotientFilter<S> {
+    division: Division,
+    shards: Sharded<QuotientFilter<S>>,
+}
+
+/// Division of the fingerprints of a layout by their highest bits.
+#[derive(Clone, Copy)]
+pub(crate) struct Division {
     layout: Layout,
     /// Bits of a hash that say which part it belongs to.
-    prefix_bits: u32,
-    shards: Sharded<QuotientFilter<S>>,
+    pub(crate) prefix_bits: u32,
+}
+
+impl Division {
+    /// Divides a layout among as many devices as the largest power of two allows, if it may be divided.
+    pub(crate) fn new(devices: &Devices, layout: Layout, is_divided: bool) -> Division {
+        // Each part has at least one quotient bit, and may store a fingerprint.
+        let most = if is_divided { (layout.quotient_bits() - 1).min(layout.limit().ilog2()) } else { 0 };
+        Division { layout, prefix_bits: devices.all().len().min(MAX_OWNERS).ilog2().min(most) }
+    }
+
+    /// Makes each part on its device.
+    pub(crate) fn parts<F: Send>(
+        &self,
+        devices: &Devices,
+        make: impl Fn(u64, &Device) -> Result<F, Error> + Sync,
+    ) -> Result<Sharded<F>, Error> {
+        let bits = self.prefix_bits;
+        let bounds: Vec<u64> = (1..1 << bits).map(|part| part << (64 - bits)).collect();
+        let route = Route { by: By::Hash, parameter: bits.into() };
+        Sharded::new(&devices.at_most(1 << bits), hashing(&self.layout), route, &bounds, |place, device| {
+            make(place as u64, device)
+        })
+    }
+
+    /// Returns the part of a filter at a place.
+    pub(crate) fn part_of<S: DeviceSlotKind>(
+        &self,
+        filter: &cpu::QuotientFilter<S>,
+        place: u64,
+    ) -> Result<cpu::QuotientFilter<S>, Error> {
+        let (layout, rest_bits) = (self.layout.part(self.prefix_bits), self.rest_bits());
+        let prefix = place.checked_shl(rest_bits).unwrap_or(0);
+        cpu::QuotientFilter::from_given(layout, |first| {
+            let all = Each(stored::<S, Copies>(filter.view(), 0).read_from(prefix | first));
+            let own = all.map(|copies| (copies.fingerprint ^ prefix, copies.copies));
+            own.take_while(|(fingerprint, _)| *fingerprint <= lowest(rest_bits))
+        })
+    }
+
+    /// Lays out the fingerprints of all parts as one filter.
+    pub(crate) fn joined<S: DeviceSlotKind>(
+        &self,
+        mut parts: Vec<cpu::QuotientFilter<S>>,
+    ) -> Result<cpu::QuotientFilter<S>, Error> {
+        if self.prefix_bits == 0 {
+            return Ok(parts.remove(0));
+        }
+        let rest_bits = self.rest_bits();
+        cpu::QuotientFilter::from_given(self.layout, |first| {
+            let begun = (first >> rest_bits) as usize;
+            parts.iter().enumerate().skip(begun).flat_map(move |(place, part)| {
+                let first = if place == begun { first & lowest(rest_bits) } else { 0 };
+                let all = Each(stored::<S, Copies>(part.view(), 0).read_from(first));
+                all.map(move |copies| ((place as u64) << rest_bits | copies.fingerprint, copies.copies))
+            })
+        })
+    }
+
+    /// Returns the bits of a fingerprint of a part.
+    fn rest_bits(&self) -> u32 {
+        self.layout.fingerprint_bits() - self.prefix_bits
+    }
 }
 
 /// [`Builder`] of filters divided among devices, made by [`Builder::sharded_on`].
@@ -91,24 +159,10 @@ impl<S: DeviceSlotKind> ShardedBuilder<S> {
 
 impl<S: DeviceSlotKind> ShardedQuotientFilter<S> {
     fn with_layout(devices: &Devices, layout: Layout) -> Result<Self, Error> {
-        Self::with_parts(devices, layout, |_, device, part| QuotientFilter::with_layout(device, part))
-    }
-
-    /// Makes each part, of a layout, on its device.
-    fn with_parts(
-        devices: &Devices,
-        layout: Layout,
-        make: impl Fn(u64, &Device, Layout) -> Result<QuotientFilter<S>, Error> + Sync,
-    ) -> Result<Self, Error> {
-        // Each part has at least one quotient bit, and may store a fingerprint.
-        let most = if layout.is_exact() { 0 } else { (layout.quotient_bits() - 1).min(layout.limit().ilog2()) };
-        let prefix_bits = devices.all().len().min(MAX_OWNERS).ilog2().min(most);
-        let bounds: Vec<u64> = (1..1 << prefix_bits).map(|part| part << (64 - prefix_bits)).collect();
-        let (devices, part) = (devices.at_most(1 << prefix_bits), layout.part(prefix_bits));
-        let shards = Sharded::new(&devices, hashing(&layout), &bounds, prefix_bits, |place, device| {
-            make(place as u64, device, part)
-        })?;
-        Ok(Self { layout, prefix_bits, shards })
+        let division = Division::new(devices, layout, !layout.is_exact());
+        let part = layout.part(division.prefix_bits);
+        let shards = division.parts(devices, |_, device| QuotientFilter::with_layout(device, part))?;
+        Ok(Self { division, shards })
     }
 
     /// Copies a filter from host memory.
@@ -117,16 +171,10 @@ impl<S: DeviceSlotKind> ShardedQuotientFilter<S> {
     /// [`Error::Gpu`] if a device fails or has too little memory; [`Error::Full`] if a part of a filter close to its
     /// limit has too many fingerprints.
     pub fn from_host(devices: &Devices, filter: &cpu::QuotientFilter<S>) -> Result<Self, Error> {
-        Self::with_parts(devices, *filter.layout(), |place, device, layout| {
-            let rest_bits = layout.fingerprint_bits();
-            let prefix = place.checked_shl(rest_bits).unwrap_or(0);
-            let part = cpu::QuotientFilter::from_given(layout, |first| {
-                let all = Each(stored::<S, Copies>(filter.view(), 0).read_from(prefix | first));
-                let own = all.map(|copies| (copies.fingerprint ^ prefix, copies.copies));
-                own.take_while(|(fingerprint, _)| *fingerprint <= lowest(rest_bits))
-            })?;
-            QuotientFilter::from_host(device, &part)
-        })
+        let division = Division::new(devices, *filter.layout(), !filter.layout().is_exact());
+        let shards = division
+            .parts(devices, |place, device| QuotientFilter::from_host(device, &division.part_of(filter, place)?))?;
+        Ok(Self { division, shards })
     }
 
     /// Copies the filter to host memory: one filter, to save or to ask. Waits for all work on the devices.
@@ -135,34 +183,12 @@ impl<S: DeviceSlotKind> ShardedQuotientFilter<S> {
     /// [`Error::Gpu`] if a device fails, [`Error::OutOfMemory`] if the host has too little memory;
     /// [`Error::OverflowRegionFull`] if a key of a multiset was inserted so often that one filter has no room for it.
     pub fn to_host(&self) -> Result<cpu::QuotientFilter<S>, Error> {
-        let mut parts = self.shards.each(|_, shard| shard.to_host())?;
-        if self.prefix_bits == 0 {
-            return Ok(parts.remove(0));
-        }
-        let rest_bits = self.rest_bits();
-        cpu::QuotientFilter::from_given(self.layout, |first| {
-            let begun = (first >> rest_bits) as usize;
-            parts.iter().enumerate().skip(begun).flat_map(move |(place, part)| {
-                let first = if place == begun { first & lowest(rest_bits) } else { 0 };
-                let all = Each(stored::<S, Copies>(part.view(), 0).read_from(first));
-                all.map(move |copies| ((place as u64) << rest_bits | copies.fingerprint, copies.copies))
-            })
-        })
-    }
-
-    /// Returns the bits of a fingerprint of a part.
-    fn rest_bits(&self) -> u32 {
-        self.layout.fingerprint_bits() - self.prefix_bits
+        self.division.joined(self.shards.each(|_, shard| shard.to_host())?)
     }
 
     /// Returns the parameters of the whole filter.
     pub fn layout(&self) -> &Layout {
-        &self.layout
-    }
-
-    /// Returns the devices that have a part of it.
-    pub fn devices(&self) -> &Devices {
-        self.shards.devices()
+        &self.division.layout
     }
 
     /// Returns the number of stored fingerprints, copies included.
@@ -173,17 +199,6 @@ impl<S: DeviceSlotKind> ShardedQuotientFilter<S> {
     /// Whether no fingerprint is stored.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    /// Returns the bytes of device memory of the slots, on all devices together.
-    pub fn memory_bytes(&self) -> u64 {
-        self.shards.parts().iter().map(QuotientFilter::memory_bytes).sum()
-    }
-
-    /// Sets the number of keys of each device that are exchanged at a time. Default and most: 64 Mi keys of a batch in
-    /// device memory, 16 Mi for a change by a host slice, 4 Mi for its lookup. Rounded up to a multiple of 64.
-    pub fn set_chunk_keys(&mut self, keys: usize) {
-        self.shards.set_chunk_keys(keys);
     }
 
     /// Inserts batches of keys, each on one of the devices. Returns the number of fingerprints added.
@@ -201,40 +216,87 @@ impl<S: DeviceSlotKind> ShardedQuotientFilter<S> {
     pub fn remove_device<K: DeviceKeys>(&mut self, keys: K) -> Result<u64, Error> {
         match self.shards.only() {
             Some(only) => only.remove_device(keys),
-            None => self.shards.change_each(&[keys], |shard, keys| shard.remove_device(keys)),
+            None => self.shards.change_each(&[keys], &[], Self::remove_words),
         }
     }
 
-    /// Tests batches that lie on all devices, one batch per device in their order, as
-    /// [`DeviceFilter::contains_device`] does: `answers` are on the device of their keys.
+    /// Removes keys by their hashes from a part.
+    fn remove_words(
+        part: &mut QuotientFilter<S>,
+        hashes: DeviceSlice<'_, u64>,
+        _: DeviceSlice<'_, u64>,
+    ) -> Result<u64, Error> {
+        part.remove_device(hashes.cast::<Hashed>()?)
+    }
+
+    /// Writes the number of stored copies of each key's fingerprint; `counts` has one word per key.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`] unless there is a batch per device, with answers; [`Error::Gpu`].
-    pub fn contains_each_device<B: DeviceKeys + Sync>(
+    /// [`Error::LengthMismatch`] if not; memory of a device that has no part.
+    pub fn count_device<K: DeviceKeys>(&self, keys: K, counts: DeviceSliceMut<'_, u64>) -> Result<(), Error> {
+        // SAFETY: filter, keys and counts are borrowed until the stream has been waited for.
+        keys.device().waiting(|stream| unsafe { self.count_async(stream, keys, counts) })
+    }
+
+    /// Queues [`count_device`](Self::count_device). Waits for the grouping of each round, in which a standard filter
+    /// extracts all of its fingerprints.
+    ///
+    /// # Errors
+    /// The errors of [`count_device`](Self::count_device).
+    ///
+    /// # Safety
+    /// The contract of [`QuotientFilter::count_async`].
+    pub unsafe fn count_async<K: DeviceKeys>(
         &self,
-        batches: &[B],
-        answers: Vec<DeviceSliceMut<'_, u8>>,
+        stream: &Stream,
+        keys: K,
+        mut counts: DeviceSliceMut<'_, u64>,
     ) -> Result<(), Error> {
-        self.shards.contains_each_device(batches, answers)
+        if let [only] = self.shards.parts() {
+            // SAFETY: this function's contract.
+            return unsafe { only.count_async(stream, keys, counts) };
+        }
+        same_length(keys.count(), counts.len())?;
+        let to = Replies::values(counts.global_mut(), None);
+        // SAFETY: there is a word per key; the rest is this function's contract.
+        unsafe { self.shards.reply_async(stream, keys, &[counts.device()], to, Self::counts) }
+    }
+
+    /// Counts copies for batches that lie on all devices, one batch per device in their order, as
+    /// [`count_device`](Self::count_device) does: `counts` are on the device of their keys.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] unless there is a batch per device, with counts; [`Error::Gpu`].
+    pub fn count_each_device<K: DeviceKeys + Sync>(
+        &self,
+        batches: &[K],
+        counts: Vec<DeviceSliceMut<'_, u64>>,
+    ) -> Result<(), Error> {
+        self.shards.ask_each(batches, counts, |keys, counts| self.count_device(keys, counts))
+    }
+
+    /// Queues the counts of a part.
+    fn counts(
+        part: &QuotientFilter<S>,
+        stream: &Stream,
+        hashes: DeviceSlice<'_, u64>,
+        to: Replies,
+    ) -> Result<(), Error> {
+        // SAFETY: the callers' contract: there is a word per hash, and memory outlives the stream's work.
+        unsafe { part.count_into(stream, hashes.cast::<Hashed>()?, to.values) }
     }
 }
 
-impl<S: DeviceSlotKind> Filter for ShardedQuotientFilter<S> {
-    type Error = Error;
+warpset_primitives::divided_filter! { [S: DeviceSlotKind] ShardedQuotientFilter<S>, Error }
 
-    fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Error> {
-        self.shards.answer_bulk(keys, take)
-    }
-
-    fn memory_bytes(&self) -> u64 {
-        self.memory_bytes()
-    }
-}
-
-impl<S: DeviceSlotKind, K: DeviceKeys> DeviceFilter<K> for ShardedQuotientFilter<S> {
-    unsafe fn answer_async(&self, stream: &Stream, keys: K, others: &[&Device], answers: Answers) -> Result<(), Error> {
-        // SAFETY: the contract of this function.
-        unsafe { self.shards.answer_async(stream, keys, others, answers) }
+impl<S: DeviceSlotKind> Count for ShardedQuotientFilter<S> {
+    fn count_bulk_into<K: Key>(&self, keys: &[K], counts: &mut [u64]) -> Result<(), Error> {
+        same_length(keys.len(), counts.len())?;
+        match self.shards.parts() {
+            [only] => only.count_bulk_into(keys, counts),
+            // SAFETY: `counts` queues all work on its stream, and writes a word per key.
+            _ => unsafe { self.shards.reply_bulk(keys, counts, false, Self::counts).map(drop) },
+        }
     }
 }
 
@@ -252,7 +314,7 @@ impl<S: DeviceSlotKind> Insert for ShardedQuotientFilter<S> {
     /// Adds the fingerprints of a filter on the same devices. A filter of other parameters or devices is refused before
     /// anything is added; on another error, such as a full part, some parts may have been merged.
     fn merge(&mut self, other: &Self) -> Result<(), Error> {
-        self.layout.bits_to_drop(&other.layout)?;
+        self.layout().bits_to_drop(other.layout())?;
         for (own, other) in self.devices().all().iter().zip(other.devices().all()) {
             own.expect_same(other, "two quotient filters")?;
         }
@@ -262,7 +324,7 @@ impl<S: DeviceSlotKind> Insert for ShardedQuotientFilter<S> {
 
 impl<S: DeviceSlotKind> DeviceInsert for ShardedQuotientFilter<S> {
     fn hashing(&self) -> Hashing {
-        hashing(&self.layout)
+        hashing(self.layout())
     }
 
     fn insert_device<K: DeviceKeys>(&mut self, keys: K) -> Result<u64, Error> {
@@ -274,14 +336,14 @@ impl<S: DeviceSlotKind> Remove for ShardedQuotientFilter<S> {
     fn remove_bulk<K: Key>(&mut self, keys: &[K]) -> Result<u64, Error> {
         match self.shards.only() {
             Some(only) => only.remove_bulk(keys),
-            None => self.shards.change_bulk(keys, |shard, keys| shard.remove_device(keys)),
+            None => self.shards.change_bulk(keys, &[], Self::remove_words),
         }
     }
 }
 
 impl<S: DeviceSlotKind> fmt::Debug for ShardedQuotientFilter<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ShardedQuotientFilter").field("layout", &self.layout).field("devices", self.devices()).finish()
+        f.debug_struct("ShardedQuotientFilter").field("layout", self.layout()).field("devices", self.devices()).finish()
     }
 }
 
@@ -298,7 +360,8 @@ mod tests {
     use warpset_gpu::{EmulatorOptions, GpuError};
 
     use super::*;
-    use crate::{Duplicates, RankSelectBuilder, StandardBuilder};
+    use crate::gpu::DeviceFilter;
+    use crate::{Duplicates, Filter, RankSelectBuilder, StandardBuilder};
 
     /// Returns emulators of unequal memory, and every CUDA device of this machine.
     fn several() -> Vec<Devices> {
@@ -330,6 +393,12 @@ mod tests {
         let (on_last, mut answers) = (last.from_slice(&asked).unwrap(), last.alloc_zeroed(asked.len()).unwrap());
         filter.contains_device(on_last.as_slice(), answers.as_mut_slice()).unwrap();
         assert!(answers.to_vec().unwrap().into_iter().eq(expected.into_iter().map(u8::from)));
+
+        let copies = on_host.count_bulk(&asked).unwrap();
+        assert_eq!(filter.count_bulk(&asked).unwrap(), copies);
+        let mut counts = last.alloc_zeroed(asked.len()).unwrap();
+        filter.count_device(on_last.as_slice(), counts.as_mut_slice()).unwrap();
+        assert_eq!(counts.to_vec().unwrap(), copies);
 
         let copy = ShardedQuotientFilter::from_host(devices, &on_host).unwrap();
         assert!(copy.to_host().unwrap() == on_host);
@@ -393,6 +462,13 @@ mod tests {
             &mut filter,
             |filter| filter.insert_bulk(&keys),
             |filter, _| assert!(filter.to_host().unwrap() == expected),
+        );
+        assert!(failed > 8);
+        let copies = expected.count_bulk(&keys).unwrap();
+        let failed = fail_each(
+            &mut filter,
+            |filter| filter.count_bulk(&keys),
+            |filter, _| assert_eq!(filter.count_bulk(&keys).unwrap(), copies),
         );
         assert!(failed > 8);
         let many: Vec<u64> = (0..2_000).map(|i| mix(i, 4)).collect();

@@ -2,7 +2,7 @@
 //!
 //! Parameters are those of a filter with the same fingerprints, with the bits of a value in bits 24 to 31 of the form.
 
-use warpset_base::file::{self, FIELDS, FileError, FileKind, Payload, Saved};
+use warpset_base::file::{FIELDS, FileError, FileKind, Payload, Saved};
 use warpset_base::words::AlignedWords;
 
 use super::{Maplet, MapletLayout, MapletView};
@@ -65,24 +65,11 @@ fn view((layout, held): (MapletLayout, Counts), words: &[u64]) -> MapletView<'_>
     MapletView::new(layout, View::new(layout.pairs(), words, held))
 }
 
-/// Views of saved bytes.
-impl<'a> MapletView<'a> {
-    /// Opens a maplet in saved bytes without a copy, like [`View::from_bytes`].
-    ///
-    /// # Errors
-    /// The errors of [`View::from_bytes`].
-    pub fn from_bytes(bytes: &'a [u8]) -> Result<MapletView<'a>, Error> {
-        file::view::<Maplet>(bytes).map(|(saved, words)| view(saved, words))
-    }
-
-    /// Opens a maplet like [`MapletView::from_bytes`] in constant time: only the header is checked. Damaged words cause
-    /// wrong answers and nothing worse.
-    ///
-    /// # Errors
-    /// The errors of [`View::from_bytes_unverified`].
-    pub fn from_bytes_unverified(bytes: &'a [u8]) -> Result<MapletView<'a>, Error> {
-        file::view_unverified::<Maplet>(bytes).map(|(saved, words)| view(saved, words))
-    }
+warpset_base::viewed! {
+    ['a] MapletView<'a>, Maplet, Error;
+    |saved, words| view(saved, words);
+    /// Requires a payload aligned to 8 bytes, as in a mapping that starts at a page.
+    fn from_bytes;
 }
 
 #[cfg(feature = "mmap")]
@@ -95,18 +82,4 @@ warpset_base::mapped! {
     /// Maps a saved maplet into memory: nothing is copied, and processes share the memory. The whole file is read
     /// twice, for its checksum and its slots.
     fn map;
-}
-
-#[cfg(feature = "serde")]
-impl serde::Serialize for Maplet {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        file::serialize(self, serializer)
-    }
-}
-
-#[cfg(feature = "serde")]
-impl<'de> serde::Deserialize<'de> for Maplet {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Maplet, D::Error> {
-        file::deserialize(deserializer)
-    }
 }

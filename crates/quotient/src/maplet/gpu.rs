@@ -1,15 +1,19 @@
 //! Maplets in device memory: the words of the host, built, changed and queried by kernels.
 //!
 //! A batch becomes pairs, which the filter sorts, lays out, inserts and removes as fingerprints. To combine values, the
-//! sorted batch is merged with the stored values of its fingerprints and reduced to one value each. Values of stored
-//! fingerprints are then replaced in place, and the other fingerprints inserted.
+//! sorted batch is reduced to one value per fingerprint. Fingerprints without a stored value are then inserted, and the
+//! values of the others combined in place. If fingerprints of the batch have several stored values, these are merged
+//! with the batch, removed, and the results inserted.
 
 use std::fmt;
 
 use warpset_base::filter::{Filter, Take, same_length};
-use warpset_gpu::batch::{Reply, Staging};
+use warpset_core::bits::lowest;
+use warpset_gpu::batch::{Reply, Staging, Stencil};
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
 use warpset_kernels::batch::keys::KeySlice;
+pub use warpset_kernels::quotient::rank_select::device_query::MapletQuery;
+use warpset_kernels::quotient::rank_select::device_query::RankSelectQuery;
 use warpset_kernels::quotient::rank_select::maplet::{
     ABSENT, quotient_maplet_get, quotient_maplet_get_counted, quotient_maplet_get_paired, quotient_maplet_join,
     quotient_maplet_list, quotient_maplet_list_counted, quotient_maplet_split,
@@ -28,7 +32,10 @@ use crate::resize::resizes;
 use crate::slot_kind::SlotKind as _;
 use crate::{Error, Key, Layout, RankSelect};
 
+mod sharded;
 mod update;
+
+pub use sharded::{ShardedMaplet, ShardedMapletBuilder};
 
 /// [`crate::Maplet`] in device memory.
 ///
@@ -124,15 +131,31 @@ impl Apart {
     }
 }
 
+/// Fingerprints of a batch without and with stored pairs.
+struct Found {
+    /// Bit per fingerprint without a pair.
+    absent: DeviceVec<u64>,
+    absent_count: usize,
+    /// Number of fingerprints with several pairs.
+    several_count: usize,
+}
+
 /// Stored pairs of ascending fingerprints.
 struct Stored {
-    /// Number of fingerprints without a value, and a bit for each of them.
-    absent_count: usize,
-    absent: DeviceVec<u64>,
     /// Place of the first pair of each fingerprint.
     places: DeviceVec<u64>,
     pairs: DeviceVec<u64>,
     copies: DeviceVec<u64>,
+}
+
+/// Task of the kernel that finds stored pairs, with what it writes.
+enum Task {
+    /// Counts the pairs of each fingerprint.
+    Count { places: GlobalMut<u64> },
+    /// Lists the pairs from the place of each fingerprint on, without the bits that are not in `kept`.
+    List { places: GlobalMut<u64>, kept: u64, out: GlobalMut<u64>, copies: GlobalMut<u64> },
+    /// Finds fingerprints without pairs, and counts these and the ones with several.
+    Find { absent: GlobalMut<u64>, counted: GlobalMut<u64> },
 }
 
 impl Maplet {
@@ -225,8 +248,8 @@ impl Maplet {
         stream.device().synchronize()?;
         // SAFETY: keys and values are borrowed until the check of the values has been waited for.
         let fingerprints = unsafe { Fingerprints::wide_of_device_keys(&layout.keys, stream, keys, TooWide::Refused)? };
-        let (pairs, first) = join(layout, stream, fingerprints.as_slice(), values)?;
-        let mut place = [0];
+        let (mut first, mut place) = (stream.from_slice(&[u64::MAX])?, [0]);
+        let pairs = join(layout, stream, fingerprints.as_slice(), values, Some(&mut first))?;
         stream.download(&first, &mut place)?;
         if place[0] != u64::MAX {
             let (at, mut value) = (place[0] as usize, [0]);
@@ -234,6 +257,17 @@ impl Maplet {
             layout.check_value(value[0])?;
         }
         Ok(pairs)
+    }
+
+    /// Finds out which of `n > 0` fingerprints without values are stored. Waits.
+    fn find(&self, stream: &Stream, fingerprints: DeviceSlice<'_, u64>) -> Result<Found, Error> {
+        let mut absent = stream.alloc_uninit::<u64>(fingerprints.len().div_ceil(64))?;
+        let (mut counted, mut counts) = (stream.alloc_zeroed::<u64>(2)?, [0; 2]);
+        let task = Task::Find { absent: absent.global_mut(), counted: counted.global_mut() };
+        // SAFETY: the vectors have the lengths that the kernel asks for.
+        unsafe { self.run(stream, fingerprints, false, task)? };
+        stream.download(&counted, &mut counts)?;
+        Ok(Found { absent, absent_count: counts[0] as usize, several_count: counts[1] as usize })
     }
 
     /// Lists the stored pairs, without the bits that are not in `kept`, of `n > 0` fingerprints without values; equal
@@ -245,57 +279,75 @@ impl Maplet {
         different: bool,
         kept: u64,
     ) -> Result<Stored, Error> {
-        let (layout, n) = (self.layout.pairs(), fingerprints.len());
+        let n = fingerprints.len();
         let mut counts = stream.alloc_uninit::<u64>(n)?;
         let mut places = stream.alloc_uninit::<u64>(n)?;
-        let mut absent = stream.alloc_uninit::<u64>(n.div_ceil(64))?;
-        let mut absents = stream.alloc_zeroed::<u64>(1)?;
-        let absent_count = absents.global_mut();
-        let list = |places: GlobalMut<u64>, absent, out, copies, lists: u32| {
-            let (words, blocks, parameters) = (self.pairs.words.global(), layout.blocks, parameters(&layout));
-            let (value_bits, different, fingerprints) =
-                (self.layout.value_bits, different as u32, fingerprints.global());
-            macro_rules! launch {
-                ($kernel:ident) => {
-                    $kernel {
-                        words,
-                        blocks,
-                        parameters,
-                        value_bits,
-                        different,
-                        fingerprints,
-                        n,
-                        lists,
-                        kept,
-                        places,
-                        absent,
-                        absent_count,
-                        out,
-                        copies,
-                    }
-                    .launch(stream, grid(n))
-                };
-            }
-            // SAFETY: the filter is sound and borrowed; the vectors have the lengths that the kernel asks for, and are
-            // freed in the order of the stream.
-            unsafe {
-                if layout.is_counted() { launch!(quotient_maplet_list_counted) } else { launch!(quotient_maplet_list) }
-            }
-        };
-        let (counted, absent_words) = (counts.global_mut(), absent.global_mut());
-        list(counted, absent_words, counted, counted, 0)?;
-        // SAFETY: the vectors are apart, and freed in the order of the stream.
-        unsafe { scan::exclusive_async::<Sum<u64>>(stream, counts.as_slice(), places.as_mut_slice())? };
+        // SAFETY: the vectors have the lengths that the kernels ask for, are apart, and freed in the order of the
+        // stream.
+        unsafe {
+            self.run(stream, fingerprints, different, Task::Count { places: counts.global_mut() })?;
+            scan::exclusive_async::<Sum<u64>>(stream, counts.as_slice(), places.as_mut_slice())?;
+        }
         let (mut last, mut before) = ([0], [0]);
         stream.download(counts.slice(n - 1..), &mut last)?;
         stream.download(places.slice(n - 1..), &mut before)?;
         let total = (before[0] + last[0]) as usize;
         let (mut pairs, mut copies) = (stream.alloc_uninit::<u64>(total)?, stream.alloc_uninit::<u64>(total)?);
         if total > 0 {
-            list(places.global_mut(), absent_words, pairs.global_mut(), copies.global_mut(), 1)?;
+            let (out, copies) = (pairs.global_mut(), copies.global_mut());
+            let task = Task::List { places: places.global_mut(), kept, out, copies };
+            // SAFETY: there is a place for each pair that was counted.
+            unsafe { self.run(stream, fingerprints, different, task)? };
         }
-        let absent_count = stream.download_first(&absents)? as usize;
-        Ok(Stored { absent_count, absent, places, pairs, copies })
+        Ok(Stored { places, pairs, copies })
+    }
+
+    /// Queues a task for `n > 0` fingerprints without values; equal pairs are one if `different` is set.
+    ///
+    /// # Safety
+    /// The contract of [`quotient_maplet_list`] for what the task writes, until `stream` has passed this work.
+    unsafe fn run(
+        &self,
+        stream: &Stream,
+        fingerprints: DeviceSlice<'_, u64>,
+        different: bool,
+        task: Task,
+    ) -> Result<(), Error> {
+        let (layout, n) = (self.layout.pairs(), fingerprints.len());
+        let (words, blocks, parameters) = (self.pairs.words.global(), layout.blocks, parameters(&layout));
+        let (value_bits, different, fingerprints) = (self.layout.value_bits, different as u32, fingerprints.global());
+        // A task does not access what others write.
+        let (lists, kept, [places, absent, counted, out, copies]) = match task {
+            Task::Count { places } => (0, 0, [places; 5]),
+            Task::List { places, kept, out, copies } => (1, kept, [places, out, out, out, copies]),
+            Task::Find { absent, counted } => (2, 0, [absent, absent, counted, absent, absent]),
+        };
+        macro_rules! launch {
+            ($kernel:ident) => {
+                $kernel {
+                    words,
+                    blocks,
+                    parameters,
+                    value_bits,
+                    different,
+                    fingerprints,
+                    n,
+                    lists,
+                    kept,
+                    places,
+                    absent,
+                    counted,
+                    out,
+                    copies,
+                }
+                .launch(stream, grid(n))?
+            };
+        }
+        // SAFETY: the filter is sound and borrowed; the rest is the contract of this function.
+        unsafe {
+            if layout.is_counted() { launch!(quotient_maplet_list_counted) } else { launch!(quotient_maplet_list) }
+        }
+        Ok(())
     }
 
     fn rewritten(&self, keys: Layout) -> Result<Maplet, Error> {
@@ -381,6 +433,56 @@ impl Maplet {
         }
     }
 
+    /// Writes the values of the keys that a stencil, bytes or bits, selects, like [`Maplet::get_device`];
+    /// [`Maplet::ABSENT`] for the others. All keys are looked up: if the stencil selects few,
+    /// [`select`](warpset_primitives::select) these first.
+    ///
+    /// # Errors
+    /// The errors of [`Maplet::get_device`]; [`Error::LengthMismatch`] if the stencil is too short.
+    pub fn get_if_device<'s, K: DeviceKeys>(
+        &self,
+        keys: K,
+        stencil: impl Into<Stencil<'s>>,
+        values: DeviceSliceMut<'_, u64>,
+    ) -> Result<(), Error> {
+        // SAFETY: maplet, keys, stencil and values are borrowed until the stream has been waited for.
+        self.device().waiting(|stream| unsafe { self.get_if_async(stream, keys, stencil, values) })
+    }
+
+    /// Queues [`Maplet::get_if_device`].
+    ///
+    /// # Safety
+    /// The contract of [`Maplet::get_async`]; the stencil stays allocated and unchanged like the keys.
+    ///
+    /// # Errors
+    /// The errors of [`Maplet::get_if_device`].
+    pub unsafe fn get_if_async<'s, K: DeviceKeys>(
+        &self,
+        stream: &Stream,
+        keys: K,
+        stencil: impl Into<Stencil<'s>>,
+        mut values: DeviceSliceMut<'_, u64>,
+    ) -> Result<(), Error> {
+        let (n, stencil, to) = (keys.count(), stencil.into(), values.global_mut());
+        stencil.expect_for(n)?;
+        self.device().expect_same(stencil.device(), "a lookup in a maplet")?;
+        // SAFETY: the lookup checks that there is a word per key; the stencil is for all keys; the rest is the contract
+        // of this function.
+        unsafe {
+            self.get_async(stream, keys, values)?;
+            Ok(stencil.fill(stream, to, ABSENT, n)?)
+        }
+    }
+
+    /// Returns the query that a kernel asks this maplet with, beside its [`words`](Maplet::words): see
+    /// [`warpset_kernels::quotient::rank_select::device_query`], and the chapter on kernels of your own in the
+    /// project's documentation.
+    pub fn query(&self) -> MapletQuery {
+        let (keys, Layout { blocks, split, .. }) = (&self.layout.keys, self.layout.pairs());
+        let pairs = RankSelectQuery::new(blocks, split, keys.seed(), keys.is_counted(), keys.exact);
+        MapletQuery::new(pairs, self.layout.value_bits)
+    }
+
     /// Queues the lookup of `n` keys.
     ///
     /// # Safety
@@ -454,32 +556,45 @@ impl Maplet {
 
 resizes! { [] Maplet, RankSelect, |maplet| maplet.layout.keys; }
 
+/// Returns a bit per answer, whether there is a value.
+fn found_bits(values: &[Option<u64>]) -> Vec<u64> {
+    let bits = |some: &[Option<u64>]| {
+        some.iter().enumerate().fold(0, |word, (i, value)| word | u64::from(value.is_some()) << i)
+    };
+    values.chunks(64).map(bits).collect()
+}
+
 /// Returns the value of an answer, if there is one.
 fn present(value: u64) -> Option<u64> {
     (value != ABSENT).then_some(value)
 }
 
-/// Queues the join of fingerprints and values to pairs. Returns them and the first place with a value that is too wide,
-/// or all ones; excess bits are dropped.
+/// Queues the join of fingerprints and values to pairs. Excess bits of values are dropped; with `too_wide`, one word of
+/// all ones, it becomes the first place of a value that has any.
 fn join(
     layout: &MapletLayout,
     stream: &Stream,
     fingerprints: DeviceSlice<'_, u64>,
     values: DeviceSlice<'_, u64>,
-) -> Result<(Fingerprints, DeviceVec<u64>), Error> {
+    too_wide: Option<&mut DeviceVec<u64>>,
+) -> Result<Fingerprints, Error> {
     let n = fingerprints.len();
     let mut pairs = Fingerprints::alloc(&layout.pairs(), stream, n)?;
-    let mut first = stream.from_slice(&[u64::MAX])?;
     if n > 0 {
-        let (fingerprints, values, too_wide) = (fingerprints.global(), values.global(), first.global_mut());
+        let (fingerprints, values, value_bits) = (fingerprints.global(), values.global(), layout.value_bits);
+        let too_wide = too_wide.map(DeviceVec::global_mut);
         // SAFETY: there is a place per pair; new vectors are freed in the order of the stream, and the callers keep the
         // others.
         with_width!(&mut pairs, |pairs| unsafe {
-            let (value_bits, out) = (layout.value_bits, pairs.global_mut());
-            quotient_maplet_join { fingerprints, values, n, value_bits, out, too_wide }.launch(stream, grid(n))?;
+            let out = pairs.global_mut();
+            // No value is too wide without a word for its place, so the kernel does not access that of another vector.
+            let most = if too_wide.is_some() { lowest(value_bits) } else { u64::MAX };
+            let too_wide = too_wide.unwrap_or(out.cast());
+            quotient_maplet_join { fingerprints, values, n, value_bits, most, out, too_wide }
+                .launch(stream, grid(n))?;
         });
     }
-    Ok((pairs, first))
+    Ok(pairs)
 }
 
 /// Queues the split of the first `n` pairs into fingerprints, `dropped` bits shorter, and values.
@@ -501,11 +616,7 @@ impl Filter for Maplet {
     type Error = Error;
 
     fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Error> {
-        let values = self.get_bulk(keys)?;
-        let bits = |some: &[Option<u64>]| {
-            some.iter().enumerate().fold(0, |word, (i, value)| word | u64::from(value.is_some()) << i)
-        };
-        take(0, &values.chunks(64).map(bits).collect::<Vec<u64>>());
+        take(0, &found_bits(&self.get_bulk(keys)?));
         Ok(())
     }
 

@@ -135,6 +135,7 @@ backend!(gpu::Maplet {
         self.get_device(on_device.as_slice(), found.as_mut_slice()).unwrap();
         let found = found.to_vec().unwrap().into_iter();
         assert!(found.map(|value| (value != gpu::Maplet::ABSENT).then_some(value)).eq(values.iter().copied()));
+        self.check_other_lookups(&on_device, &values);
         let (places, all) = self.values_device(on_device.as_slice()).unwrap();
         let (places, all, host) = (places.to_vec().unwrap(), all.to_vec().unwrap(), self.host());
         let mut at = 0;
@@ -149,6 +150,60 @@ backend!(gpu::Maplet {
         values
     }
 });
+
+#[cfg(feature = "gpu")]
+warpset_simt::kernel! {
+    /// Looks up keys as kernels of other crates do.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, one thread per key.
+    /// - `words`: those of the maplet; `keys`: `n`; neither is written while the kernel runs.
+    /// - `out`: `n` words, used by this launch alone.
+    pub unsafe fn maplet_asked(
+        words: warpset_simt::Global<u64>, maplet: gpu::MapletQuery, keys: warpset_simt::Global<u64>, n: usize,
+        out: warpset_simt::GlobalMut<u64>,
+    ) {
+        let i = warpset_simt::thread::index_1d() as usize;
+        if i < n {
+            // SAFETY: `i < n`; the words are those of the maplet.
+            unsafe { out.write(i, maplet.get(words, keys.read(i)).unwrap_or(gpu::Maplet::ABSENT)) };
+        }
+    }
+}
+
+#[cfg(feature = "gpu")]
+impl gpu::Maplet {
+    /// Checks lookups under stencils and, on the emulator, by a kernel of this crate.
+    fn check_other_lookups(&self, keys: &warpset_gpu::DeviceVec<u64>, values: &[Option<u64>]) {
+        let (device, n) = (self.device(), keys.len());
+        let selected = |i: usize| i % 3 != 1;
+        let wanted = |selects: bool| -> Vec<u64> {
+            let value = |(i, &value): (usize, &Option<u64>)| value.filter(|_| !selects || selected(i));
+            values.iter().enumerate().map(|of| value(of).unwrap_or(gpu::Maplet::ABSENT)).collect()
+        };
+        let bytes: Vec<u8> = (0..n).map(|i| u8::from(selected(i))).collect();
+        let bits: Vec<u64> =
+            bytes.chunks(64).map(|some| some.iter().rev().fold(0, |word, &bit| word << 1 | u64::from(bit))).collect();
+        let (bytes, bits) = (device.from_slice(&bytes).unwrap(), device.from_slice(&bits).unwrap());
+        for stencil in [warpset_gpu::batch::Stencil::from(&bytes), (&bits).into()] {
+            let mut found = device.alloc_zeroed::<u64>(n).unwrap();
+            self.get_if_device(keys.as_slice(), stencil, found.as_mut_slice()).unwrap();
+            assert_eq!(found.to_vec().unwrap(), wanted(true));
+        }
+        if device.is_emulator() && n > 0 {
+            let mut found = device.alloc_zeroed::<u64>(n).unwrap();
+            let (words, maplet, asked, out) = (self.words().global(), self.query(), keys.global(), found.global_mut());
+            // SAFETY: there is a word per key, and all are borrowed until the stream has been waited for.
+            device
+                .waiting(|stream| unsafe {
+                    let config = warpset_gpu::LaunchConfig::new(n.div_ceil(64) as u32, 64);
+                    maplet_asked { words, maplet, keys: asked, n, out }.launch(stream, config)
+                })
+                .unwrap();
+            assert_eq!(found.to_vec().unwrap(), wanted(false));
+        }
+    }
+}
 
 /// Values of each fingerprint, ascending.
 #[derive(Clone, Default)]

@@ -220,35 +220,25 @@ warpset_base::queries_of_view! {
     }
 }
 
-/// Implements the trait of lookups by a view.
-macro_rules! filters {
-    ($($(#[$attribute:meta])* $maplet:ty, |$this:ident| $view:expr;)*) => {$(
-        $(#[$attribute])*
-        impl Filter for $maplet {
-            type Error = Error;
+impl Filter for MapletView<'_> {
+    type Error = Error;
 
-            fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Error> {
-                let $this = self;
-                let view: MapletView<'_> = $view;
-                let mut words = vec![0u64; keys.len().div_ceil(64)];
-                parallel::answer(keys, &mut words, (LOOKUP_NS, 64), |keys, words| {
-                    view.get_each(keys, |i, value| words[i / 64] |= u64::from(value.is_some()) << (i % 64));
-                });
-                take(0, &words);
-                Ok(())
-            }
-            fn memory_bytes(&self) -> u64 {
-                self.memory_bytes()
-            }
-            fn contains(&self, key: impl Key) -> Result<bool, Error> {
-                Ok(self.contains(key))
-            }
-        }
-    )*};
+    fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Error> {
+        let mut words = vec![0u64; keys.len().div_ceil(64)];
+        parallel::answer(keys, &mut words, (LOOKUP_NS, 64), |keys, words| {
+            self.get_each(keys, |i, value| words[i / 64] |= u64::from(value.is_some()) << (i % 64));
+        });
+        take(0, &words);
+        Ok(())
+    }
+    warpset_base::by_inherent! {
+        fn memory_bytes(&self) -> u64;
+        fn contains(&self, key: impl Key) -> Result<bool, Error> as Ok;
+    }
 }
-filters! {
-    Maplet, |maplet| maplet.view();
-    MapletView<'_>, |view| *view;
+warpset_base::filters_by_view! {
+    Error;
+    [] Maplet;
     #[cfg(feature = "mmap")]
-    super::MappedMaplet, |map| map.view();
+    [] super::MappedMaplet;
 }

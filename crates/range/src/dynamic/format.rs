@@ -2,8 +2,6 @@
 //!
 //! Parameters are those of the quotient filter, with the type of keys from bit 8 of the bits of a remainder on.
 
-#[cfg(feature = "serde")]
-use warpset_base::file;
 use warpset_base::file::{FIELDS, FileError, FileKind, Payload, Saved};
 use warpset_base::words::AlignedWords;
 use warpset_quotient::{Duplicates, RankSelectQuotientFilter, RankSelectQuotientFilterView};
@@ -65,6 +63,13 @@ warpset_base::saved_methods! {
     [K: RangeKey + ?Sized] DynamicRangeFilter<K>, Error;
 }
 
+warpset_base::viewed! {
+    ['a, K: RangeKey + ?Sized] DynamicRangeFilterView<'a, K>, DynamicRangeFilter<K>, Error;
+    |saved, words| DynamicRangeFilterView::of_saved(saved, words);
+    /// Requires a payload aligned to 8 bytes, as in a mapping that starts at a page.
+    fn from_bytes;
+}
+
 impl<'a, K: RangeKey + ?Sized> DynamicRangeFilterView<'a, K> {
     /// Makes a view of the parts of a file.
     pub(super) fn of_saved((layout, held): Header, words: &'a [u64]) -> DynamicRangeFilterView<'a, K> {
@@ -82,18 +87,4 @@ warpset_base::mapped! {
     /// Maps a saved filter into memory: nothing is copied, and processes share the memory. The whole file is read
     /// twice, for its checksum and its slots.
     fn map;
-}
-
-#[cfg(feature = "serde")]
-impl<K: RangeKey + ?Sized> serde::Serialize for DynamicRangeFilter<K> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        file::serialize(self, serializer)
-    }
-}
-
-#[cfg(feature = "serde")]
-impl<'de, K: RangeKey + ?Sized> serde::Deserialize<'de> for DynamicRangeFilter<K> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        file::deserialize(deserializer)
-    }
 }

@@ -5,7 +5,6 @@ use std::marker::PhantomData;
 use std::ops::RangeBounds;
 
 use warpset_base::bitmap::{Bitmap, bits_to};
-use warpset_base::file;
 use warpset_base::filter::same_length;
 use warpset_base::parallel;
 use warpset_core::bits::lowest;
@@ -75,28 +74,6 @@ impl<'a, K: RangeKey + ?Sized> DynamicRangeFilterView<'a, K> {
     /// Returns the words, the memory image that every backend shares.
     pub fn words(&self) -> &'a [u64] {
         self.slots.words()
-    }
-
-    /// Views a filter in saved bytes, without a copy ([`map`](DynamicRangeFilter::map) does the same with a file).
-    /// Reads the bytes twice, to check the checksum and the slots.
-    ///
-    /// The payload must be aligned to 8 bytes; it is in a mapping that starts at a page.
-    ///
-    /// # Errors
-    /// [`Error::File`] if the bytes are not such a filter, are damaged or not aligned; [`Error::OtherKeys`];
-    /// [`Error::Slots`] if the slots are not those of any filter.
-    pub fn from_bytes(bytes: &'a [u8]) -> Result<Self, Error> {
-        file::view::<DynamicRangeFilter<K>>(bytes).map(|(saved, words)| Self::of_saved(saved, words))
-    }
-
-    /// Views saved bytes without the checksum: opens in constant time and reads the header only. Damaged words give
-    /// wrong answers, nothing worse. See [`from_bytes`](Self::from_bytes).
-    ///
-    /// # Errors
-    /// [`Error::File`] if the header is not that of such a filter, or the bytes are too few or not aligned;
-    /// [`Error::OtherKeys`].
-    pub fn from_bytes_unverified(bytes: &'a [u8]) -> Result<Self, Error> {
-        file::view_unverified::<DynamicRangeFilter<K>>(bytes).map(|(saved, words)| Self::of_saved(saved, words))
     }
 
     /// Returns the number of prefixes of the keys between two, and for each prefix the interval of fingerprints of

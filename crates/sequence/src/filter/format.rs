@@ -3,7 +3,7 @@
 //! Parameters in the header: `docs/formats.md`. Any words form a valid filter, so the checksum is all there is to
 //! check.
 
-use warpset_base::file::{self, FIELDS, FileKind, Payload, Saved};
+use warpset_base::file::{FIELDS, FileKind, Payload, Saved};
 use warpset_base::words::AlignedWords;
 
 use super::layout::Layout;
@@ -41,12 +41,10 @@ warpset_base::saved_methods! {
     [] SequenceFilter, Error;
 }
 
-/// Views of saved bytes.
-impl<'a> SequenceFilterView<'a> {
-    /// Opens a filter in saved bytes without a copy, after checking everything, for which it reads the bytes once.
-    /// [`map`](SequenceFilter::map) does the same for a file.
-    ///
-    /// The payload must be aligned to 8 bytes, as in a mapping that starts at a page.
+warpset_base::viewed! {
+    ['a] SequenceFilterView<'a>, SequenceFilter, Error;
+    |layout, words| SequenceFilterView::new(layout, words);
+    /// Requires a payload aligned to 8 bytes, as in a mapping that starts at a page.
     ///
     /// ```
     /// use warpset_sequence::{SequenceFilter, SequenceFilterView};
@@ -57,19 +55,5 @@ impl<'a> SequenceFilterView<'a> {
     /// assert!(view.contains("GATTACACC")?);
     /// # Ok::<(), warpset_sequence::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// [`Error::File`] if the bytes are not such a filter, are damaged or not aligned.
-    pub fn from_bytes(bytes: &'a [u8]) -> Result<SequenceFilterView<'a>, Error> {
-        file::view::<SequenceFilter>(bytes).map(|(layout, words)| SequenceFilterView::new(layout, words))
-    }
-
-    /// Opens as [`SequenceFilterView::from_bytes`] does, without the checksum: in constant time, reading only the
-    /// header. Damaged words give wrong answers and no other harm.
-    ///
-    /// # Errors
-    /// [`Error::File`] if the header is not that of such a filter, or the bytes are too few or not aligned.
-    pub fn from_bytes_unverified(bytes: &'a [u8]) -> Result<SequenceFilterView<'a>, Error> {
-        file::view_unverified::<SequenceFilter>(bytes).map(|(layout, words)| SequenceFilterView::new(layout, words))
-    }
+    fn from_bytes;
 }

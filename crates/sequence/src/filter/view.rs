@@ -132,6 +132,16 @@ impl<'a> SequenceFilterView<'a> {
         rates::fpr(&self.layout, self.words)
     }
 
+    /// Returns the theoretical false-positive rate with `kmers` different k-mers of random sequences.
+    pub fn expected_fpr(&self, kmers: u64) -> f64 {
+        self.layout.expected_fpr(kmers)
+    }
+
+    /// Returns the theoretical fraction of bits that are set with `kmers` different k-mers of random sequences.
+    pub fn predicted_fill(&self, kmers: u64) -> f64 {
+        self.layout.predicted_fill(kmers)
+    }
+
     /// Measures the fraction of about `samples` k-mers of random sequences, drawn with `seed`, that the filter claims
     /// to contain.
     pub fn measured_fpr(&self, samples: u64, seed: u64) -> f64 {

@@ -17,6 +17,21 @@ impl<K: StaticKey, V: Value> Filter for StaticMap<K, V> {
     type Error = Error;
 
     fn answer_bulk<Q: Key>(&self, keys: &[Q], take: &mut Take<'_>) -> Result<(), Error> {
+        self.answer_any(keys, take)
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.memory_bytes()
+    }
+}
+
+/// Lookups of keys of any type, by those of integers.
+pub(super) trait AnswerAny<K: StaticKey> {
+    /// Runs [`Filter::answer_bulk`] for integers of 32 or 64 bits.
+    fn answer_integers<Q: Key>(&self, keys: &[Q], take: &mut Take<'_>) -> Result<(), Error>;
+
+    /// Runs [`Filter::answer_bulk`].
+    fn answer_any<Q: Key>(&self, keys: &[Q], take: &mut Take<'_>) -> Result<(), Error> {
         match Q::raw(keys) {
             Raw::U32(_) | Raw::I32(_) | Raw::U64(_) => self.answer_integers(keys, take),
             Raw::Hashes(_) | Raw::Other => {
@@ -34,14 +49,9 @@ impl<K: StaticKey, V: Value> Filter for StaticMap<K, V> {
             }
         }
     }
-
-    fn memory_bytes(&self) -> u64 {
-        self.memory_bytes()
-    }
 }
 
-impl<K: StaticKey, V: Value> StaticMap<K, V> {
-    /// Runs [`Filter::answer_bulk`] for integers of 32 or 64 bits.
+impl<K: StaticKey, V: Value> AnswerAny<K> for StaticMap<K, V> {
     fn answer_integers<Q: Key>(&self, keys: &[Q], take: &mut Take<'_>) -> Result<(), Error> {
         if keys.is_empty() {
             return Ok(());

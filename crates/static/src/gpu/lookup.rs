@@ -6,7 +6,7 @@ use warpset_gpu::batch::{Answers, DeviceKey, Hashing, expect_room};
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, LaunchConfig, Stream};
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::static_set::lookup::{BLOCK, NOTHING, NUMBERS, Plan, static_set_lookup};
-use warpset_simt::GlobalMut;
+use warpset_simt::{Global, GlobalMut};
 
 use super::element::DeviceMapValue;
 use super::{DeviceStaticKey, StaticMap};
@@ -41,16 +41,16 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
         answers: Answers,
         wanted: Wanted,
     ) -> Result<(), Error> {
-        let (keys_at, words) = (self.layout.keys_at(), self.words.global());
+        let (pilots, buckets, values) = self.sections();
         let (wanted, out) = match wanted {
             Wanted::Nothing => (NOTHING, answers.words),
             Wanted::Numbers(out) => (NUMBERS, out),
             Wanted::Values(form, out) => (form, out),
         };
         let kernel = static_set_lookup {
-            pilots: words.cast(),
-            keys: words.at(keys_at.start),
-            values: words.at(keys_at.end),
+            pilots: self.of_whole(pilots),
+            keys: self.of_whole(buckets),
+            values: self.of_whole(values),
             plan: Plan {
                 spread: self.layout.spread(),
                 shape: self.layout.shape(),
@@ -69,6 +69,14 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
         // SAFETY: the words are those of the layout; the rest is this function's contract.
         unsafe { kernel.launch(stream, LaunchConfig::new(blocks, BLOCK))? };
         Ok(())
+    }
+
+    /// Returns the items of all shards for kernels. Only those of the shards here, `here`, may be read.
+    fn of_whole<T: Pod>(&self, here: DeviceSlice<'_, T>) -> Global<T> {
+        let of_shard = here.len() / (self.shards.end - self.shards.start) as usize;
+        let before = self.shards.start as usize * of_shard;
+        let all = self.layout.shape().shards() as usize * of_shard;
+        Global::from_raw_parts(here.global().as_ptr().wrapping_sub(before), all)
     }
 
     /// Queues answers for keys on the device, and the output; `devices` are those of the arguments besides keys and

@@ -1,10 +1,14 @@
-//! Queries of a rank-and-select quotient filter in device memory by one thread, for kernels of other crates (feature
-//! `filters`), like [`bloom::device_query`](crate::bloom::device_query) for Bloom filters. They use the functions of
-//! the kernels here.
+//! Queries of rank-and-select quotient filters and maplets in device memory by one thread, for kernels of other crates
+//! (feature `filters`), like [`bloom::device_query`](crate::bloom::device_query) for Bloom filters. They use the
+//! functions of the kernels here.
 
+#[cfg(feature = "bodies")]
+use warpset_core::bits::ByHalves;
 use warpset_core::bits::lowest;
 use warpset_core::hash::{self, permute};
 use warpset_core::quotient::Split;
+#[cfg(feature = "bodies")]
+use warpset_core::quotient::rank_select::Blocks;
 use warpset_core::quotient::rank_select::fields;
 use warpset_simt::Global;
 
@@ -116,5 +120,56 @@ impl RankSelectQuery {
             Runs::<false, false, _>::new(ReadOnly(words), self.blocks, self.remainder_bits, self.fields)
                 .count(quotient, remainder)
         }
+    }
+}
+
+/// Maplet without its words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct MapletQuery {
+    /// Filter with the pairs of fingerprints and values.
+    pairs: RankSelectQuery,
+    value_bits: u64,
+}
+
+const _: () = assert!(size_of::<MapletQuery>() == 48);
+
+impl MapletQuery {
+    /// Makes a query of a maplet with values of `value_bits` bits; `pairs` is that of the filter with its pairs, exact
+    /// if the fingerprints without values are bijections of integers.
+    pub const fn new(pairs: RankSelectQuery, value_bits: u32) -> MapletQuery {
+        MapletQuery { pairs, value_bits: value_bits as u64 }
+    }
+
+    /// Returns the value of an integer, by its value in 64 bits: the least one if its fingerprint has several.
+    ///
+    /// # Safety
+    /// The contract of [`RankSelectQuery::contains`].
+    #[cfg(feature = "bodies")]
+    #[inline(always)]
+    pub unsafe fn get(self, words: Global<u64>, key: u64) -> Option<u64> {
+        let remainder_bits = self.pairs.remainder_bits - self.value_bits as u32;
+        let fingerprint = RankSelectQuery { remainder_bits, ..self.pairs }.fingerprint(key)?;
+        // SAFETY: the contract is the same.
+        unsafe { self.get_fingerprint(words, fingerprint) }
+    }
+
+    /// Returns the value of a fingerprint of this maplet: the least one if it has several.
+    ///
+    /// # Safety
+    /// The contract of [`RankSelectQuery::contains`].
+    #[cfg(feature = "bodies")]
+    #[inline(always)]
+    pub unsafe fn get_fingerprint(self, words: Global<u64>, fingerprint: u64) -> Option<u64> {
+        let RankSelectQuery { blocks, fields, remainder_bits, counted, .. } = self.pairs;
+        let (value_bits, pair) = (self.value_bits as u32, fingerprint << self.value_bits);
+        let (quotient, remainder) = (self.pairs.split().quotient(pair), self.pairs.split().remainder(pair));
+        if counted != 0 {
+            let blocks = Blocks::counted(ReadOnly(words), blocks, remainder_bits);
+            let slot = blocks.first_prefixed(quotient, remainder, value_bits, ByHalves)?;
+            return Some(blocks.remainder(slot) & lowest(value_bits));
+        }
+        Runs::<false, false, _>::new(ReadOnly(words), blocks, remainder_bits, fields)
+            .first_prefixed(quotient, remainder, value_bits)
     }
 }

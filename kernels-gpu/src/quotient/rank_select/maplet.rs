@@ -1,19 +1,18 @@
 //! Maplets: rank-and-select quotient filters with a value in the low bits of each remainder.
 //!
 //! The item of a fingerprint and a value is a *pair*. Kernels make pairs of fingerprints and values, take them apart,
-//! find the values of fingerprints, and replace values in place.
+//! find the values of fingerprints, and combine values in place.
 
 use warpset_core::bits::{ByHalves, lowest};
 use warpset_core::quotient::Split;
 use warpset_core::quotient::rank_select::Blocks;
+use warpset_core::scan::{BitOr, Max, Min, Sum};
 use warpset_simt::{Global, GlobalMut, atomic, thread};
 
 use crate::batch::keys::KeyKind;
 use crate::batch::results;
 #[cfg(feature = "bodies")]
 use crate::quotient::keys::fingerprint_at;
-#[cfg(feature = "bodies")]
-use crate::quotient::memory::Owned;
 use crate::quotient::memory::{Fingerprint, Parameters, ReadOnly};
 use crate::quotient::rank_select::search::Runs;
 
@@ -34,10 +33,10 @@ kernel! {
     /// - Launch: 1-D, one thread per pair, [`BLOCK`] threads per block.
     /// - `fingerprints`, `values`: `n` each, not written while the kernel runs.
     /// - `out`: `n` places, used by this launch alone; `F` is wide enough for pairs.
-    /// - `too_wide`: all ones before, used by this launch alone; becomes the first place of a value with more bits,
-    ///   which are dropped.
+    /// - `too_wide`: all ones before, used by this launch alone; becomes the first place of a value above `most`. It is
+    ///   not accessed if there is none. Excess bits are dropped.
     pub unsafe fn quotient_maplet_join<F>(
-        fingerprints: Global<u64>, values: Global<u64>, n: usize, value_bits: u32, out: GlobalMut<F>,
+        fingerprints: Global<u64>, values: Global<u64>, n: usize, value_bits: u32, most: u64, out: GlobalMut<F>,
         too_wide: GlobalMut<u64>,
     ) for [u32 => quotient_maplet_join_u32, u64 => quotient_maplet_join_u64] {
         let i = thread::index_1d() as usize;
@@ -45,7 +44,7 @@ kernel! {
             // SAFETY: `i < n`.
             unsafe {
                 let (fingerprint, value) = (fingerprints.read_nc(i), values.read_nc(i));
-                if value >> value_bits != 0 {
+                if value > most {
                     atomic::reduce_min(too_wide, i as u64);
                 }
                 out.write(i, F::of(fingerprint << value_bits | value & lowest(value_bits)));
@@ -155,22 +154,23 @@ macro_rules! lists {
         kernel! {
             #[doc = concat!("Counts or lists the stored pairs of fingerprints, in maplets ", $filters, ".")]
             ///
-            /// If `lists` is 0, `places` gets the number of pairs of each fingerprint, `absent` a bit per fingerprint
-            /// without one, and their number is added to `absent_count`. If it is 1, `places` has the place of the
-            /// first pair of each fingerprint; its pairs, without the bits that are not in `kept`, go to `out` from
-            /// there on, and their copies to `copies`. With `different`, equal pairs are one.
+            /// If `lists` is 0, `places` gets the number of pairs of each fingerprint. If it is 1, `places` has the
+            /// place of the first pair of each fingerprint; its pairs, without the bits that are not in `kept`, go to
+            /// `out` from there on, and their copies to `copies`. If it is 2, `absent` gets a bit per fingerprint
+            /// without a pair, and the two words of `counted` are increased by the number of these and by that of
+            /// fingerprints with several pairs. With `different`, equal pairs are one.
             ///
             /// # Safety
             /// - Launch: 1-D, one thread per fingerprint, [`BLOCK`] threads per block.
             /// - `words`: a sound filter of `blocks` blocks with these [`Parameters`], not written while the kernel
             ///   runs.
             /// - `fingerprints`: `n` of them without values, not written while the kernel runs.
-            /// - `places`: `n` words; `absent`: `n.div_ceil(64)` words and `absent_count`: one word, if `lists` is 0;
-            ///   `out` and `copies`: a word per pair if `lists` is 1. Each is used by this launch alone.
+            /// - `places`: `n` words, if `lists` is 0 or 1; `out` and `copies`: a word per pair if it is 1; `absent`:
+            ///   `n.div_ceil(64)` words and `counted`: two words, if it is 2. Each is used by this launch alone.
             pub unsafe fn $kernel(
                 words: Global<u64>, blocks: u64, parameters: u32, value_bits: u32, different: u32,
                 fingerprints: Global<u64>, n: usize, lists: u32, kept: u64, places: GlobalMut<u64>,
-                absent: GlobalMut<u64>, absent_count: GlobalMut<u64>, out: GlobalMut<u64>, copies: GlobalMut<u64>,
+                absent: GlobalMut<u64>, counted: GlobalMut<u64>, out: GlobalMut<u64>, copies: GlobalMut<u64>,
             ) {
                 let split = Parameters(parameters).split();
                 let blocks = $blocks(ReadOnly(words), blocks, split.remainder_bits);
@@ -182,13 +182,13 @@ macro_rules! lists {
                     if i < n {
                         let pair = fingerprints.read_nc(i) << value_bits;
                         let quotient = split.quotient(pair);
-                        let first = if lists != 0 { places.read(i) as usize } else { 0 };
+                        let first = if lists == 1 { places.read(i) as usize } else { 0 };
                         let mut at = blocks.first_prefixed(quotient, split.remainder(pair), value_bits, ByHalves);
                         let mut before = ABSENT;
                         while let Some(slot) = at {
                             let remainder = blocks.remainder(slot);
                             if different == 0 || remainder != before {
-                                if lists != 0 {
+                                if lists == 1 {
                                     out.write(first + count as usize, split.join(quotient, remainder) & kept);
                                     copies.write(first + count as usize, $copies(&blocks, slot));
                                 }
@@ -201,9 +201,10 @@ macro_rules! lists {
                             places.write(i, count);
                         }
                     }
-                    if lists == 0 {
+                    if lists == 2 {
                         results::put(results::BITS, absent, i, n, i < n && count == 0);
-                        results::put(results::COUNT, absent_count, i, n, i < n && count == 0);
+                        results::put(results::COUNT, counted, i, n, i < n && count == 0);
+                        results::put(results::COUNT, counted.at(1), i, n, count > 1);
                     }
                 }
             }
@@ -216,30 +217,10 @@ lists! {
         "with counters";
 }
 
-kernel! {
-    /// Replaces the value of each fingerprint that has one by that of a pair of type `F`.
-    ///
-    /// # Safety
-    /// - Launch: 1-D, one thread per pair, [`BLOCK`] threads per block.
-    /// - `pairs`: `n` with different fingerprints, not written while the kernel runs; their fingerprints have one value
-    ///   each in the filter, or none.
-    /// - `words`: a sound filter of `blocks` blocks with these [`Parameters`], without counters, accessed by this
-    ///   launch alone.
-    pub unsafe fn quotient_maplet_set<F>(
-        pairs: Global<F>, n: usize, words: GlobalMut<u64>, blocks: u64, parameters: u32, value_bits: u32,
-    ) for [u32 => quotient_maplet_set_u32, u64 => quotient_maplet_set_u64] {
-        let split = Parameters(parameters).split();
-        let mut blocks = Blocks::new(Owned(words), blocks, split.remainder_bits);
-        let i = thread::index_1d() as usize;
-        if i < n {
-            // SAFETY: `i < n`.
-            let pair = unsafe { pairs.read_nc(i).bits() };
-            let (quotient, remainder) = (split.quotient(pair), split.remainder(pair));
-            // Other threads change values alone, so comparisons with a remainder without a value hold.
-            let least = remainder & !lowest(value_bits);
-            if let Some(slot) = blocks.first_prefixed(quotient, least, value_bits, ByHalves) {
-                blocks.set_remainder(slot, remainder);
-            }
-        }
-    }
+#[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_rank_select_maplet"))]
+crate::maplet_kernels! {
+    quotient_maplet_sum: Sum<u64>;
+    quotient_maplet_max: Max<u64>;
+    quotient_maplet_min: Min<u64>;
+    quotient_maplet_or: BitOr<u64>;
 }

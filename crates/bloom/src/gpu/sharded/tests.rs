@@ -3,10 +3,11 @@ use std::collections::HashSet;
 use warpset_core::hash::mix;
 use warpset_gpu::batch::StringVec;
 use warpset_gpu::testing::{cuda, fail_each};
-use warpset_gpu::{EmulatorOptions, GpuError};
+use warpset_gpu::{Device, EmulatorOptions, GpuError};
 
 use super::*;
-use crate::{Bitmap, PhysicalType};
+use crate::gpu::DeviceFilter;
+use crate::{Bitmap, Filter, PhysicalType};
 
 fn emulators(count: usize) -> Devices {
     Devices::new((0..count as u64).map(warpset_gpu::testing::deferred)).unwrap()

@@ -35,6 +35,66 @@ fn is_that_of_the_host<V: DeviceFunctionValue>(device: &Device, n: u64, builder:
     let mut out = vec![V::default(); keys.len()];
     assert_eq!(built.get_bulk_into(&keys, &mut out).unwrap().count_ones(), keys.len());
     assert!(out == values);
+    check_other_lookups(&built, &asked, &host.get_bulk(&asked));
+}
+
+warpset_simt::kernel! {
+    /// Looks up keys as kernels of other crates do: value and one, or zeros.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, one thread per key.
+    /// - `words`: those of the function; `keys`: `n`; neither is written while the kernel runs.
+    /// - `out`: `2 n` words, used by this launch alone.
+    pub unsafe fn function_asked(
+        words: Global<u64>, function: FunctionQuery, keys: Global<u64>, n: usize, out: GlobalMut<u64>,
+    ) {
+        let i = warpset_simt::thread::index_1d() as usize;
+        if i < n {
+            // SAFETY: `i < n`; the words are those of the function.
+            unsafe {
+                let value = function.get(words, keys.read(i));
+                out.write(2 * i, value.unwrap_or(0));
+                out.write(2 * i + 1, value.is_some() as u64);
+            }
+        }
+    }
+}
+
+/// Checks lookups under stencils and, on the emulator, by a kernel of this crate.
+fn check_other_lookups<V: DeviceFunctionValue>(function: &StaticFunction<V>, asked: &[u64], answers: &[Option<V>]) {
+    let (device, n) = (&function.device, asked.len());
+    let keys = device.from_slice(asked).unwrap();
+    let bytes: Vec<u8> = (0..n).map(|i| u8::from(i % 3 != 1)).collect();
+    let bits: Vec<u64> =
+        bytes.chunks(64).map(|some| some.iter().rev().fold(0, |word, &bit| word << 1 | u64::from(bit))).collect();
+    let there = (device.from_slice(&bytes).unwrap(), device.from_slice(&bits).unwrap());
+    for stencil in [Stencil::from(&there.0), Stencil::from(&there.1)] {
+        let mut values = device.alloc_zeroed::<V>(n).unwrap();
+        let mut found = device.alloc_zeroed::<u64>(n.div_ceil(64)).unwrap();
+        function.get_if_device(keys.as_slice(), stencil, values.as_mut_slice(), found.as_mut_slice()).unwrap();
+        let (values, found) = (values.to_vec().unwrap(), found.to_vec().unwrap());
+        for i in 0..n {
+            let is_found = found[i / 64] >> (i % 64) & 1 != 0;
+            assert!(is_found.then_some(values[i]) == answers[i].filter(|_| bytes[i] != 0));
+        }
+    }
+    if device.is_emulator() && n > 0 {
+        let mut found = device.alloc_zeroed::<u64>(2 * n).unwrap();
+        let (words, query, keys, out) =
+            (function.words().global(), function.query(), keys.global(), found.global_mut());
+        // SAFETY: there are two words per key, and all are borrowed until the stream has been waited for.
+        device
+            .waiting(|stream| unsafe {
+                let config = LaunchConfig::new(n.div_ceil(64) as u32, 64);
+                function_asked { words, function: query, keys, n, out }.launch(stream, config)
+            })
+            .unwrap();
+        let found = found.to_vec().unwrap();
+        for (pair, answer) in found.chunks(2).zip(answers) {
+            let value = answer.map(|value| bytemuck::bytes_of(&value).iter().rev().fold(0, |v, &b| v << 8 | b as u64));
+            assert_eq!((pair[1] == 1).then_some(pair[0]), value);
+        }
+    }
 }
 
 #[test]

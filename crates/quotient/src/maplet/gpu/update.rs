@@ -1,9 +1,9 @@
 //! Updates of maplets in device memory: insertions, combinations, removals, merges.
 
 use warpset_gpu::{DeviceSlice, DeviceVec, Stream};
-use warpset_kernels::quotient::rank_select::maplet::quotient_maplet_set;
-use warpset_primitives::merge::merge_pairs_async;
-use warpset_primitives::reduce::{ByKeyKernels, reduce_by_key_async};
+use warpset_kernels::quotient::rank_select::combine::MapletKernels;
+use warpset_primitives::merge::{Pairs, merge_pairs_async};
+use warpset_primitives::reduce::reduce_by_key_async;
 use warpset_primitives::select::unique_async;
 use warpset_primitives::{KeyMask, sort};
 
@@ -11,12 +11,9 @@ use super::{Apart, Maplet, cpu, join, split, waiting_on_errors};
 use crate::gpu::counted_fingerprints::CountedFingerprints;
 use crate::gpu::fingerprints::{Fingerprints, TooWide, with_width};
 use crate::gpu::launch::{grid, parameters};
-use crate::gpu::{DeviceKeys, QuotientFilter, UpdateMethod};
+use crate::gpu::{DeviceKeys, UpdateMethod};
 use crate::slot_kind::Change;
-use crate::{Error, Key, Operator};
-
-/// Most slots per key for which an upsert combines the batch with all stored pairs and lays them out again.
-const REBUILT_SLOTS_PER_KEY: u64 = 2;
+use crate::{Error, Key};
 
 impl Maplet {
     /// Stores values like [`crate::Maplet::insert_bulk`].
@@ -40,12 +37,12 @@ impl Maplet {
     }
 
     /// Combines values like [`crate::Maplet::upsert_bulk`]. `Sum`, `Min`, `Max` and `BitOr` have kernels; programs
-    /// compile kernels of other operators by `by_key_kernels!` of `warpset-kernels`.
+    /// compile kernels of other operators by `by_key_kernels!` and `maplet_kernels!` of `warpset-kernels`.
     ///
     /// # Errors
     /// The errors of [`crate::Maplet::upsert_bulk`]; [`Error::Gpu`] if the device fails or has too little memory. If it
     /// fails while values are replaced in place, part of the batch may be stored.
-    pub fn upsert_bulk<O: Operator<Value = u64> + ByKeyKernels<u64>, K: Key, V: Copy + Into<u64> + Sync>(
+    pub fn upsert_bulk<O: MapletKernels, K: Key, V: Copy + Into<u64> + Sync>(
         &mut self,
         keys: &[K],
         values: &[V],
@@ -58,7 +55,7 @@ impl Maplet {
     ///
     /// # Errors
     /// The errors of [`Maplet::upsert_bulk`]; memory of another device is refused.
-    pub fn upsert_device<O: Operator<Value = u64> + ByKeyKernels<u64>, K: DeviceKeys>(
+    pub fn upsert_device<O: MapletKernels, K: DeviceKeys>(
         &mut self,
         keys: K,
         values: DeviceSlice<'_, u64>,
@@ -98,10 +95,7 @@ impl Maplet {
     }
 
     /// Combines a batch of pairs in any order. Pairs of one fingerprint keep their order.
-    fn upsert_pairs<O>(&mut self, stream: &Stream, mut batch: Fingerprints) -> Result<u64, Error>
-    where
-        O: Operator<Value = u64> + ByKeyKernels<u64>,
-    {
+    fn upsert_pairs<O: MapletKernels>(&mut self, stream: &Stream, mut batch: Fingerprints) -> Result<u64, Error> {
         let (layout, n) = (self.layout, batch.len());
         let by = sort::By::ascending().bits(layout.value_bits..layout.pairs().fingerprint_bits());
         // SAFETY: the vector is this call's to change, and freed in the order of the stream.
@@ -112,76 +106,64 @@ impl Maplet {
 
     /// Combines a batch, ascending by fingerprint and not empty, with the stored values. Returns the number of
     /// fingerprints that had none, and waits.
-    fn upsert_sorted<O>(&mut self, stream: &Stream, batch: Apart) -> Result<u64, Error>
-    where
-        O: Operator<Value = u64> + ByKeyKernels<u64>,
-    {
-        let (layout, of_pairs, n) = (self.layout, self.layout.pairs(), batch.fingerprints.len());
-        if n as u64 * REBUILT_SLOTS_PER_KEY >= of_pairs.slots()
-            && let Some(new) = self.rebuilt_with::<O>(stream, &batch)?
-        {
-            return Ok(new);
-        }
+    fn upsert_sorted<O: MapletKernels>(&mut self, stream: &Stream, batch: Apart) -> Result<u64, Error> {
+        let (layout, of_pairs) = (self.layout, self.layout.pairs());
         let mut count = stream.alloc_zeroed::<u64>(1)?;
-        let mut different = stream.alloc_uninit::<u64>(n)?;
-        // SAFETY: the vectors are apart, and freed in the order of the stream.
-        unsafe { unique_async(stream, batch.fingerprints.as_slice(), different.as_mut_slice(), count.as_mut_slice())? };
+        let batch = combine::<O>(stream, &batch, &mut count)?;
         let unique = stream.download_first(&count)? as usize;
-        let stored = self.stored(stream, different.slice(..unique), false, !0)?;
-        let there = split(&layout, stream, &Fingerprints::Wide(stored.pairs), stored.copies.len(), 0)?;
-        let combined = combine::<O>(stream, &there, &batch, &mut count)?;
-        drop(batch);
-        let (new, _) = join(&layout, stream, combined.fingerprints.slice(..unique), combined.values.slice(..unique))?;
-        if there.fingerprints.len() + stored.absent_count > unique {
-            // Fingerprints with several values get one, in a copy.
+        let (fingerprints, values) = (batch.fingerprints.slice(..unique), batch.values.slice(..unique));
+        let found = self.find(stream, fingerprints)?;
+        let absent_count = found.absent_count;
+        if found.several_count > 0 {
+            // They get one value, in a copy.
+            let stored = self.stored(stream, fingerprints, false, !0)?;
+            let there = split(&layout, stream, &Fingerprints::Wide(stored.pairs), stored.copies.len(), 0)?;
+            let mut both = Apart::uninit(stream, there.fingerprints.len() + unique)?;
+            // SAFETY: the vectors are apart, and freed in the order of the stream.
+            unsafe {
+                let (keys, of_keys) = (both.fingerprints.as_mut_slice(), both.values.as_mut_slice());
+                let batch = Pairs::new(fingerprints, values);
+                merge_pairs_async(stream, there.as_pairs(), batch, KeyMask::all(), keys, of_keys)?;
+            }
+            let new = combine::<O>(stream, &both, &mut count)?;
             let mut changed = self.pairs.queued_clone(stream)?;
-            let (old, _) = join(&layout, stream, there.fingerprints.as_slice(), there.values.as_slice())?;
+            let old = join(&layout, stream, there.fingerprints.as_slice(), there.values.as_slice(), None)?;
             changed.update_sorted(stream, &old, Change::Remove, UpdateMethod::Auto)?;
+            let new = join(&layout, stream, new.fingerprints.slice(..unique), new.values.slice(..unique), None)?;
             changed.update_sorted(stream, &new, Change::Insert, UpdateMethod::Auto)?;
             self.pairs = changed;
-            return Ok(stored.absent_count as u64);
+            return Ok(absent_count as u64);
         }
-        if stored.absent_count > 0 {
+        if absent_count > 0 {
+            let new = join(&layout, stream, fingerprints, values, None)?;
             let mut added = Fingerprints::alloc(&of_pairs, stream, unique)?;
-            new.keep(stream, unique, &stored.absent, &mut added, count.as_mut_slice())?;
-            let added = added.first(stream, stored.absent_count)?;
+            new.keep(stream, unique, &found.absent, &mut added, count.as_mut_slice())?;
+            let added = added.first(stream, absent_count)?;
             self.pairs.update_sorted(stream, &added, Change::Insert, UpdateMethod::Auto)?;
         }
-        if stored.absent_count < unique {
-            let (blocks, parameters) = (of_pairs.blocks, parameters(&of_pairs));
-            let words = self.pairs.words.global_mut();
-            // SAFETY: each fingerprint has one value by the counts, or was inserted with this one; the words are
-            // borrowed until they have been waited for.
-            with_width!(&new, |pairs| unsafe {
-                let (pairs, n, value_bits) = (pairs.global(), unique, layout.value_bits);
-                quotient_maplet_set { pairs, n, words, blocks, parameters, value_bits }.launch(stream, grid(n))?;
-            });
+        if absent_count < unique {
+            let (absent, words) = (found.absent.global().cast(), self.pairs.words.global_mut());
+            let (fingerprints, values, config) = (fingerprints.global(), values.global(), grid(unique));
+            let (blocks, parameters, value_bits) = (of_pairs.blocks, parameters(&of_pairs), layout.value_bits);
+            // SAFETY: fingerprints are different, and have one value unless their bit is set; the words are borrowed
+            // until they have been waited for.
+            unsafe {
+                O::launch_combine(
+                    stream,
+                    config,
+                    fingerprints,
+                    values,
+                    absent,
+                    unique,
+                    words,
+                    blocks,
+                    parameters,
+                    value_bits,
+                )?;
+            }
         }
         stream.synchronize()?;
-        Ok(stored.absent_count as u64)
-    }
-
-    /// Combines a batch, ascending by fingerprint, with all stored pairs, and lays out the result. Returns the number
-    /// of fingerprints that had no value, or `None` if a stored fingerprint has several values. Waits.
-    fn rebuilt_with<O>(&mut self, stream: &Stream, batch: &Apart) -> Result<Option<u64>, Error>
-    where
-        O: Operator<Value = u64> + ByKeyKernels<u64>,
-    {
-        let stored = self.pairs.extract(stream)?;
-        let there = split(&self.layout, stream, &stored, stored.len(), 0)?;
-        let mut count = stream.alloc_zeroed::<u64>(1)?;
-        let mut different = stream.alloc_uninit::<u64>(stored.len())?;
-        // SAFETY: the vectors are apart, and freed in the order of the stream.
-        unsafe { unique_async(stream, there.fingerprints.as_slice(), different.as_mut_slice(), count.as_mut_slice())? };
-        if stream.download_first(&count)? < stored.len() as u64 {
-            return Ok(None);
-        }
-        drop((stored, different));
-        let combined = combine::<O>(stream, &there, batch, &mut count)?;
-        let len = stream.download_first(&count)? as usize;
-        let (pairs, _) = join(&self.layout, stream, combined.fingerprints.slice(..len), combined.values.slice(..len))?;
-        self.pairs = QuotientFilter::lay_out(stream, self.layout.pairs(), &pairs)?;
-        Ok(Some((len - there.fingerprints.len()) as u64))
+        Ok(absent_count as u64)
     }
 
     /// Removes all values of keys like [`crate::Maplet::remove_bulk`].
@@ -236,7 +218,7 @@ impl Maplet {
             return self.pairs.recount(stream, &batch, Change::Remove);
         }
         let apart = split(&self.layout, stream, &Fingerprints::Wide(stored.pairs), stored.copies.len(), 0)?;
-        let (pairs, _) = join(&self.layout, stream, apart.fingerprints.as_slice(), apart.values.as_slice())?;
+        let pairs = join(&self.layout, stream, apart.fingerprints.as_slice(), apart.values.as_slice(), None)?;
         self.pairs.update_sorted(stream, &pairs, Change::Remove, UpdateMethod::Auto)
     }
 
@@ -258,7 +240,7 @@ impl Maplet {
             return Ok(());
         }
         self.with_other(other, dropped, |maplet, stream, theirs| {
-            let (batch, _) = join(&maplet.layout, stream, theirs.fingerprints.as_slice(), theirs.values.as_slice())?;
+            let batch = join(&maplet.layout, stream, theirs.fingerprints.as_slice(), theirs.values.as_slice(), None)?;
             maplet.insert_pairs(stream, batch)
         })
     }
@@ -268,7 +250,7 @@ impl Maplet {
     /// # Errors
     /// The errors of [`crate::Maplet::merge_by`]; a maplet of another device is refused; [`Error::Gpu`] if the device
     /// fails or has too little memory. If it fails while values are replaced in place, part of them may be stored.
-    pub fn merge_by<O: Operator<Value = u64> + ByKeyKernels<u64>>(&mut self, other: &Maplet) -> Result<(), Error> {
+    pub fn merge_by<O: MapletKernels>(&mut self, other: &Maplet) -> Result<(), Error> {
         let dropped = self.layout.bits_to_drop(&other.layout)?;
         self.layout.check_combines()?;
         self.with_other(other, dropped, |maplet, stream, theirs| maplet.upsert_sorted::<O>(stream, theirs))
@@ -294,19 +276,13 @@ impl Maplet {
     }
 }
 
-/// Queues the combination of stored values with those of a batch, both ascending by fingerprint: one value per
-/// fingerprint, and their number in the first word of `count`.
-fn combine<O>(stream: &Stream, there: &Apart, batch: &Apart, count: &mut DeviceVec<u64>) -> Result<Apart, Error>
-where
-    O: Operator<Value = u64> + ByKeyKernels<u64>,
-{
-    let all = there.fingerprints.len() + batch.fingerprints.len();
-    let (mut both, mut combined) = (Apart::uninit(stream, all)?, Apart::uninit(stream, all)?);
+/// Queues the combination of the values of each fingerprint, which ascend: one value per fingerprint, and their number
+/// in the first word of `count`.
+fn combine<O: MapletKernels>(stream: &Stream, all: &Apart, count: &mut DeviceVec<u64>) -> Result<Apart, Error> {
+    let mut combined = Apart::uninit(stream, all.fingerprints.len())?;
     // SAFETY: the vectors are apart, and freed in the order of the stream.
     unsafe {
-        let (keys, values) = (both.fingerprints.as_mut_slice(), both.values.as_mut_slice());
-        merge_pairs_async(stream, there.as_pairs(), batch.as_pairs(), KeyMask::all(), keys, values)?;
-        let (keys, values) = (both.fingerprints.as_slice(), both.values.as_slice());
+        let (keys, values) = (all.fingerprints.as_slice(), all.values.as_slice());
         let (out_keys, out) = (combined.fingerprints.as_mut_slice(), combined.values.as_mut_slice());
         reduce_by_key_async::<O, u64>(stream, keys, values, out_keys, out, count.as_mut_slice())?;
     }

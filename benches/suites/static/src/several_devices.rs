@@ -1,0 +1,62 @@
+//! Maps divided among several GPUs: keys on the first, a share on each, keys on the host.
+
+use bench_frame::clock::Effort;
+use bench_frame::input::keys::KeySpace;
+use bench_frame::several_devices::{self, OfOne, time};
+use bench_frame::suite::{Session, Setup, Step};
+use warpset::gpu::{Device, Devices};
+use warpset::static_sets::StaticMap;
+use warpset::static_sets::gpu::ShardedStaticMap;
+
+use super::{PRESENT, SEED, row};
+
+fn sizes(device: &Device, effort: Effort) -> Vec<usize> {
+    match (device.is_emulator(), effort) {
+        (true, _) => vec![30_000],
+        (_, Effort::Quick) => vec![1 << 24],
+        (_, Effort::Standard) => vec![1 << 27],
+        (_, Effort::Full) => vec![1 << 27, 1 << 29],
+    }
+}
+
+/// Makes the steps: none where there is one GPU.
+pub fn steps(setup: &Setup) -> Vec<Step> {
+    let first = setup.devices().next();
+    let sizes = first.map_or(Vec::new(), |first| sizes(first, setup.effort));
+    several_devices::steps(first, sizes, |keys| format!("static: on several devices, {keys} keys"), run)
+}
+
+fn run(session: &mut Session, numbers: &[Devices], &n: &usize) -> anyhow::Result<()> {
+    let first = numbers[0].first();
+    let keys = KeySpace::new(SEED).stream(PRESENT).u64_keys(n);
+    let values: Vec<u32> = keys.iter().map(|key| (key >> 32) as u32).collect();
+    let map = StaticMap::<u64, u32>::builder().on(first).build_from(&keys, &values)?.to_host()?;
+    let mut of_one = OfOne::default();
+    for devices in numbers {
+        let (seconds, divided) = time(first, || Ok(ShardedStaticMap::from_host(devices, &map)?))?;
+        let mut times = vec![("divide", seconds, divided.to_host()? == map)];
+        times.extend(several_devices::lookups(
+            devices,
+            &keys,
+            &values,
+            |keys, (values, found)| Ok(divided.get_device(keys, values, found)?),
+            |keys, answers| Ok(divided.get_each_device(keys, answers)?),
+            |keys, out| Ok(divided.get_bulk_into(keys, out)?.count_ones()),
+        )?);
+        of_one.add(session, devices, times, |operation| row(operation, n, n, "u64", 0.0).by("sharded", false));
+    }
+    several_devices::show(session, &format!("{n} keys"), |row| row.number("keys") == Some(n as f64));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_number_of_devices_is_a_row_and_checked() {
+        let rows = Session::rows_of(steps(&Setup::emulator()));
+        assert_eq!(rows.len(), 2 * 4);
+        assert!(rows.iter().all(|row| row.checked && row.seconds.is_some() && row.number("of_linear").is_some()));
+    }
+}

@@ -1,0 +1,526 @@
+//! Lookups: keys to their owners, and answers back in the order of the keys.
+
+use std::sync::{Mutex, PoisonError};
+
+use bytemuck::Pod;
+use warpset_base::filter::{Filter, LengthMismatch, Take};
+use warpset_base::key::{Hashed, Key};
+use warpset_gpu::batch::{Answers, DEFAULT_CHUNK_KEYS, DeviceBatch, DeviceKeys, Reply, Staging, expect_room};
+use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, GpuError, LaunchConfig, Stream};
+use warpset_kernels::batch::keys::KeySlice;
+use warpset_kernels::primitives::exchange::{self as kernels, BLOCK};
+use warpset_simt::GlobalMut;
+
+use super::route::covering;
+use super::{Failure, HOST_ROUND, Part, Sharded};
+use crate::{DeviceFilter, Result};
+
+/// Destination of answers: whether each key is found, its value, or both.
+#[derive(Clone, Copy)]
+pub struct Replies {
+    /// Whether keys are found; none if that is not asked.
+    pub found: Option<Answers>,
+    /// Values of the keys, if their width is not 0.
+    pub values: GlobalMut<u64>,
+    /// Bytes of a value: 1, 2, 4 or 8; 0 if values are not asked.
+    width: usize,
+}
+
+impl Replies {
+    /// Takes whether keys are found.
+    pub fn found(found: Answers) -> Self {
+        Self { found: Some(found), values: found.words, width: 0 }
+    }
+
+    /// Takes values of 1, 2, 4 or 8 bytes, and whether keys are found if `found` is given.
+    pub fn values<V>(values: GlobalMut<V>, found: Option<Answers>) -> Self {
+        // The length is rounded up, since values may share a word.
+        let words = words_of(size_of::<V>(), values.len());
+        Self { found, values: GlobalMut::from_raw_parts(values.as_ptr().cast(), words), width: size_of::<V>() }
+    }
+
+    /// Takes a value and a bit per key.
+    ///
+    /// # Errors
+    /// If there are fewer values or bits than keys.
+    pub fn for_keys<K: DeviceBatch, V: Pod>(
+        keys: &K,
+        values: &mut DeviceSliceMut<'_, V>,
+        found: DeviceSliceMut<'_, u64>,
+    ) -> std::result::Result<Self, LengthMismatch> {
+        expect_room(keys.count(), values.len())?;
+        let found = Answers::bits(found, keys.count())?;
+        Ok(Self::values(values.global_mut(), Some(found)))
+    }
+
+    /// Returns the destination of the answers to the keys from `first` on, a multiple of 64.
+    fn from(self, first: usize) -> Self {
+        let found = self.found.map(|found| found.from(first));
+        Self { found, values: self.values.at(words_of(self.width, first)), ..self }
+    }
+}
+
+/// Returns the words that hold `n` values of `width` bytes.
+fn words_of(width: usize, n: usize) -> usize {
+    (n * width).div_ceil(8)
+}
+
+/// Streams of every second round: one of the source, and one per part.
+struct Lane {
+    source: Stream,
+    parts: Vec<Stream>,
+}
+
+impl<F> Sharded<F> {
+    /// Makes the streams of rounds that begin after the work of `source`.
+    fn lanes(&self, source: &Stream) -> Result<[Lane; 2]> {
+        let lane = || -> std::result::Result<Lane, GpuError> {
+            let parts = self.devices.all().iter().map(Device::new_stream).collect::<std::result::Result<_, _>>()?;
+            let lane = Lane { source: source.device().new_stream()?, parts };
+            lane.source.wait_for(source)?;
+            Ok(lane)
+        };
+        Ok([lane()?, lane()?])
+    }
+}
+
+impl<F: Sync> Sharded<F> {
+    /// Queues the answers to a round of `n` keys of the device at `place`; waits for the grouping. The lane's source
+    /// follows all of the work.
+    ///
+    /// # Safety
+    /// The contracts of [`Router::route`] for the lane's source and of [`Sharded::reply_async`].
+    unsafe fn reply_round<E: Failure>(
+        &self,
+        place: usize,
+        lane: &Lane,
+        keys: KeySlice,
+        n: usize,
+        to: Replies,
+        ask: &impl Fn(&F, &Stream, DeviceSlice<'_, u64>, Replies) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let source = &lane.source;
+        // SAFETY: this function's contract.
+        let routed = unsafe { self.router.route(source, place, keys, n, None)? };
+        let mut replies = Vec::new();
+        for ((part, stream), range) in self.parts.iter().zip(&lane.parts).zip(routed.ranges()?) {
+            if range.is_empty() {
+                continue;
+            }
+            let mut keys = stream.alloc_uninit::<u64>(range.len())?;
+            stream.copy(&mut keys, routed.words.slice(range.clone()))?;
+            let mut bits = stream.alloc_uninit::<u64>(to.found.map_or(0, |_| range.len().div_ceil(64)))?;
+            let mut values = stream.alloc_uninit::<u64>(words_of(to.width, range.len()))?;
+            let found = to.found.map(|_| Answers::bits_at(bits.global_mut()));
+            ask(part, stream, keys.as_slice(), Replies { found, values: values.global_mut(), ..to })?;
+            replies.push((bits, values, range));
+        }
+        // After the loop, because the copies above follow what the source's stream holds.
+        let mut bytes = source.alloc_uninit::<u64>(to.found.map_or(0, |_| n.div_ceil(8)))?;
+        for (bits, values, range) in replies {
+            let columns = [(bits, 0, bytes.global_mut()), (values, to.width as u32, to.values)];
+            for (there, width, out) in columns {
+                if there.is_empty() {
+                    continue;
+                }
+                let mut answers = source.alloc_uninit::<u64>(there.len())?;
+                source.copy(&mut answers, &there)?;
+                let (n, answers, owners) = (range.len(), answers.global(), routed.owners.slice(range.clone()).global());
+                let spread = kernels::exchange_spread { answers, owners, n, width, out };
+                // SAFETY: the numbers are below the number of keys, and differ; memory is freed in the order of the
+                // stream.
+                unsafe { spread.launch(source, covering(source, n))? };
+            }
+        }
+        if let Some(Answers { words: out, form }) = to.found {
+            let finish = kernels::exchange_finish { bytes: bytes.global().cast(), n, form, out };
+            // SAFETY: a byte has been written for each key; the rest is this function's contract.
+            unsafe { finish.launch(source, LaunchConfig::covering(n, BLOCK))? };
+        }
+        Ok(())
+    }
+
+    /// Queues the answers to keys on any one of the devices, after the work of `stream`: `ask` queues those of a part
+    /// to the words that travel. Waits for the grouping of each round. `others` are the devices of the destination.
+    ///
+    /// # Errors
+    /// Memory of a device that has no part; failed allocations and launches, and the errors of `ask`.
+    ///
+    /// # Safety
+    /// - `to` has room for the answers to all keys. Until `stream` has passed this work, the structure, the keys and
+    ///   the
+    ///   answers stay allocated; nothing writes the structure or the keys, and nothing else accesses the answers.
+    /// - `ask` queues all its work on the stream that it gets, and writes an answer per word in the form of its
+    ///   replies.
+    pub unsafe fn reply_async<K: DeviceKeys, E: Failure>(
+        &self,
+        stream: &Stream,
+        keys: K,
+        others: &[&Device],
+        to: Replies,
+        ask: impl Fn(&F, &Stream, DeviceSlice<'_, u64>, Replies) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        const OPERATION: &str = "a lookup in a structure on several devices";
+        let n = keys.count();
+        if n == 0 {
+            return Ok(());
+        }
+        stream.device().expect_all_here([keys.device()].into_iter().chain(others.iter().copied()), OPERATION)?;
+        let place = self.place_of(stream.device(), OPERATION)?;
+        let lanes = self.lanes(stream)?;
+        let mut rounds = (0..n).step_by(self.router.round).enumerate();
+        let queued = rounds.try_for_each(|(i, first)| {
+            let lane = &lanes[i % 2];
+            let part = keys.part(first..n.min(first + self.router.round));
+            // SAFETY: `stream` waits for the lanes below; the rest is this function's contract.
+            unsafe {
+                let hashed = part.kernel_keys(&self.router.hashing, &lane.source)?;
+                self.reply_round(place, lane, hashed.keys, part.count(), to.from(first), &ask)
+            }
+        });
+        let queued = queued.and_then(|()| Ok(lanes.iter().try_for_each(|lane| stream.wait_for(&lane.source))?));
+        settled(&lanes, queued)
+    }
+
+    /// Answers keys of the host: `values` has a place for the value of each key, or is empty if values are not asked.
+    /// Returns a bit per key if `is_found_asked`, whether it is found.
+    ///
+    /// # Errors
+    /// Failed allocations, copies and launches, and the errors of `ask`.
+    ///
+    /// # Safety
+    /// The contract of [`reply_async`](Self::reply_async) for `ask`.
+    pub unsafe fn reply_bulk<K: Key, V: Pod + Send, E: Failure>(
+        &self,
+        keys: &[K],
+        values: &mut [V],
+        is_found_asked: bool,
+        ask: impl Fn(&F, &Stream, DeviceSlice<'_, u64>, Replies) -> std::result::Result<(), E> + Sync,
+    ) -> std::result::Result<Vec<u64>, E> {
+        let with_values = !values.is_empty();
+        let step = if with_values { self.router.round.min(HOST_ROUND) * self.parts.len() } else { keys.len().max(1) };
+        let (reply, mut rest, mut all) = (if is_found_asked { Reply::Bits } else { Reply::None }, values, Vec::new());
+        for keys in keys.chunks(step) {
+            let mut shares = Vec::new();
+            for place in 0..self.parts.len() {
+                let (share, later) = rest.split_at_mut(if with_values { self.share(keys, place).1.len() } else { 0 });
+                shares.push(Mutex::new(share));
+                rest = later;
+            }
+            let found = self.devices.each(|place, device| -> std::result::Result<_, E> {
+                let (_, keys) = self.share(keys, place);
+                let mut values = shares[place].lock().unwrap_or_else(PoisonError::into_inner);
+                let mut column = device.alloc_uninit::<V>(values.len())?;
+                let to = column.global_mut();
+                let mut found = vec![0; keys.len().div_ceil(64)];
+                device.synchronize()?;
+                let lanes = self.lanes(&device.new_stream()?)?;
+                let mut turns = lanes.iter().cycle();
+                let chunk = self.router.round.min(DEFAULT_CHUNK_KEYS);
+                Staging::new(device, self.router.hashing).chunk_keys(chunk).run(
+                    keys,
+                    reply,
+                    |chunk| {
+                        let lane = turns.next().expect("turns never end");
+                        let found = is_found_asked.then(|| Answers::bits_at(chunk.replies));
+                        let replies = match found {
+                            Some(found) if !with_values => Replies::found(found),
+                            _ => Replies::values(to.at(chunk.range.start), found),
+                        };
+                        let queue = || -> std::result::Result<(), E> {
+                            lane.source.wait_for(chunk.stream)?;
+                            // SAFETY: there is memory for the answers to a chunk, and the chunk's stream waits for
+                            // them; the parts are borrowed until all of the work has been waited for; `ask` has this
+                            // function's contract.
+                            unsafe { self.reply_round(place, lane, chunk.keys, chunk.range.len(), replies, &ask)? };
+                            Ok(chunk.stream.wait_for(&lane.source)?)
+                        };
+                        settled(&lanes, queue())
+                    },
+                    |range, words| found[range.start / 64..][..words.len()].copy_from_slice(words),
+                )?;
+                column.copy_to_slice(&mut values)?;
+                Ok(found)
+            });
+            for found in found {
+                all.extend(found?);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Runs `ask` for a batch per device and the destination of its answers, on a thread per device.
+    ///
+    /// # Errors
+    /// [`LengthMismatch`] unless there is one batch per device, with a destination; the errors of `ask`.
+    pub fn ask_each<K: Copy + Sync, T: Send, E: From<LengthMismatch> + Send>(
+        &self,
+        keys: &[K],
+        to: Vec<T>,
+        ask: impl Fn(K, T) -> std::result::Result<(), E> + Sync,
+    ) -> std::result::Result<(), E> {
+        LengthMismatch::unless_equal("batches", self.parts.len(), keys.len())?;
+        LengthMismatch::unless_equal("destinations of answers", self.parts.len(), to.len())?;
+        let to: Vec<_> = to.into_iter().map(|to| Mutex::new(Some(to))).collect();
+        let asked = self.devices.each(|place, _| {
+            let to = to[place].lock().unwrap_or_else(PoisonError::into_inner).take();
+            to.map_or(Ok(()), |to| ask(keys[place], to))
+        });
+        asked.into_iter().collect()
+    }
+}
+
+impl<F: Part> Sharded<F> {
+    /// Queues whether keys are in a part, by their hashes or words.
+    fn contains(
+        part: &F,
+        stream: &Stream,
+        keys: DeviceSlice<'_, u64>,
+        to: Replies,
+    ) -> std::result::Result<(), F::Error> {
+        let Some(found) = to.found else { return Ok(()) };
+        // SAFETY: the callers' contract for `ask`: memory outlives the stream's work, and there is an answer per key.
+        unsafe { part.answer_async(stream, keys.cast::<Hashed>()?, &[], found) }
+    }
+
+    /// Tests batches that lie on all devices, one batch per device in the order of the devices, as
+    /// [`DeviceFilter::contains_device`] does: `answers` are on the device of their keys.
+    ///
+    /// # Errors
+    /// [`LengthMismatch`] unless there is one batch per device, with answers; the errors of a lookup.
+    pub fn contains_each_device<K: DeviceKeys + Sync>(
+        &self,
+        keys: &[K],
+        answers: Vec<DeviceSliceMut<'_, u8>>,
+    ) -> std::result::Result<(), F::Error>
+    where
+        Self: DeviceFilter<K, Error = F::Error>,
+    {
+        self.ask_each(keys, answers, |keys, answers| self.contains_device(keys, answers))
+    }
+}
+
+impl<F: Part> Filter for Sharded<F> {
+    type Error = F::Error;
+
+    fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> std::result::Result<(), F::Error> {
+        if let [only] = &self.parts[..] {
+            return only.answer_bulk(keys, take);
+        }
+        // SAFETY: `contains` queues all work on its stream, and writes an answer per key.
+        let found = unsafe { self.reply_bulk::<_, u8, _>(keys, &mut [], true, Self::contains)? };
+        if !found.is_empty() {
+            take(0, &found);
+        }
+        Ok(())
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.parts.iter().map(Filter::memory_bytes).sum()
+    }
+}
+
+impl<K: DeviceKeys, F: Part + DeviceFilter<K>> DeviceFilter<K> for Sharded<F> {
+    /// Queues the answers to keys on any one of the devices, after the work of `stream`. Waits for the grouping of
+    /// each round.
+    unsafe fn answer_async(
+        &self,
+        stream: &Stream,
+        keys: K,
+        others: &[&Device],
+        answers: Answers,
+    ) -> std::result::Result<(), F::Error> {
+        // SAFETY: this function's contract, and `contains` queues all work on its stream.
+        unsafe {
+            match &self.parts[..] {
+                [only] => DeviceFilter::<K>::answer_async(only, stream, keys, others, answers),
+                _ => self.reply_async(stream, keys, others, Replies::found(answers), Self::contains),
+            }
+        }
+    }
+}
+
+/// Waits for all streams after an error.
+fn settled<E>(lanes: &[Lane], result: std::result::Result<(), E>) -> std::result::Result<(), E> {
+    if result.is_err() {
+        for Lane { source, parts } in lanes {
+            parts.iter().chain([source]).for_each(|stream| drop(stream.synchronize()));
+        }
+    }
+    result
+}
+
+/// Gives a filter with a field `shards`, a [`Sharded`], and this error its lookups and the methods of all such
+/// filters.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! divided_filter {
+    ([$($generics:tt)*] $filter:ty, $error:ty) => {
+        /// Methods of all structures on several devices.
+        impl<$($generics)*> $filter {
+            /// Returns the devices that have a part of it.
+            pub fn devices(&self) -> &::warpset_gpu::Devices {
+                self.shards.devices()
+            }
+
+            /// Returns the bytes of device memory of all parts.
+            pub fn memory_bytes(&self) -> u64 {
+                ::warpset_base::filter::Filter::memory_bytes(&self.shards)
+            }
+
+            /// Sets the number of keys of each device that are exchanged at a time. Default and most: 64 Mi keys of a
+            /// batch in device memory, 16 Mi for a change by a host slice, 4 Mi for its lookup. Rounded up to a
+            /// multiple of 64.
+            pub fn set_chunk_keys(&mut self, keys: usize) {
+                self.shards.set_chunk_keys(keys);
+            }
+
+            /// Tests batches that lie on all devices, one batch per device in their order, as
+            /// [`DeviceFilter::contains_device`]($crate::DeviceFilter::contains_device) does: `answers` are on the
+            /// device of their keys.
+            ///
+            /// # Errors
+            /// `LengthMismatch` unless there is a batch per device, with answers; the errors of a lookup.
+            pub fn contains_each_device<Keys: ::warpset_gpu::batch::DeviceKeys + Sync>(
+                &self,
+                batches: &[Keys],
+                answers: ::std::vec::Vec<::warpset_gpu::DeviceSliceMut<'_, u8>>,
+            ) -> ::std::result::Result<(), $error> {
+                self.shards.contains_each_device(batches, answers)
+            }
+        }
+
+        impl<$($generics)*> ::warpset_base::filter::Filter for $filter {
+            type Error = $error;
+
+            fn answer_bulk<K: ::warpset_base::key::Key>(
+                &self,
+                keys: &[K],
+                take: &mut ::warpset_base::filter::Take<'_>,
+            ) -> ::std::result::Result<(), $error> {
+                self.shards.answer_bulk(keys, take)
+            }
+
+            fn memory_bytes(&self) -> u64 {
+                self.memory_bytes()
+            }
+        }
+
+        impl<$($generics)*, Keys: ::warpset_gpu::batch::DeviceKeys> $crate::DeviceFilter<Keys> for $filter {
+            unsafe fn answer_async(
+                &self,
+                stream: &::warpset_gpu::Stream,
+                keys: Keys,
+                others: &[&::warpset_gpu::Device],
+                answers: ::warpset_gpu::batch::Answers,
+            ) -> ::std::result::Result<(), $error> {
+                // SAFETY: the contract of this function.
+                unsafe { $crate::DeviceFilter::answer_async(&self.shards, stream, keys, others, answers) }
+            }
+        }
+    };
+}
+
+/// Gives a structure with a field `shards`, a [`Sharded`], and this error its lookups of a value with a bit per key,
+/// by a closure that asks a part. The methods are those of the parts.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! divided_values {
+    (
+        [$($generics:tt)*] $structure:ty, $error:ty, $what:literal, $value:ty, $ask:expr,
+        [$($batch_generics:tt)*] $batch:ty, [$($key_generics:tt)*] $key:ty,
+        $device:ident $queued:ident $each:ident $bulk:ident $into:ident
+    ) => {
+        impl<$($generics)*> $structure {
+            #[doc = concat!("Looks up the ", $what, " of each key, on any one of the devices: bit `i % 64` of word `i / 64`")]
+            /// of `found` says whether key `i` has one, and place `i` of `out` gets it, or zero.
+            ///
+            /// # Errors
+            /// `LengthMismatch` if there are fewer places or bits than keys; memory of a device that has no part.
+            pub fn $device $($batch_generics)* (
+                &self,
+                keys: $batch,
+                out: ::warpset_gpu::DeviceSliceMut<'_, $value>,
+                found: ::warpset_gpu::DeviceSliceMut<'_, u64>,
+            ) -> ::std::result::Result<(), $error> {
+                // SAFETY: structure, keys and answers are borrowed until the stream has been waited for.
+                keys.device().waiting(|stream| unsafe { self.$queued(stream, keys, out, found) })
+            }
+
+            #[doc = concat!("Queues [`", stringify!($device), "`](Self::", stringify!($device), "). Waits for the grouping")]
+            /// of each round.
+            ///
+            /// # Errors
+            #[doc = concat!("The errors of [`", stringify!($device), "`](Self::", stringify!($device), ").")]
+            ///
+            /// # Safety
+            /// Until `stream` has passed this work, the structure, keys and answers stay allocated; nothing writes the
+            /// keys, and nothing else accesses the answers.
+            pub unsafe fn $queued $($batch_generics)* (
+                &self,
+                stream: &::warpset_gpu::Stream,
+                keys: $batch,
+                mut out: ::warpset_gpu::DeviceSliceMut<'_, $value>,
+                found: ::warpset_gpu::DeviceSliceMut<'_, u64>,
+            ) -> ::std::result::Result<(), $error> {
+                if let [only] = self.shards.parts() {
+                    // SAFETY: this function's contract.
+                    return unsafe { only.$queued(stream, keys, out, found) };
+                }
+                let there = [out.device(), found.device()];
+                let to = $crate::sharded::Replies::for_keys(&keys, &mut out, found)?;
+                // SAFETY: values and bits have a place per key; the rest is this function's contract.
+                unsafe { self.shards.reply_async(stream, keys, &there, to, $ask) }
+            }
+
+            #[doc = concat!("Looks up the ", $what, "s of batches that lie on all devices, one batch per device in their")]
+            /// order; answers are on the device of their keys.
+            ///
+            /// # Errors
+            /// `LengthMismatch` unless there is a batch per device, with places for its answers; the errors of a
+            /// device.
+            pub fn $each $($batch_generics)* (
+                &self,
+                batches: &[$batch],
+                answers: ::std::vec::Vec<(
+                    ::warpset_gpu::DeviceSliceMut<'_, $value>,
+                    ::warpset_gpu::DeviceSliceMut<'_, u64>,
+                )>,
+            ) -> ::std::result::Result<(), $error> {
+                self.shards.ask_each(batches, answers, |keys, (out, found)| self.$device(keys, out, found))
+            }
+
+            #[doc = concat!("Returns the ", $what, " of each key of the host, if it has one.")]
+            ///
+            /// # Errors
+            /// The errors of a device.
+            pub fn $bulk $($key_generics)* (
+                &self,
+                keys: &[$key],
+            ) -> ::std::result::Result<::std::vec::Vec<Option<$value>>, $error> {
+                let mut out = ::std::vec![<$value as ::bytemuck::Zeroable>::zeroed(); keys.len()];
+                let found = self.$into(keys, &mut out)?;
+                Ok(found.iter().zip(out).map(|(found, value)| found.then_some(value)).collect())
+            }
+
+            #[doc = concat!("Writes the ", $what, "s to a slice of equal length, and returns which keys have one; the others")]
+            /// get zero.
+            ///
+            /// # Errors
+            /// `LengthMismatch`; the errors of a device.
+            pub fn $into $($key_generics)* (
+                &self,
+                keys: &[$key],
+                out: &mut [$value],
+            ) -> ::std::result::Result<::warpset_base::bitmap::Bitmap, $error> {
+                if let [only] = self.shards.parts() {
+                    return only.$into(keys, out);
+                }
+                ::warpset_base::filter::same_length(keys.len(), out.len())?;
+                // SAFETY: the closure queues all work on its stream, and writes a value and a bit per key.
+                let found = unsafe { self.shards.reply_bulk(keys, out, true, $ask)? };
+                Ok(::warpset_base::bitmap::Bitmap::from_words(found, keys.len()))
+            }
+        }
+    };
+}

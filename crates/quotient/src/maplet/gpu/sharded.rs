@@ -1,0 +1,532 @@
+//! Maplets on several devices: divided as filters with quotients are. Values travel with the keys of a change, and are
+//! the answers of lookups.
+
+use std::fmt;
+
+use warpset_base::filter::{Filter, Take, same_length};
+use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, Devices, Stream};
+use warpset_kernels::batch::keys::KeySlice;
+use warpset_kernels::quotient::rank_select::combine::MapletKernels;
+use warpset_primitives::sharded::{Replies, Sharded};
+
+use super::{Maplet, MapletBuilder, MapletLayout, QuotientFilter, found_bits, present};
+use crate::gpu::DeviceKeys;
+use crate::gpu::sharded::Division;
+use crate::{Error, Hashed, Key};
+
+/// [`Maplet`] divided among devices, as many as the largest power of two allows; an exact maplet stays on the first
+/// one. For maplets larger than one device's memory and for the bandwidth of all devices.
+///
+/// Keys come from the host or from any of the devices, values from where their keys are. Methods that end in
+/// `_each_device` take a batch on every device. Each part has its share of the load limit, so a maplet close to its
+/// limit may be full although another part has free slots. On an error parts of a batch may have been applied.
+///
+/// ```
+/// use warpset_gpu::{Device, Devices};
+/// use warpset_quotient::{RankSelectQuotientFilter, Sum};
+///
+/// let devices = Devices::new([(); 2].map(|()| Device::emulator(Default::default())))?; // or `Devices::cuda_all()?`
+/// let builder = RankSelectQuotientFilter::builder(1000).fpr(1e-6).values(20);
+/// let mut sold = builder.sharded_on(&devices).build_from(&[7u64, 8], &[3u8, 1])?;
+/// sold.upsert_bulk::<Sum<u64>, _, _>(&[7u64, 9], &[4u8, 2])?;
+/// assert_eq!(sold.get_bulk(&[7u64, 9, 10])?, [Some(7), Some(2), None]);
+/// assert!(sold.to_host()? == builder.build_from(&[7u64, 8, 9], &[7u8, 1, 2])?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct ShardedMaplet {
+    layout: MapletLayout,
+    division: Division,
+    shards: Sharded<Maplet>,
+}
+
+/// [`MapletBuilder`] of maplets divided among devices, made by [`MapletBuilder::sharded_on`].
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until `build`"]
+pub struct ShardedMapletBuilder {
+    settings: MapletBuilder,
+    devices: Devices,
+}
+
+impl MapletBuilder {
+    /// Makes a builder with these settings of a maplet that is divided among `devices`.
+    pub fn sharded_on(&self, devices: &Devices) -> ShardedMapletBuilder {
+        ShardedMapletBuilder { settings: *self, devices: devices.clone() }
+    }
+}
+
+impl ShardedMapletBuilder {
+    /// Checks every setting, then allocates an empty maplet.
+    ///
+    /// # Errors
+    /// The errors of [`MapletBuilder::layout`]; [`Error::Gpu`] if a device has too little memory for its part.
+    pub fn build(&self) -> Result<ShardedMaplet, Error> {
+        ShardedMaplet::with_parts(&self.devices, self.settings.layout()?, |_, layout, _, device| {
+            Ok(Maplet { layout, pairs: QuotientFilter::with_layout(device, layout.pairs())? })
+        })
+    }
+
+    /// Builds a maplet of these keys with `values[i]` for key `i`.
+    ///
+    /// # Errors
+    /// The errors of [`ShardedMapletBuilder::build`] and of an insertion.
+    pub fn build_from<K: Key, V: Copy + Into<u64> + Sync>(
+        &self,
+        keys: &[K],
+        values: &[V],
+    ) -> Result<ShardedMaplet, Error> {
+        let mut maplet = self.build()?;
+        maplet.insert_bulk(keys, values)?;
+        Ok(maplet)
+    }
+
+    /// Builds a maplet of keys and values on one of the devices.
+    ///
+    /// # Errors
+    /// The errors of [`ShardedMapletBuilder::build`] and of an insertion.
+    pub fn build_from_device<K: DeviceKeys>(
+        &self,
+        keys: K,
+        values: DeviceSlice<'_, u64>,
+    ) -> Result<ShardedMaplet, Error> {
+        let mut maplet = self.build()?;
+        maplet.insert_each_device(&[keys], &[values])?;
+        Ok(maplet)
+    }
+}
+
+impl ShardedMaplet {
+    /// Makes each part, of its layout and place, on its device.
+    fn with_parts(
+        devices: &Devices,
+        layout: MapletLayout,
+        make: impl Fn(&Division, MapletLayout, u64, &Device) -> Result<Maplet, Error> + Sync,
+    ) -> Result<Self, Error> {
+        let division = Division::new(devices, layout.pairs(), !layout.keys().is_exact());
+        let part = MapletLayout { keys: layout.keys.part(division.prefix_bits), ..layout };
+        let shards = division.parts(devices, |place, device| make(&division, part, place, device))?;
+        Ok(Self { layout, division, shards })
+    }
+
+    /// Copies a maplet from host memory.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if a device fails or has too little memory; [`Error::Full`] if a part of a maplet close to its
+    /// limit has too many values.
+    pub fn from_host(devices: &Devices, maplet: &crate::Maplet) -> Result<Self, Error> {
+        Self::with_parts(devices, *maplet.layout(), |division, layout, place, device| {
+            let pairs = division.part_of(maplet.filter(), place)?;
+            Ok(Maplet { layout, pairs: QuotientFilter::from_host(device, &pairs)? })
+        })
+    }
+
+    /// Copies the maplet to host memory: one maplet, to save or to ask. Waits for all work on the devices.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if a device fails, [`Error::OutOfMemory`] if the host has too little memory;
+    /// [`Error::OverflowRegionFull`] if one maplet has no room for the values of a key.
+    pub fn to_host(&self) -> Result<crate::Maplet, Error> {
+        let parts = self.shards.each(|_, shard| shard.pairs.to_host())?;
+        Ok(crate::Maplet::from_parts(self.layout, self.division.joined(parts)?))
+    }
+
+    /// Returns the parameters of the whole maplet.
+    pub fn layout(&self) -> &MapletLayout {
+        &self.layout
+    }
+
+    /// Returns the devices that have a part of it.
+    pub fn devices(&self) -> &Devices {
+        self.shards.devices()
+    }
+
+    /// Returns the number of stored values, copies included.
+    pub fn len(&self) -> u64 {
+        self.shards.parts().iter().map(Maplet::len).sum()
+    }
+
+    /// Whether no value is stored.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the bytes of device memory of the slots, on all devices together.
+    pub fn memory_bytes(&self) -> u64 {
+        self.shards.parts().iter().map(Maplet::memory_bytes).sum()
+    }
+
+    /// Sets the number of keys of each device that are exchanged at a time, as
+    /// [`ShardedQuotientFilter::set_chunk_keys`](crate::gpu::ShardedQuotientFilter::set_chunk_keys) does.
+    pub fn set_chunk_keys(&mut self, keys: usize) {
+        self.shards.set_chunk_keys(keys);
+    }
+
+    /// Removes everything.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if a device fails.
+    pub fn clear(&mut self) -> Result<(), Error> {
+        self.shards.each_mut(|_, shard| shard.clear()).map(drop)
+    }
+
+    /// Returns the values of a batch, none of which is too wide.
+    fn checked<V: Copy + Into<u64>>(&self, keys: usize, values: &[V]) -> Result<Vec<u64>, Error> {
+        same_length(keys, values.len())?;
+        values.iter().map(|&value| self.layout.check_value(value.into())).collect()
+    }
+
+    /// Stores values like [`crate::Maplet::insert_bulk`].
+    ///
+    /// # Errors
+    /// The errors of [`crate::Maplet::insert_bulk`]; [`Error::Gpu`] if a device fails or has too little memory.
+    pub fn insert_bulk<K: Key, V: Copy + Into<u64> + Sync>(&mut self, keys: &[K], values: &[V]) -> Result<u64, Error> {
+        match self.shards.only() {
+            Some(only) => only.insert_bulk(keys, values),
+            None => {
+                let values = self.checked(keys.len(), values)?;
+                self.shards.change_bulk(keys, &values, insert_words)
+            }
+        }
+    }
+
+    /// Stores values like [`Maplet::insert_device`]: batches of keys, each on one of the devices with its values.
+    ///
+    /// # Errors
+    /// The errors of [`Maplet::insert_device`]; [`Error::LengthMismatch`] unless there are values for each batch.
+    pub fn insert_each_device<K: DeviceKeys>(
+        &mut self,
+        batches: &[K],
+        values: &[DeviceSlice<'_, u64>],
+    ) -> Result<u64, Error> {
+        self.change_each(batches, values, Maplet::insert_device, insert_words)
+    }
+
+    /// Combines values like [`Maplet::upsert_bulk`].
+    ///
+    /// # Errors
+    /// The errors of [`Maplet::upsert_bulk`].
+    pub fn upsert_bulk<O: MapletKernels, K: Key, V: Copy + Into<u64> + Sync>(
+        &mut self,
+        keys: &[K],
+        values: &[V],
+    ) -> Result<u64, Error> {
+        self.layout.check_combines()?;
+        match self.shards.only() {
+            Some(only) => only.upsert_bulk::<O, _, _>(keys, values),
+            None => {
+                let values = self.checked(keys.len(), values)?;
+                self.shards.change_bulk(keys, &values, upsert_words::<O>)
+            }
+        }
+    }
+
+    /// Combines values like [`Maplet::upsert_device`]: batches of keys, each on one of the devices with its values.
+    /// Values of a key within a batch are combined in
+    /// their order; batches longer than a round take turns.
+    ///
+    /// # Errors
+    /// The errors of [`Maplet::upsert_device`]; [`Error::LengthMismatch`] unless there are values for each batch.
+    pub fn upsert_each_device<O: MapletKernels, K: DeviceKeys>(
+        &mut self,
+        batches: &[K],
+        values: &[DeviceSlice<'_, u64>],
+    ) -> Result<u64, Error> {
+        self.layout.check_combines()?;
+        self.change_each(batches, values, Maplet::upsert_device::<O, _>, upsert_words::<O>)
+    }
+
+    /// Changes the parts by batches with their values: a single part by the keys themselves, others by their hashes.
+    fn change_each<K: DeviceKeys>(
+        &mut self,
+        batches: &[K],
+        values: &[DeviceSlice<'_, u64>],
+        by_keys: impl Fn(&mut Maplet, K, DeviceSlice<'_, u64>) -> Result<u64, Error>,
+        by_words: impl Fn(&mut Maplet, DeviceSlice<'_, u64>, DeviceSlice<'_, u64>) -> Result<u64, Error> + Sync,
+    ) -> Result<u64, Error> {
+        same_length(batches.len(), values.len())?;
+        match self.shards.only() {
+            Some(only) => {
+                batches.iter().zip(values).try_fold(0, |sum, (&keys, &values)| Ok(sum + by_keys(only, keys, values)?))
+            }
+            None => self.shards.change_each(batches, values, by_words),
+        }
+    }
+
+    /// Removes all values of keys like [`crate::Maplet::remove_bulk`].
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if a device fails or has too little memory.
+    pub fn remove_bulk<K: Key>(&mut self, keys: &[K]) -> Result<u64, Error> {
+        match self.shards.only() {
+            Some(only) => only.remove_bulk(keys),
+            None => self.shards.change_bulk(keys, &[], remove_words),
+        }
+    }
+
+    /// Removes all values of keys on one of the devices.
+    ///
+    /// # Errors
+    /// The errors of [`Maplet::remove_device`].
+    pub fn remove_device<K: DeviceKeys>(&mut self, keys: K) -> Result<u64, Error> {
+        match self.shards.only() {
+            Some(only) => only.remove_device(keys),
+            None => self.shards.change_each(&[keys], &[], remove_words),
+        }
+    }
+
+    /// Adds all values of another maplet on the same devices, like [`crate::Maplet::merge`].
+    ///
+    /// # Errors
+    /// The errors of [`crate::Maplet::merge`]. A maplet of other parameters or devices is refused before anything is
+    /// added; on another error, such as a full part, some parts may have been merged.
+    pub fn merge(&mut self, other: &Self) -> Result<(), Error> {
+        self.merge_parts(other, Maplet::merge)
+    }
+
+    /// Combines the values of another maplet on the same devices, like [`crate::Maplet::merge_by`].
+    ///
+    /// # Errors
+    /// The errors of [`merge`](Self::merge) and of [`crate::Maplet::merge_by`].
+    pub fn merge_by<O: MapletKernels>(&mut self, other: &Self) -> Result<(), Error> {
+        self.layout.check_combines()?;
+        self.merge_parts(other, Maplet::merge_by::<O>)
+    }
+
+    fn merge_parts(
+        &mut self,
+        other: &Self,
+        merge: impl Fn(&mut Maplet, &Maplet) -> Result<(), Error> + Sync,
+    ) -> Result<(), Error> {
+        self.layout.bits_to_drop(&other.layout)?;
+        same_length(self.shards.parts().len(), other.shards.parts().len())?;
+        for (own, other) in self.devices().all().iter().zip(other.devices().all()) {
+            own.expect_same(other, "two maplets")?;
+        }
+        self.shards.each_mut(|place, part| merge(part, &other.shards.parts()[place])).map(drop)
+    }
+
+    /// Returns the value of each key, like [`crate::Maplet::get_bulk`].
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if a device fails or has too little memory.
+    pub fn get_bulk<K: Key>(&self, keys: &[K]) -> Result<Vec<Option<u64>>, Error> {
+        if let [only] = self.shards.parts() {
+            return only.get_bulk(keys);
+        }
+        let mut values = vec![0; keys.len()];
+        // SAFETY: `look_up` queues all work on its stream, and writes a word per key.
+        unsafe { self.shards.reply_bulk(keys, &mut values, false, look_up)? };
+        Ok(values.into_iter().map(present).collect())
+    }
+
+    /// Writes the value of each key, or [`Maplet::ABSENT`]; `values` has one word per key, on the device of the keys.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if not; memory of a device that has no part.
+    pub fn get_device<K: DeviceKeys>(&self, keys: K, values: DeviceSliceMut<'_, u64>) -> Result<(), Error> {
+        // SAFETY: maplet, keys and values are borrowed until the stream has been waited for.
+        keys.device().waiting(|stream| unsafe { self.get_async(stream, keys, values) })
+    }
+
+    /// Queues [`get_device`](Self::get_device). Waits for the grouping of each round.
+    ///
+    /// # Errors
+    /// The errors of [`get_device`](Self::get_device).
+    ///
+    /// # Safety
+    /// The contract of [`Maplet::get_async`].
+    pub unsafe fn get_async<K: DeviceKeys>(
+        &self,
+        stream: &Stream,
+        keys: K,
+        mut values: DeviceSliceMut<'_, u64>,
+    ) -> Result<(), Error> {
+        if let [only] = self.shards.parts() {
+            // SAFETY: this function's contract.
+            return unsafe { only.get_async(stream, keys, values) };
+        }
+        same_length(keys.count(), values.len())?;
+        let to = Replies::values(values.global_mut(), None);
+        // SAFETY: there is a word per key; the rest is this function's contract.
+        unsafe { self.shards.reply_async(stream, keys, &[values.device()], to, look_up) }
+    }
+
+    /// Looks up batches that lie on all devices, one batch per device in their order, as
+    /// [`get_device`](Self::get_device) does: `values` are on the device of their keys.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] unless there is a batch per device, with places for values; [`Error::Gpu`].
+    pub fn get_each_device<K: DeviceKeys + Sync>(
+        &self,
+        batches: &[K],
+        values: Vec<DeviceSliceMut<'_, u64>>,
+    ) -> Result<(), Error> {
+        self.shards.ask_each(batches, values, |keys, values| self.get_device(keys, values))
+    }
+}
+
+/// Queues the lookup of hashes in a part.
+fn look_up(part: &Maplet, stream: &Stream, hashes: DeviceSlice<'_, u64>, to: Replies) -> Result<(), Error> {
+    // SAFETY: the callers' contract: there is a word per hash, and memory outlives the stream's work.
+    unsafe { part.look_up(stream, KeySlice::hashes(hashes.global()), hashes.len(), to.values) }
+}
+
+/// Stores values by the hashes of their keys in a part.
+fn insert_words(part: &mut Maplet, hashes: DeviceSlice<'_, u64>, values: DeviceSlice<'_, u64>) -> Result<u64, Error> {
+    part.insert_device(hashes.cast::<Hashed>()?, values)
+}
+
+/// Combines values by the hashes of their keys with those of a part.
+fn upsert_words<O: MapletKernels>(
+    part: &mut Maplet,
+    hashes: DeviceSlice<'_, u64>,
+    values: DeviceSlice<'_, u64>,
+) -> Result<u64, Error> {
+    part.upsert_device::<O, _>(hashes.cast::<Hashed>()?, values)
+}
+
+/// Removes all values of keys by their hashes from a part.
+fn remove_words(part: &mut Maplet, hashes: DeviceSlice<'_, u64>, _: DeviceSlice<'_, u64>) -> Result<u64, Error> {
+    part.remove_device(hashes.cast::<Hashed>()?)
+}
+
+impl Filter for ShardedMaplet {
+    type Error = Error;
+
+    fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Error> {
+        take(0, &found_bits(&self.get_bulk(keys)?));
+        Ok(())
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.memory_bytes()
+    }
+}
+
+impl fmt::Debug for ShardedMaplet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ShardedMaplet").field("layout", &self.layout).field("devices", self.devices()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use warpset_core::hash::mix;
+    use warpset_gpu::testing::{deferred, fail_each};
+    use warpset_gpu::{EmulatorOptions, GpuError};
+
+    use super::*;
+    use crate::{Duplicates, RankSelectBuilder, Sum};
+
+    /// Returns emulators of unequal memory.
+    fn unequal(count: usize) -> Devices {
+        let device =
+            |i: usize| Device::emulator_with(EmulatorOptions::default().memory_bytes((i + 1) << 26).deferred(true));
+        Devices::new((0..count).map(device)).unwrap()
+    }
+
+    /// Compares bytes and answers with those of the host's maplet.
+    fn behaves_as_on_the_host(devices: &Devices, builder: &MapletBuilder) {
+        let combines = builder.layout().unwrap().check_combines().is_ok();
+        let keys: Vec<u64> = (0..700).map(|i| mix(i % 500, 1)).collect();
+        let values: Vec<u64> = (0..700).map(|i| i * i % 256).collect();
+        let (held, more) = (0..300, 300..700);
+        let mut on_host = builder.build_from(&keys[held.clone()], &values[held.clone()]).unwrap();
+        let mut maplet = builder.sharded_on(devices).build_from(&keys[held.clone()], &values[held]).unwrap();
+        assert_eq!(maplet.devices().all().len(), 1 << devices.all().len().ilog2());
+        assert!(maplet.to_host().unwrap() == on_host);
+        maplet.set_chunk_keys(128);
+        let last = maplet.devices().all().last().unwrap().clone();
+        let (at_keys, at_values) =
+            (last.from_slice(&keys[more.clone()]).unwrap(), last.from_slice(&values[more.clone()]).unwrap());
+        let batch = ([at_keys.as_slice()], [at_values.as_slice()]);
+        let (keys_of, values_of) = (&keys[more.clone()], &values[more]);
+        if combines {
+            let new = on_host.upsert_bulk::<Sum<u64>, _, _>(keys_of, values_of).unwrap();
+            assert_eq!(maplet.upsert_each_device::<Sum<u64>, _>(&batch.0, &batch.1).unwrap(), new);
+            on_host.upsert_bulk::<Sum<u64>, _, _>(&keys, &values).unwrap();
+            maplet.upsert_bulk::<Sum<u64>, _, _>(&keys, &values).unwrap();
+        }
+        let added = on_host.insert_bulk(keys_of, values_of).unwrap();
+        assert_eq!(maplet.insert_each_device(&batch.0, &batch.1).unwrap(), added);
+        assert!(maplet.to_host().unwrap() == on_host && maplet.len() == on_host.len());
+
+        let asked: Vec<u64> = (0..1_000).map(|i| mix(i, 1)).collect();
+        let expected = on_host.get_bulk(&asked);
+        assert_eq!(maplet.get_bulk(&asked).unwrap(), expected);
+        assert!(maplet.contains_bulk(&asked).unwrap().into_iter().eq(expected.iter().map(Option::is_some)));
+        let mut answers = Vec::new();
+        let shares: Vec<_> = devices.at_most(maplet.devices().all().len()).all().to_vec();
+        let there: Vec<_> = shares.iter().map(|device| device.from_slice(&asked).unwrap()).collect();
+        for device in &shares {
+            answers.push(device.alloc_zeroed::<u64>(asked.len()).unwrap());
+        }
+        let batches: Vec<_> = there.iter().map(|keys| keys.as_slice()).collect();
+        maplet.get_each_device(&batches, answers.iter_mut().map(|answers| answers.as_mut_slice()).collect()).unwrap();
+        for answers in answers {
+            assert!(answers.to_vec().unwrap().into_iter().map(present).eq(expected.iter().copied()));
+        }
+
+        let copy = ShardedMaplet::from_host(devices, &on_host).unwrap();
+        assert!(copy.to_host().unwrap() == on_host);
+        assert_eq!(maplet.remove_bulk(&keys[..200]).unwrap(), on_host.remove_bulk(&keys[..200]).unwrap());
+        assert_eq!(maplet.remove_device(at_keys.as_slice()).unwrap(), on_host.remove_bulk(keys_of).unwrap());
+        assert!(maplet.to_host().unwrap() == on_host);
+        maplet.merge(&copy).unwrap();
+        on_host.merge(&copy.to_host().unwrap()).unwrap();
+        if combines {
+            maplet.merge_by::<Sum<u64>>(&copy).unwrap();
+            on_host.merge_by::<Sum<u64>>(&copy.to_host().unwrap()).unwrap();
+        }
+        assert!(maplet.to_host().unwrap() == on_host);
+        maplet.clear().unwrap();
+        assert!(maplet.is_empty() && maplet.to_host().unwrap() == builder.build().unwrap());
+    }
+
+    #[test]
+    fn the_maplet_of_the_host_on_any_number_of_devices() {
+        for count in [1, 2, 3, 8] {
+            behaves_as_on_the_host(&unequal(count), &RankSelectBuilder::with_bits(11, 9).values(12));
+        }
+        let kept = RankSelectBuilder::with_bits(11, 9).duplicates(Duplicates::Kept);
+        behaves_as_on_the_host(&unequal(2), &kept.values(12));
+        let counted = RankSelectBuilder::with_bits(11, 9).duplicates(Duplicates::Counted);
+        behaves_as_on_the_host(&unequal(3), &counted.values(12));
+    }
+
+    #[test]
+    fn exact_maplets_stay_on_the_first_device() {
+        let devices = unequal(2);
+        let keys: Vec<u64> = (0..100).map(|i| mix(i, 2) >> 44).collect();
+        let builder = RankSelectBuilder::with_bits(10, 10).exact(20).values(8);
+        let maplet = builder.sharded_on(&devices).build_from(&keys, &[7u8; 100]).unwrap();
+        assert!(maplet.devices() == &devices.at_most(1));
+        assert!(maplet.to_host().unwrap() == builder.build_from(&keys, &[7u8; 100]).unwrap());
+        assert_eq!(maplet.get_bulk(&keys).unwrap(), vec![Some(7); 100]);
+    }
+
+    #[test]
+    fn failures_and_unfit_batches_are_errors() {
+        let devices = Devices::new((0..2).map(deferred)).unwrap();
+        let builder = RankSelectBuilder::with_bits(9, 9).values(8);
+        let keys: Vec<u64> = (0..300).map(|i| mix(i, 3)).collect();
+        let mut maplet = builder.sharded_on(&devices).build_from(&keys, &vec![5u8; 300]).unwrap();
+        let expected = maplet.to_host().unwrap();
+        let insert = |maplet: &mut ShardedMaplet| maplet.insert_bulk(&keys, &vec![5u8; 300]);
+        let failed = fail_each(&mut maplet, insert, |maplet, _| assert!(maplet.to_host().unwrap() == expected));
+        assert!(failed > 8);
+        let answers = expected.get_bulk(&keys);
+        let look_up = |maplet: &mut ShardedMaplet| maplet.get_bulk(&keys);
+        let failed = fail_each(&mut maplet, look_up, |maplet, _| assert_eq!(maplet.get_bulk(&keys).unwrap(), answers));
+        assert!(failed > 8);
+        assert!(matches!(maplet.insert_bulk(&keys[..2], &[1u64, 256]), Err(Error::ValueTooWide { value: 256, .. })));
+        assert!(matches!(maplet.insert_bulk(&keys[..2], &[1u64]), Err(Error::LengthMismatch(_))));
+        let here = devices.first().from_slice(&keys).unwrap();
+        let few = devices.first().from_slice(&[1u64]).unwrap();
+        let refused = maplet.insert_each_device(&[here.as_slice()], &[few.as_slice()]);
+        assert!(matches!(refused, Err(Error::LengthMismatch(_))), "{refused:?}");
+        let elsewhere = deferred(9).from_slice(&keys).unwrap();
+        let refused = maplet.remove_device(elsewhere.as_slice());
+        assert!(matches!(refused, Err(Error::Gpu(GpuError::OtherDevice { .. }))), "{refused:?}");
+        assert!(maplet.to_host().unwrap() == expected);
+    }
+}

@@ -1,0 +1,311 @@
+//! Sets and maps with shards on several devices.
+//!
+//! Each device has a range of the shards, and so a range of the hashes. Kernels address the shards of the whole, so
+//! the pilots, buckets and values of all parts together are its words. Owners compare keys, so these travel. Batches
+//! are exchanged by [`Sharded`].
+
+use std::fmt;
+use std::ops::Range;
+
+use warpset_base::filter::{Filter, Take};
+use warpset_base::key::Key;
+use warpset_base::words::AlignedWords;
+use warpset_gpu::batch::{Answers, Hashing};
+use warpset_gpu::{Device, DeviceSlice, DeviceVec, Devices, Stream};
+use warpset_primitives::DeviceFilter;
+use warpset_primitives::sharded::{self, By, Replies, Route, Sharded};
+use warpset_simt::GlobalMut;
+
+use super::filter::AnswerAny;
+use super::lookup::Wanted;
+use super::{DeviceMapValue, DeviceStaticKey, StaticMap};
+use crate::{Error, Layout, StaticKey, Value};
+
+/// [`StaticMap`] divided among several devices, for maps larger than one device's memory and for the bandwidth of all
+/// devices.
+///
+/// Keys come from the host or from any of the devices. Methods that end in `_each_device` take a batch on every
+/// device.
+///
+/// ```
+/// use warpset_gpu::{Device, Devices};
+/// use warpset_static::StaticMap;
+/// use warpset_static::gpu::ShardedStaticMap;
+///
+/// let devices = Devices::new([(); 2].map(|()| Device::emulator(Default::default())))?; // or `Devices::cuda_all()?`
+/// let (keys, values): (Vec<u64>, Vec<u32>) = (0..20_000).map(|i| (i * i, i as u32)).unzip();
+/// let map = StaticMap::<u64, u32>::builder().build_from(&keys, &values)?;
+/// let divided = ShardedStaticMap::from_host(&devices, &map)?;
+/// assert_eq!(divided.get_bulk(&[49, 50])?, [Some(7), None]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct ShardedStaticMap<K: StaticKey, V: Value> {
+    layout: Layout<K, V>,
+    shards: Sharded<StaticMap<K, V>>,
+}
+
+/// [`StaticSet`](super::StaticSet) divided among several devices.
+pub type ShardedStaticSet<K> = ShardedStaticMap<K, ()>;
+
+/// Returns the words of some shards, of those of a set or map in host memory, on a device.
+fn words_on<K: StaticKey, V: Value>(
+    device: &Device,
+    host: &crate::StaticMap<K, V>,
+    shards: &Range<u64>,
+) -> Result<DeviceVec<u64>, Error> {
+    let (layout, count) = (host.layout(), shards.end - shards.start);
+    let (first, all, groups) = (shards.start as usize, layout.shape().shards(), layout.shape().groups as usize);
+    let [pilots, own_keys, own_values] = layout.places_of(count);
+    let mut own_pilots = vec![0u64; pilots.len()];
+    let bytes = &bytemuck::cast_slice(host.words())[first * groups..][..count as usize * groups];
+    bytemuck::cast_slice_mut::<_, u8>(&mut own_pilots)[..bytes.len()].copy_from_slice(bytes);
+    let (stream, mut words) = (device.new_stream()?, device.alloc_uninit(own_values.end)?);
+    stream.upload(words.slice_mut(pilots), &own_pilots)?;
+    let [_, keys, values] = layout.places_of(all);
+    for (of_all, own) in [(keys, own_keys), (values, own_values)] {
+        let from = of_all.start + of_all.len() / all as usize * first;
+        stream.upload(words.slice_mut(own.clone()), &host.words()[from..][..own.len()])?;
+    }
+    Ok(words)
+}
+
+impl<K: StaticKey, V: Value> ShardedStaticMap<K, V> {
+    /// Divides a set or map in host memory: each device gets an equal share of the shards, or a smaller one if its
+    /// memory is short.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`], for example if device memory is too small.
+    pub fn from_host(devices: &Devices, host: &crate::StaticMap<K, V>) -> Result<Self, Error> {
+        let layout = *host.layout();
+        let count = layout.shape().shards();
+        let devices = sharded::owners(devices, count);
+        let ranges = sharded::divide(&devices, count, 8 * layout.words() / count)?;
+        let bounds: Vec<u64> =
+            ranges[1..].iter().map(|range| range.start << (64 - layout.shape().shard_bits)).collect();
+        let route = Route { by: By::StaticHash, parameter: layout.spread() };
+        let shards = Sharded::new(&devices, Hashing::word(), route, &bounds, |place, device| {
+            let shards = ranges[place].clone();
+            let words = words_on(device, host, &shards)?;
+            Ok::<_, Error>(StaticMap { shards, ..StaticMap::from_parts(device, layout, words) })
+        })?;
+        Ok(Self { layout, shards })
+    }
+
+    /// Copies the set or map to host memory. Waits for all work on the devices.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], [`Error::Gpu`].
+    pub fn to_host(&self) -> Result<crate::StaticMap<K, V>, Error> {
+        let mut words = AlignedWords::zeroed(self.layout.words())?.in_huge_pages();
+        let [_, keys, values] = self.layout.places_of(self.layout.shape().shards());
+        let (pilots, rest) = words.as_mut_slice().split_at_mut(keys.start);
+        let pilots = &mut bytemuck::cast_slice_mut(pilots)[..self.layout.shape().all_groups() as usize];
+        self.shards.download(pilots, |part| part.sections().0)?;
+        let (keys, values) = rest[..values.end - keys.start].split_at_mut(keys.len());
+        self.shards.download(keys, |part| part.sections().1)?;
+        self.shards.download(values, |part| part.sections().2)?;
+        crate::StaticMap::from_parts(self.layout, words)
+    }
+
+    /// Returns the parameters of the whole.
+    pub fn layout(&self) -> &Layout<K, V> {
+        &self.layout
+    }
+
+    /// Returns the number of keys.
+    pub fn len(&self) -> u64 {
+        self.layout.len()
+    }
+
+    /// Whether there are no keys.
+    pub fn is_empty(&self) -> bool {
+        self.layout.is_empty()
+    }
+
+    /// Returns the devices that have a part of it.
+    pub fn devices(&self) -> &Devices {
+        self.shards.devices()
+    }
+
+    /// Returns the bytes of device memory of all parts.
+    pub fn memory_bytes(&self) -> u64 {
+        self.shards.parts().iter().map(|part| 8 * part.words.len() as u64).sum()
+    }
+
+    /// Sets the number of keys of each device that are exchanged at a time. Default and most: 64 Mi keys of a batch in
+    /// device memory, 4 Mi of a host slice. Rounded up to a multiple of 64.
+    pub fn set_chunk_keys(&mut self, keys: usize) {
+        self.shards.set_chunk_keys(keys);
+    }
+
+    /// Returns the lookup of words in a part, with this output.
+    fn look_up(
+        wanted: fn(GlobalMut<u64>) -> Wanted,
+    ) -> impl Fn(&StaticMap<K, V>, &Stream, DeviceSlice<'_, u64>, Replies) -> Result<(), Error> + Sync {
+        move |part, stream, words, to| {
+            let Some(found) = to.found else { return Ok(()) };
+            // SAFETY: the callers' contract: there are places per word, and memory outlives the stream's work.
+            unsafe { part.look_up_async(stream, words, &[], found, wanted(to.values)) }
+        }
+    }
+}
+
+warpset_primitives::divided_values! {
+    [K: DeviceStaticKey, V: Value] ShardedStaticMap<K, V>, Error, "number", u64, Self::look_up(Wanted::Numbers),
+    [] DeviceSlice<'_, K>, [] K,
+    number_device number_async number_each_device number_bulk number_bulk_into
+}
+warpset_primitives::divided_values! {
+    [K: DeviceStaticKey, V: DeviceMapValue] ShardedStaticMap<K, V>, Error, "value", V,
+    Self::look_up(|out| Wanted::Values(V::WANTED, out)),
+    [] DeviceSlice<'_, K>, [] K,
+    get_device get_async get_each_device get_bulk get_bulk_into
+}
+
+/// Accepts keys of any type, as [`StaticMap`] does.
+impl<K: StaticKey, V: Value> Filter for ShardedStaticMap<K, V> {
+    type Error = Error;
+
+    fn answer_bulk<Q: Key>(&self, keys: &[Q], take: &mut Take<'_>) -> Result<(), Error> {
+        self.answer_any(keys, take)
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.memory_bytes()
+    }
+}
+
+impl<K: StaticKey, V: Value> AnswerAny<K> for ShardedStaticMap<K, V> {
+    fn answer_integers<Q: Key>(&self, keys: &[Q], take: &mut Take<'_>) -> Result<(), Error> {
+        if let [only] = self.shards.parts() {
+            return only.answer_integers(keys, take);
+        }
+        let look_up = Self::look_up(|_| Wanted::Nothing);
+        // SAFETY: the lookup queues all work on its stream, and writes a bit per key.
+        let found = unsafe { self.shards.reply_bulk::<_, u8, _>(keys, &mut [], true, look_up)? };
+        if !found.is_empty() {
+            take(0, &found);
+        }
+        Ok(())
+    }
+}
+
+/// Accepts keys of the types of sets.
+impl<K: StaticKey, V: Value, Q: DeviceStaticKey> DeviceFilter<DeviceSlice<'_, Q>> for ShardedStaticMap<K, V> {
+    unsafe fn answer_async(
+        &self,
+        stream: &Stream,
+        keys: DeviceSlice<'_, Q>,
+        others: &[&Device],
+        answers: Answers,
+    ) -> Result<(), Error> {
+        if let [only] = self.shards.parts() {
+            // SAFETY: this function's contract.
+            return unsafe { only.answer_async(stream, keys, others, answers) };
+        }
+        let look_up = Self::look_up(|_| Wanted::Nothing);
+        // SAFETY: this function's contract, and the lookup queues all work on its stream.
+        unsafe { self.shards.reply_async(stream, keys, others, Replies::found(answers), look_up) }
+    }
+}
+
+impl<K: StaticKey, V: Value> fmt::Debug for ShardedStaticMap<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ShardedStaticMap").field("layout", &self.layout).field("devices", self.devices()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use warpset_base::key::Hashed;
+    use warpset_core::hash::mix;
+    use warpset_gpu::testing::{cuda, deferred, fail_each};
+    use warpset_gpu::{EmulatorOptions, GpuError};
+
+    use super::*;
+    use crate::{Bitmap, StaticSet};
+
+    /// Returns emulators of unequal memory, and every CUDA device of this machine.
+    fn several() -> Vec<Devices> {
+        let device =
+            |i: usize| Device::emulator_with(EmulatorOptions::default().memory_bytes((i + 1) << 26).deferred(true));
+        let emulators = [1, 2, 3, 8].map(|count| Devices::new((0..count).map(device)).unwrap());
+        emulators.into_iter().chain(cuda().map(|_| Devices::cuda_all().unwrap())).collect()
+    }
+
+    /// Compares bytes, numbers and values with those of the host's map, for keys everywhere.
+    fn behaves_as_on_the_host<K: DeviceStaticKey, V: DeviceMapValue + PartialEq + std::fmt::Debug>(
+        devices: &Devices,
+        keys: &[K],
+        value: fn(u64) -> V,
+    ) {
+        let values: Vec<V> = (0..keys.len() as u64 - 500).map(value).collect();
+        let host = crate::StaticMap::<K, V>::builder().build_from(&keys[500..], &values).unwrap();
+        let mut map = ShardedStaticMap::from_host(devices, &host).unwrap();
+        assert_eq!(map.devices().all().len() as u64, (devices.all().len() as u64).min(host.layout().shape().shards()));
+        assert!(map.to_host().unwrap() == host);
+        let asked = &keys[..1_000];
+        let one = StaticMap::from_host(devices.first(), &host).unwrap();
+        let (expected, numbers) = (one.get_bulk(asked).unwrap(), one.number_bulk(asked).unwrap());
+        assert_eq!(expected.iter().filter(|value| value.is_some()).count(), 500);
+        for chunk in [1 << 20, 192] {
+            map.set_chunk_keys(chunk);
+            assert_eq!(map.get_bulk(asked).unwrap(), expected);
+            assert_eq!(map.number_bulk(asked).unwrap(), numbers);
+            assert!(map.contains_bulk(asked).unwrap().into_iter().eq(expected.iter().map(Option::is_some)));
+            let (mut there, mut answers) = (Vec::new(), Vec::new());
+            for device in map.devices().all() {
+                there.push(device.from_slice(asked).unwrap());
+                let found = device.alloc_zeroed::<u64>(asked.len().div_ceil(64)).unwrap();
+                answers.push((device.alloc_zeroed::<V>(asked.len()).unwrap(), found));
+            }
+            let batches: Vec<_> = there.iter().map(|keys| keys.as_slice()).collect();
+            let to = answers.iter_mut().map(|(values, found)| (values.as_mut_slice(), found.as_mut_slice()));
+            map.get_each_device(&batches, to.collect()).unwrap();
+            for (values, found) in answers {
+                let found = Bitmap::from_words(found.to_vec().unwrap(), asked.len());
+                let values = found.iter().zip(values.to_vec().unwrap()).map(|(found, value)| found.then_some(value));
+                assert!(values.eq(expected.iter().copied()));
+            }
+        }
+    }
+
+    #[test]
+    fn the_map_of_the_host_on_any_number_of_devices() {
+        let keys: Vec<u64> = (0..100_000).map(|i| mix(i, 1)).collect();
+        let narrow: Vec<u32> = (0..40_000).map(|i: u32| i.wrapping_mul(0x9e37_79b1)).collect();
+        for devices in &several() {
+            behaves_as_on_the_host(devices, &keys, |i| i as u32);
+        }
+        let devices = &several()[2];
+        behaves_as_on_the_host(devices, &keys[..40_000], |i| i * i);
+        behaves_as_on_the_host(devices, &keys[..2_000], |i| i as u32);
+        behaves_as_on_the_host(devices, &narrow, |i| i as u32);
+    }
+
+    #[test]
+    fn other_keys_and_failures() {
+        let devices = Devices::new((0..2).map(deferred)).unwrap();
+        let keys: Vec<u64> = (0..20_000).map(|i| i * 3).collect();
+        let host = StaticSet::<u64>::builder().build_from(&keys).unwrap();
+        let mut set = ShardedStaticSet::from_host(&devices, &host).unwrap();
+        assert_eq!(set.contains_bulk(&[3i64, -3, 4]).unwrap(), [true, false, false]);
+        assert_eq!(set.contains_bulk(&["3", "4"]).unwrap(), [false, false]);
+        assert_eq!(set.contains_bulk(&[Hashed(3), Hashed(4)]).unwrap(), [false, false]);
+        assert_eq!(set.contains_bulk(&[3u8, 4]).unwrap(), [true, false]);
+        let there = devices.all()[1].from_slice(&keys).unwrap();
+        assert_eq!(set.count_contained_device(there.as_slice()).unwrap(), keys.len());
+        let failed = fail_each(
+            &mut set,
+            |set| set.number_bulk(&keys[..200]),
+            |set, _| assert_eq!(set.count_contained_bulk(&keys[..200]).unwrap(), 200),
+        );
+        assert!(failed > 8);
+        let elsewhere = deferred(9).from_slice(&keys[..10]).unwrap();
+        let refused = set.count_contained_device(elsewhere.as_slice());
+        assert!(matches!(refused, Err(Error::Gpu(GpuError::OtherDevice { .. }))), "{refused:?}");
+        let empty = StaticSet::<u64>::builder().build_from(&[]).unwrap();
+        let empty = ShardedStaticSet::from_host(&devices, &empty).unwrap();
+        assert_eq!(empty.contains_bulk(&[1u64]).unwrap(), [false]);
+    }
+}
