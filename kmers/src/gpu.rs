@@ -273,7 +273,7 @@ where
     }
 
     /// Returns the runs of at least `least` copies, of all k-mers that were added.
-    fn into_runs(&mut self, least: u64) -> Result<Runs<W>, Error> {
+    fn all_runs(&mut self, least: u64) -> Result<Runs<W>, Error> {
         let runs = self.runs.take().ok_or(Error::NoKmers { k: self.k.get() })?;
         self.frequent(runs, least)
     }
@@ -295,7 +295,7 @@ impl Counter {
     /// [`Error::NoKmers`], [`Error::TooManyKmers`]; [`Error::Device`], [`Error::Primitives`] and [`Error::Filter`] if
     /// the memory of the device does not suffice.
     pub fn finish(mut self, least: u64) -> Result<(RankSelectQuotientFilter, u64), Error> {
-        let runs = self.into_runs(least)?;
+        let runs = self.all_runs(least)?;
         let builder = builder_for(self.k, &self.classes(&runs)?)?;
         let (fingerprints, copies) = (runs.fingerprints.slice(..runs.len), runs.copies.slice(..runs.len));
         let filter = builder.on(self.stream.device()).build_from_fingerprint_counts_device(fingerprints, copies)?;
@@ -306,7 +306,7 @@ impl Counter {
 impl Counter<u128> {
     /// Builds the table of all k-mers with at least `least` copies in host memory, within `memory` bytes.
     pub(crate) fn table(mut self, least: u64, memory: Option<u64>) -> Result<Table, Error> {
-        let Runs { fingerprints, copies: on_device, len } = self.into_runs(least)?;
+        let Runs { fingerprints, copies: on_device, len } = self.all_runs(least)?;
         let (kmers, needed) = (len as u64, len as u64 * (size_of::<u128>() + size_of::<u64>()) as u64);
         if let Some(allowed) = memory.filter(|&allowed| needed > allowed) {
             return Err(Error::OverBudget { kmers, needed, allowed });

@@ -140,6 +140,8 @@ fn settings(k: K, place: &Location, threads: Option<Threads>) -> Result<Settings
     let settings = Settings::new(k.get())?.threads(threads.unwrap_or_default().0);
     Ok(match place {
         Location::Cpu => settings.backend(BackendChoice::Cpu),
+        // The table would have to be on the device.
+        Location::On(_) if k.is_long() => return Err(Error::LongOnDevice { k: k.get() }.into()),
         Location::On(device) => settings.on(device),
     })
 }

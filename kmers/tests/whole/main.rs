@@ -4,6 +4,7 @@
 
 mod damage;
 mod files;
+mod judges;
 mod labels;
 mod messages;
 #[cfg(unix)]

@@ -75,6 +75,10 @@ fn signatures() -> Vec<Signature> {
             let Some(after) = after.trim_start_matches("unsafe ").strip_prefix("fn ") else { continue };
             let end = after.find(['{', ';']).unwrap_or(after.len());
             let name_end = after.find(['<', '(']).unwrap_or(end);
+            // A macro's invocations name these.
+            if after.starts_with('$') {
+                continue;
+            }
             signatures.push(Signature {
                 file: file.clone(),
                 name: after[..name_end].to_owned(),
@@ -105,7 +109,9 @@ fn fault(signature: &Signature) -> Option<&'static str> {
     if on_device && !queued && !(base.ends_with("_device") || base == "new" || base == "unchecked") {
         return Some("takes device memory and waits, so its name ends in `_device`");
     }
-    if many && !builds && !(base.ends_with("_bulk") || base.ends_with("_bulk_into")) {
+    // A host slice with one batch per device is no slice of keys.
+    let of_batches = base.ends_with("_each_device");
+    if many && !builds && !of_batches && !(base.ends_with("_bulk") || base.ends_with("_bulk_into")) {
         return Some("takes a host slice, so its name ends in `_bulk` or `_bulk_into`");
     }
     None

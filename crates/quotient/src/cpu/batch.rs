@@ -2,6 +2,7 @@
 
 use warpset_base::parallel;
 use warpset_core::quotient::combine::Combination;
+use warpset_core::quotient::slots::BLOCK_SLOTS;
 
 use super::QuotientFilter;
 use super::fingerprint_source::{self, Combined, Item, Sorted};
@@ -14,6 +15,14 @@ use crate::{Error, Key, Layout};
 const INSERT_IN_PLACE_SLOTS_PER_KEY: u64 = 4;
 /// Least number of slots per key for a removal in place.
 pub(super) const REMOVE_IN_PLACE_SLOTS_PER_KEY: u64 = 6;
+/// Fingerprints of a batch for which the cost in place is estimated.
+const SAMPLES: usize = 64;
+/// Most blocks that are looked at for one of them.
+const MOST_BLOCKS: u64 = 256;
+/// Blocks that most changes move anyway.
+const NEAR_BLOCKS: u64 = 4;
+/// Cost of moving the slots of a further block, relative to that of a change.
+const BLOCK_COST: f64 = 0.4;
 
 impl<S: SlotKind> QuotientFilter<S> {
     /// Builds a filter of these keys: they are hashed, sorted and laid out.
@@ -58,18 +67,43 @@ impl<S: SlotKind> QuotientFilter<S> {
         }
         // In place nothing may fail half-way, so all fingerprints have to fit for certain: a copy takes at most one
         // more slot.
-        let small = count <= self.layout.slots() / INSERT_IN_PLACE_SLOTS_PER_KEY;
-        let fits = small
-            && self.held.slots + count <= self.layout.limit
-            && before + count <= MOST_COPIES
-            && self.has_slots_for(&batch);
-        if fits {
-            let stored = self.change_in_place(&batch, Change::Insert);
-            self.held += stored;
-        } else {
-            *self = self.combined_with(Combination::Sum, &batch)?;
+        let most = self.layout.slots() / INSERT_IN_PLACE_SLOTS_PER_KEY;
+        let fits = || {
+            self.held.slots + count <= self.layout.limit && before + count <= MOST_COPIES && self.has_slots_for(&batch)
+        };
+        if !(self.changes_few_slots(&batch, most) && fits()) {
+            match self.combined_with(Combination::Sum, &batch) {
+                // Without memory for a second filter, this one is changed in place.
+                Err(Error::OutOfMemory(_)) if count <= most && fits() => {}
+                rewritten => {
+                    *self = rewritten?;
+                    return Ok(self.held.copies - before);
+                }
+            }
         }
+        let stored = self.change_in_place(&batch, Change::Insert);
+        self.held += stored;
         Ok(self.held.copies - before)
+    }
+
+    /// Whether an ascending batch costs less in place than by a rewrite. A rewrite costs as much as `most` changes near
+    /// an empty slot. Others move all blocks up to an empty slot, and each block costs [`BLOCK_COST`] of that.
+    fn changes_few_slots(&self, batch: &[u64], most: u64) -> bool {
+        let (layout, count) = (&self.layout, batch.len() as u64);
+        let cost = |count: u64, blocks: u64| count as f64 + blocks as f64 * BLOCK_COST;
+        if count > most || cost(count, count * MOST_BLOCKS) <= most as f64 {
+            return count <= most;
+        }
+        let far_blocks = |&fingerprint: &u64| {
+            let first = layout.split.quotient(fingerprint) / BLOCK_SLOTS;
+            let blocks = first..layout.blocks.min(first + MOST_BLOCKS);
+            let full = blocks.take_while(|&block| S::empty_slots(layout, self.words(), block) == 0).count() as u64;
+            full.saturating_sub(NEAR_BLOCKS)
+        };
+        let samples = batch.iter().step_by(batch.len().div_ceil(SAMPLES));
+        let (sampled, blocks) =
+            samples.fold((0, 0), |(sampled, blocks), sample| (sampled + 1, blocks + far_blocks(sample)));
+        cost(sampled, blocks) * count as f64 <= (most * sampled) as f64
     }
 
     pub(crate) fn remove_sorted(&mut self, batch: &[u64]) -> u64 {
@@ -77,7 +111,7 @@ impl<S: SlotKind> QuotientFilter<S> {
         if batch.is_empty() || before == 0 {
             return 0;
         }
-        if batch.len() as u64 > self.layout.slots() / REMOVE_IN_PLACE_SLOTS_PER_KEY {
+        if !self.changes_few_slots(batch, self.layout.slots() / REMOVE_IN_PLACE_SLOTS_PER_KEY) {
             // Fewer fingerprints always fit. Without memory for a second filter, this one is changed in place.
             if let Ok(rewritten) = self.combined_with(Combination::Difference, batch) {
                 *self = rewritten;
