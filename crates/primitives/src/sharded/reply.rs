@@ -65,7 +65,7 @@ fn words_of(width: usize, n: usize) -> usize {
     (n * width).div_ceil(8)
 }
 
-/// Streams of every second round: one of the source, and one per part.
+/// Streams of the rounds that take turns with others: one of the source, and one per part.
 struct Lane {
     source: Stream,
     parts: Vec<Stream>,
@@ -73,14 +73,14 @@ struct Lane {
 
 impl<F> Sharded<F> {
     /// Makes the streams of rounds that begin after the work of `source`.
-    fn lanes(&self, source: &Stream) -> Result<[Lane; 2]> {
+    fn lanes(&self, source: &Stream) -> Result<Vec<Lane>> {
         let lane = || -> std::result::Result<Lane, GpuError> {
             let parts = self.devices.all().iter().map(Device::new_stream).collect::<std::result::Result<_, _>>()?;
             let lane = Lane { source: source.device().new_stream()?, parts };
             lane.source.wait_for(source)?;
             Ok(lane)
         };
-        Ok([lane()?, lane()?])
+        (0..self.in_flight).map(|_| Ok(lane()?)).collect()
     }
 }
 
@@ -170,7 +170,7 @@ impl<F: Sync> Sharded<F> {
         let lanes = self.lanes(stream)?;
         let mut rounds = (0..n).step_by(self.router.round).enumerate();
         let queued = rounds.try_for_each(|(i, first)| {
-            let lane = &lanes[i % 2];
+            let lane = &lanes[i % lanes.len()];
             let part = keys.part(first..n.min(first + self.router.round));
             // SAFETY: `stream` waits for the lanes below; the rest is this function's contract.
             unsafe {
@@ -373,6 +373,11 @@ macro_rules! divided_filter {
             /// multiple of 64.
             pub fn set_chunk_keys(&mut self, keys: usize) {
                 self.shards.set_chunk_keys(keys);
+            }
+
+            /// Sets the number of rounds of a lookup that overlap. Default: 2. Each takes scratch of its own.
+            pub fn set_rounds_in_flight(&mut self, rounds: usize) {
+                self.shards.set_rounds_in_flight(rounds);
             }
 
             /// Tests batches that lie on all devices, one batch per device in their order, as
