@@ -148,6 +148,7 @@ typedef enum {
     // Values of known keys, without the keys.
     WARPSET_KIND_STATIC_FUNCTION = 43,
     WARPSET_KIND_RANGE_FILTER = 44,
+    WARPSET_KIND_DYNAMIC_RANGE_FILTER = 45,
     WARPSET_KIND_STATIC_MAP = 48,
     WARPSET_KIND_STATIC_SET = 49,
     // Bloom filter of k-mers.
@@ -229,9 +230,8 @@ typedef struct warpset_rows warpset_rows;
 // A stream of a device. Work on it runs in the order of the calls.
 typedef struct warpset_stream warpset_stream;
 
-// A structure of any type, in host memory, in a mapped file or on a device. All functions may be called by several
-// threads at once with the same structure, except warpset_structure_free: lookups run at the same time, changes one
-// after the other.
+// A structure of any type, in host memory, in a mapped file or on a device. Threads may call all functions but
+// warpset_structure_free at once with one structure: lookups run at the same time, changes one after the other.
 typedef struct warpset_structure warpset_structure;
 
 // Description of an array of keys in the caller's memory. The functions warpset_keys_* below fill it in; unused
@@ -261,9 +261,8 @@ typedef struct {
 // 0 stops the build, which then returns WARPSET_STATUS_INVALID_VALUE.
 typedef int32_t (*warpset_progress)(void *user_data, uint64_t done, uint64_t keys);
 
-// Settings of a structure. Declare them as warpset_options options = warpset_options_default(); and set fields by
-// name: zero selects the default. NULL in place of settings selects all defaults. A structure ignores the settings of
-// others.
+// Settings of a structure: warpset_options options = warpset_options_default();, then set fields by name. Zero is
+// the default, and NULL in place of settings means all defaults. A structure ignores the settings of others.
 typedef struct {
     // sizeof(warpset_options). Later versions of this library append fields, and accept smaller structures.
     size_t struct_size;
@@ -294,7 +293,7 @@ typedef struct {
     uint32_t key_bits;
     // Bits per value. Maplets (default: 32), static functions (default: those of the largest value).
     uint32_t value_bits;
-    // Quotient filters and maplets: share of slots in use at which the structure is full. Default: 0.95 or less.
+    // Quotient and dynamic range filters, maplets: share of slots in use of a full structure. Default: 0.95 or less.
     double max_load;
     // Static functions: bits by which keys outside the set are detected. Default: 0, which detects none.
     uint32_t filtered;
@@ -399,8 +398,7 @@ warpset_status warpset_arrow_from_numbers(const uint64_t *numbers,
                                           struct ArrowSchema *out_schema,
                                           struct ArrowArray *out_array);
 
-// Copies the pairs of a result to an Arrow array of structures, with the children key and value. Keys have at most
-// 64 bits.
+// Copies the pairs of a result, keys of at most 64 bits, to an Arrow array of structures: children key and value.
 warpset_status warpset_arrow_from_rows(const warpset_rows *rows,
                                        struct ArrowSchema *out_schema,
                                        struct ArrowArray *out_array);
@@ -440,6 +438,13 @@ warpset_status warpset_binary_fuse_build(const warpset_keys *keys,
 warpset_status warpset_range_filter_build(const warpset_keys *keys,
                                           const warpset_options *options,
                                           warpset_structure **out);
+
+// Makes an empty range filter for a number of keys, which are inserted and removed later, of a warpset_key_type.
+// Integers of 8 to 64 bits have one type, by their sign. fpr is the rate at that number of keys.
+warpset_status warpset_dynamic_range_filter_build(uint64_t keys,
+                                                  uint32_t key_type,
+                                                  const warpset_options *options,
+                                                  warpset_structure **out);
 
 // Builds the perfect hash function RecSplit of keys, which must differ.
 warpset_status warpset_recsplit_build(const warpset_keys *keys,
@@ -537,15 +542,13 @@ warpset_status warpset_buffer_read(const warpset_buffer *buffer, uint8_t *data, 
 // Frees a buffer; NULL is no error.
 warpset_status warpset_buffer_free(warpset_buffer *buffer);
 
-// Returns the message of the last error on this thread: cause and remedy. It is empty before the first error, and
-// valid until the next error on this thread. Never NULL.
+// Returns the message of the last error on this thread, valid until the next one; empty before the first. Never NULL.
 const char *warpset_last_error(void);
 
 // Writes whether each key may be in the structure: answers[i] is 1 or 0, for keys->len keys.
 warpset_status warpset_filter_contains(const warpset_structure *structure, const warpset_keys *keys, uint8_t *answers);
 
-// Writes whether each key may be in the structure, as bits, lowest first: (keys->len + 7) / 8 bytes. Bits after the
-// last are 0.
+// Writes whether each key may be in the structure as bits, lowest first, and zeros: (keys->len + 7) / 8 bytes.
 warpset_status warpset_filter_contains_bits(const warpset_structure *structure,
                                             const warpset_keys *keys,
                                             uint8_t *bits);
@@ -564,7 +567,7 @@ warpset_status warpset_filter_contains_string(const warpset_structure *structure
                                               size_t len,
                                               bool *answer);
 
-// Inserts keys into a Bloom or quotient filter. If they do not fit into it, none is inserted.
+// Inserts keys into a Bloom, quotient or dynamic range filter. If they do not fit into it, none is inserted.
 warpset_status warpset_filter_insert(const warpset_structure *structure, const warpset_keys *keys);
 
 // Inserts one integer.
@@ -578,8 +581,8 @@ warpset_status warpset_filter_test_and_insert(const warpset_structure *structure
                                               const warpset_keys *keys,
                                               uint8_t *is_new);
 
-// Removes one copy of each key from a quotient filter, or all values of each key from a maplet or dictionary.
-// removed gets the number of removed copies, if it is not NULL; a dictionary returns the number of keys.
+// Removes one copy of each key from a quotient or dynamic range filter, or all values of each from a maplet or
+// dictionary. removed gets the number of removed copies, if it is not NULL; of keys for a dictionary.
 warpset_status warpset_filter_remove(const warpset_structure *structure, const warpset_keys *keys, uint64_t *removed);
 
 // Writes the number of copies of each key in a quotient filter: counts[i], never fewer than were inserted.
@@ -670,8 +673,7 @@ warpset_status warpset_map_count_ranges(const warpset_structure *structure,
                                         const warpset_keys *highs,
                                         uint64_t *counts);
 
-// Lists the pairs with keys from lows to highs, both included, in ascending order: one list per range.
-// Dictionaries.
+// Lists the pairs of a dictionary with keys from lows to highs, both included, in order: one list per range.
 warpset_status warpset_map_ranges(const warpset_structure *structure,
                                   const warpset_keys *lows,
                                   const warpset_keys *highs,
@@ -749,8 +751,7 @@ warpset_status warpset_rows_free(warpset_rows *rows);
 // a k-mer equals its reverse complement.
 warpset_status warpset_sequence_filter_insert(const warpset_structure *structure, const warpset_keys *sequences);
 
-// Writes the number of k-mers of each sequence that may be in the filter to found[i], and of all its k-mers to
-// kmers[i].
+// Writes the numbers of k-mers of each sequence: those that may be in the filter to found[i], all to kmers[i].
 warpset_status warpset_sequence_filter_count(const warpset_structure *structure,
                                              const warpset_keys *sequences,
                                              uint64_t *found,
@@ -830,7 +831,7 @@ warpset_status warpset_structure_merge(const warpset_structure *structure, const
 // Keeps the keys that are in other too: Bloom filters with the same settings.
 warpset_status warpset_structure_intersect(const warpset_structure *structure, const warpset_structure *other);
 
-// Doubles the slots of a quotient filter or maplet, or halves them if doubles is 0. Needs no keys.
+// Doubles the slots of a quotient or dynamic range filter, or a maplet; halves them if doubles is 0.
 warpset_status warpset_structure_resize(const warpset_structure *structure, int32_t doubles);
 
 #ifdef __cplusplus

@@ -253,8 +253,7 @@ pub unsafe extern "C" fn warpset_arrow_from_numbers(
     })
 }
 
-/// Copies the pairs of a result to an Arrow array of structures, with the children `key` and `value`. Keys have at most
-/// 64 bits.
+/// Copies the pairs of a result, keys of at most 64 bits, to an Arrow array of structures: children `key` and `value`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpset_arrow_from_rows(
     rows: *const warpset_rows,

@@ -2,7 +2,7 @@
 
 use crate::error::{Result, guard, warpset_status};
 use crate::handle::hand_out;
-use crate::keys::{Batch, array, read, warpset_keys};
+use crate::keys::{Batch, array, read, warpset_key_type, warpset_keys};
 use crate::object::{Held, Object, warpset_structure};
 use crate::options::{Options, read as settings, warpset_options};
 use crate::{bloom, fuse, lsm, mphf, quotient, ranges, sequences, static_sets};
@@ -158,6 +158,21 @@ pub unsafe extern "C" fn warpset_range_filter_build(
 ) -> warpset_status {
     // SAFETY: the contract of the header.
     unsafe { of_keys(keys, options, out, ranges::build) }
+}
+
+/// Makes an empty range filter for a number of keys, which are inserted and removed later, of a `warpset_key_type`.
+/// Integers of 8 to 64 bits have one type, by their sign. `fpr` is the rate at that number of keys.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpset_dynamic_range_filter_build(
+    keys: u64,
+    key_type: u32,
+    options: *const warpset_options,
+    out: *mut *mut warpset_structure,
+) -> warpset_status {
+    // SAFETY: the contract of the header.
+    unsafe {
+        sized(keys, options, out, |keys, options| ranges::dynamic(keys, warpset_key_type::of(key_type)?, options))
+    }
 }
 
 /// Builds the perfect hash function RecSplit of keys, which must differ.

@@ -137,7 +137,7 @@ impl From<warpset::gpu::GpuError> for Failure {
 
 /// Conversions of the errors of all structures, with the statuses they share.
 macro_rules! statuses {
-    ($($error:ty { $($pattern:pat => $status:ident,)* })*) => {$(
+    ($($error:ty { $($pattern:pat $(if $guard:expr)? => $status:ident,)* })*) => {$(
         impl From<$error> for Failure {
             fn from(error: $error) -> Failure {
                 use $error as Error;
@@ -151,7 +151,7 @@ macro_rules! statuses {
                     #[cfg(feature = "gpu")]
                     Error::Primitive(_) => Status::Device,
                     Error::LengthMismatch(_) => Status::InvalidLength,
-                    $($pattern => Status::$status,)*
+                    $($pattern $(if $guard)? => Status::$status,)*
                     _ => Status::InvalidValue,
                 };
                 Failure::of(status, &error)
@@ -171,7 +171,11 @@ statuses! {
     lsm::Error { Error::OutOfMemory(_) => OutOfMemory, }
     static_sets::Error { Error::OutOfMemory(_) => OutOfMemory, }
     fuse::Error { Error::TwoValues { .. } => DuplicateKey, Error::OutOfMemory(_) => OutOfMemory, }
-    range::Error { Error::OutOfMemory(_) => OutOfMemory, }
+    range::Error {
+        Error::OutOfMemory(_) => OutOfMemory,
+        Error::Slots(cause)
+            if matches!(**cause, quotient::Error::Full { .. } | quotient::Error::OverflowRegionFull { .. }) => Full,
+    }
     sequence::Error { Error::OutOfMemory(_) => OutOfMemory, }
     mphf::Error { Error::DuplicateKey { .. } => DuplicateKey, Error::Io(_) => Io, }
 }
@@ -201,8 +205,7 @@ fn internal(panic: &(dyn Any + Send)) -> Status {
     Failure::new(Status::Internal, format!("a defect of this library, please report it: {text}")).record()
 }
 
-/// Returns the message of the last error on this thread: cause and remedy. It is empty before the first error, and
-/// valid until the next error on this thread. Never NULL.
+/// Returns the message of the last error on this thread, valid until the next one; empty before the first. Never NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpset_last_error() -> *const c_char {
     const EMPTY: &CStr = c"";

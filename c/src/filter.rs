@@ -25,8 +25,7 @@ pub unsafe extern "C" fn warpset_filter_contains(
     })
 }
 
-/// Writes whether each key may be in the structure, as bits, lowest first: `(keys->len + 7) / 8` bytes. Bits after the
-/// last are 0.
+/// Writes whether each key may be in the structure as bits, lowest first, and zeros: `(keys->len + 7) / 8` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpset_filter_contains_bits(
     structure: *const warpset_structure,
@@ -87,7 +86,7 @@ pub unsafe extern "C" fn warpset_filter_contains_string(
     })
 }
 
-/// Inserts keys into a Bloom or quotient filter. If they do not fit into it, none is inserted.
+/// Inserts keys into a Bloom, quotient or dynamic range filter. If they do not fit into it, none is inserted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpset_filter_insert(
     structure: *const warpset_structure,
@@ -134,8 +133,8 @@ pub unsafe extern "C" fn warpset_filter_test_and_insert(
     })
 }
 
-/// Removes one copy of each key from a quotient filter, or all values of each key from a maplet or dictionary.
-/// `removed` gets the number of removed copies, if it is not NULL; a dictionary returns the number of keys.
+/// Removes one copy of each key from a quotient or dynamic range filter, or all values of each from a maplet or
+/// dictionary. `removed` gets the number of removed copies, if it is not NULL; of keys for a dictionary.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpset_filter_remove(
     structure: *const warpset_structure,

@@ -181,8 +181,7 @@ pub unsafe extern "C" fn warpset_map_count_ranges(
     })
 }
 
-/// Lists the pairs with keys from `lows` to `highs`, both included, in ascending order: one list per range.
-/// Dictionaries.
+/// Lists the pairs of a dictionary with keys from `lows` to `highs`, both included, in order: one list per range.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpset_map_ranges(
     structure: *const warpset_structure,

@@ -47,6 +47,7 @@ pub enum warpset_kind {
     /// Values of known keys, without the keys.
     StaticFunction = 43,
     RangeFilter = 44,
+    DynamicRangeFilter = 45,
     StaticMap = 48,
     StaticSet = 49,
     /// Bloom filter of k-mers.
@@ -303,9 +304,8 @@ pub fn same<T: Object>(other: &dyn Object) -> Result<&T> {
     })
 }
 
-/// A structure of any type, in host memory, in a mapped file or on a device. All functions may be called by several
-/// threads at once with the same structure, except `warpset_structure_free`: lookups run at the same time, changes one
-/// after the other.
+/// A structure of any type, in host memory, in a mapped file or on a device. Threads may call all functions but
+/// `warpset_structure_free` at once with one structure: lookups run at the same time, changes one after the other.
 #[allow(non_camel_case_types, reason = "name in C")]
 pub struct warpset_structure {
     _private: [u8; 0],

@@ -54,6 +54,10 @@ fn openers(header: &HeaderBytes) -> Result<Vec<Opener>> {
     let known = FileKind::ALL.iter().find(|known| known.number == found.number);
     let elements = match known {
         Some(&FileKind::RANGE_FILTER) => Some([Header::parse(header, FileKind::RANGE_FILTER)?.fields[0], 0]),
+        // Above the settings of the slots.
+        Some(&FileKind::DYNAMIC_RANGE_FILTER) => {
+            Some([Header::parse(header, FileKind::DYNAMIC_RANGE_FILTER)?.fields[1] >> 8, 0])
+        }
         _ => found.elements,
     };
     let openers = match (known.copied(), elements) {
@@ -88,6 +92,24 @@ fn openers(header: &HeaderBytes) -> Result<Vec<Opener>> {
         (Some(FileKind::RANGE_FILTER), Some([I128, _])) => openers!(RangeFilter: range::RangeFilter<i128>),
         (Some(FileKind::RANGE_FILTER), Some([F64, _])) => openers!(RangeFilter: range::RangeFilter<f64>),
         (Some(FileKind::RANGE_FILTER), Some([STRINGS, _])) => openers!(RangeFilter: range::RangeFilter<[u8]>),
+        (Some(FileKind::DYNAMIC_RANGE_FILTER), Some([8, _])) => {
+            openers!(DynamicRangeFilter: range::DynamicRangeFilter<u64>)
+        }
+        (Some(FileKind::DYNAMIC_RANGE_FILTER), Some([16, _])) => {
+            openers!(DynamicRangeFilter: range::DynamicRangeFilter<u128>)
+        }
+        (Some(FileKind::DYNAMIC_RANGE_FILTER), Some([I64, _])) => {
+            openers!(DynamicRangeFilter: range::DynamicRangeFilter<i64>)
+        }
+        (Some(FileKind::DYNAMIC_RANGE_FILTER), Some([I128, _])) => {
+            openers!(DynamicRangeFilter: range::DynamicRangeFilter<i128>)
+        }
+        (Some(FileKind::DYNAMIC_RANGE_FILTER), Some([F64, _])) => {
+            openers!(DynamicRangeFilter: range::DynamicRangeFilter<f64>)
+        }
+        (Some(FileKind::DYNAMIC_RANGE_FILTER), Some([STRINGS, _])) => {
+            openers!(DynamicRangeFilter: range::DynamicRangeFilter<[u8]>)
+        }
         (Some(FileKind::SEQUENCE_FILTER), _) => openers!(SequenceFilter: sequence::SequenceFilter),
         (Some(FileKind::LSM), Some([4, 4])) => openers!(Lsm: lsm::Lsm<u32, u32>),
         (Some(FileKind::LSM), Some([8, 8])) => openers!(Lsm: lsm::Lsm<u64, u64>),

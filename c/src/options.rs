@@ -41,9 +41,8 @@ pub enum warpset_function_kind {
 #[allow(non_camel_case_types, reason = "name in C")]
 pub type warpset_progress = Option<unsafe extern "C" fn(user_data: *mut std::ffi::c_void, done: u64, keys: u64) -> i32>;
 
-/// Settings of a structure. Declare them as `warpset_options options = warpset_options_default();` and set fields by
-/// name: zero selects the default. NULL in place of settings selects all defaults. A structure ignores the settings of
-/// others.
+/// Settings of a structure: `warpset_options options = warpset_options_default();`, then set fields by name. Zero is
+/// the default, and NULL in place of settings means all defaults. A structure ignores the settings of others.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[allow(non_camel_case_types, reason = "name in C")]
@@ -77,7 +76,7 @@ pub struct warpset_options {
     pub key_bits: u32,
     /// Bits per value. Maplets (default: 32), static functions (default: those of the largest value).
     pub value_bits: u32,
-    /// Quotient filters and maplets: share of slots in use at which the structure is full. Default: 0.95 or less.
+    /// Quotient and dynamic range filters, maplets: share of slots in use of a full structure. Default: 0.95 or less.
     pub max_load: f64,
     /// Static functions: bits by which keys outside the set are detected. Default: 0, which detects none.
     pub filtered: u32,

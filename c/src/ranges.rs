@@ -5,7 +5,9 @@ use std::ops::Bound::{self, Excluded, Included};
 
 #[cfg(feature = "gpu")]
 use warpset::range;
-use warpset::range::{Builder, KeyOf, MappedRangeFilter, RangeFilter, RangeKey};
+use warpset::range::{
+    Builder, DynamicRangeFilter, KeyOf, MappedDynamicRangeFilter, MappedRangeFilter, RangeFilter, RangeKey,
+};
 use warpset_base::bitmap::bits_to;
 
 use crate::capabilities::*;
@@ -13,7 +15,7 @@ use crate::capabilities::*;
 use crate::device::{Address, Adopted};
 use crate::error::{Failure, Result, warpset_status as Status};
 use crate::keys::{Batch, HostKeys, Order, warpset_key_type};
-use crate::object::{Object, OneKey};
+use crate::object::{Object, OneKey, same};
 use crate::options::{Options, set, with_settings};
 use crate::settled::Settled;
 use crate::static_sets::built;
@@ -137,6 +139,12 @@ macro_rules! queries {
             );
             Ok(())
         }
+    };
+}
+
+/// Bounds of counts, in every place.
+macro_rules! counts_at_most {
+    ($key:ty) => {
         fn count_ranges_at_most(&self, firsts: &Batch<'_>, lasts: &Batch<'_>, counts: &mut [u64]) -> Result<()> {
             let ranges = ranges::<$key>(firsts, lasts)?;
             counts.copy_from_slice(&self.count_at_most_bulk::<<$key as Ranged>::Key<'_>, _>(&ranges).settled()?);
@@ -163,6 +171,9 @@ macro_rules! query_of_one {
 macro_rules! device_ranges {
     ($key:ty) => {
         device_ranges! { $key, may_contain_ranges_on_device, may_contain_bitmap_device, may_contain_bitmap_async }
+    };
+    ($key:ty, counts) => {
+        device_ranges! { $key }
         device_ranges! { $key, count_ranges_at_most_on_device, count_at_most_device, count_at_most_async }
     };
     ($key:ty, $name:ident, $waiting:ident, $queued:ident) => {
@@ -190,16 +201,18 @@ macro_rules! filters {
     ($($key:ty $(, $device:ident)?;)*) => {$(
         object! {
             RangeFilter<$key>, RangeFilter:
-            sized, numbered(len, fpr), saved($(range::$device::RangeFilter<$key>)?), queries($key), query_of_one($key)
+            sized, numbered(len, fpr), saved($(range::$device::RangeFilter<$key>)?), queries($key),
+            counts_at_most($key), query_of_one($key)
         }
         object! {
-            MappedRangeFilter<$key>, RangeFilter: sized, numbered(len, fpr), queries($key), query_of_one($key)
+            MappedRangeFilter<$key>, RangeFilter:
+            sized, numbered(len, fpr), queries($key), counts_at_most($key), query_of_one($key)
         }
         $(
             #[cfg(feature = "gpu")]
             object! {
                 range::$device::RangeFilter<$key>, RangeFilter:
-                sized, numbered(len, fpr), on_device, queries($key), device_ranges($key)
+                sized, numbered(len, fpr), on_device, queries($key), counts_at_most($key), device_ranges($key, counts)
             }
         )?
     )*};
@@ -213,6 +226,117 @@ filters! {
     i128;
     f64, gpu;
     [u8];
+}
+
+/// Returns keys that are stored as they are, without those beyond the type if `drops_others`, which otherwise are an
+/// error.
+fn stored<'a, K: Ranged + ?Sized>(keys: HostKeys<'a>, drops_others: bool) -> Result<Vec<K::Key<'a>>> {
+    let mut near = K::all(keys)?;
+    let all = near.len();
+    near.retain(|key| key.1 == Ordering::Equal);
+    match near.len() == all || drops_others {
+        true => Ok(near.into_iter().map(|key| key.0).collect()),
+        false => Err(Failure::value("a key beyond 64 bits: make a range filter for keys of 128 bits")),
+    }
+}
+
+/// Rate at single keys.
+macro_rules! rated {
+    () => {
+        fn fpr(&self) -> Result<f64> {
+            Ok(self.fpr_of(1))
+        }
+    };
+}
+
+/// Changes of dynamic filters.
+macro_rules! changes {
+    ($key:ty) => {
+        fn can_change(&self) -> bool {
+            true
+        }
+        fn insert(&mut self, keys: HostKeys<'_>) -> Result<()> {
+            Ok(self.insert_bulk::<<$key as Ranged>::Key<'_>>(&stored::<$key>(keys, false)?)?)
+        }
+        fn remove(&mut self, keys: HostKeys<'_>) -> Result<u64> {
+            Ok(self.remove_bulk::<<$key as Ranged>::Key<'_>>(&stored::<$key>(keys, true)?)?)
+        }
+        fn clear(&mut self) -> Result<()> {
+            self.clear().settled()
+        }
+        fn merge(&mut self, other: &dyn Object) -> Result<()> {
+            Ok(self.merge(same(other)?)?)
+        }
+    };
+}
+
+/// Changes by keys on the device, which have the type of the filter.
+#[cfg(feature = "gpu")]
+macro_rules! device_changes {
+    ($key:ty) => {
+        fn insert_on_device(&mut self, keys: &Adopted<'_>) -> Result<()> {
+            Ok(self.insert_device(keys.of_type::<$key>(<$key>::KEY_TYPE)?)?)
+        }
+        fn remove_on_device(&mut self, keys: &Adopted<'_>) -> Result<u64> {
+            Ok(self.remove_device(keys.of_type::<$key>(<$key>::KEY_TYPE)?)?)
+        }
+    };
+}
+
+/// Dynamic filters by the type of their keys, and whether there are such filters on devices.
+macro_rules! dynamic_filters {
+    ($($key:ty $(, $device:ident)?;)*) => {$(
+        object! {
+            DynamicRangeFilter<$key>, DynamicRangeFilter:
+            sized, numbered(len), rated, saved($(range::$device::DynamicRangeFilter<$key>)?), queries($key),
+            query_of_one($key), changes($key), resizes
+        }
+        object! {
+            MappedDynamicRangeFilter<$key>, DynamicRangeFilter:
+            sized, numbered(len), rated, queries($key), query_of_one($key)
+        }
+        $(
+            #[cfg(feature = "gpu")]
+            object! {
+                range::$device::DynamicRangeFilter<$key>, DynamicRangeFilter:
+                sized, numbered(len), rated, on_device, queries($key), changes($key), resizes, device_ranges($key),
+                device_changes($key)
+            }
+        )?
+    )*};
+}
+dynamic_filters! {
+    u64, gpu;
+    u128;
+    i64, gpu;
+    i128;
+    f64, gpu;
+    [u8];
+}
+
+/// Makes an empty dynamic filter for a number of keys of a type.
+pub fn dynamic(keys: u64, key_type: warpset_key_type, options: &Options) -> Result<Box<dyn Object>> {
+    use warpset_key_type::*;
+    fn empty<K: RangeKey + ?Sized>(keys: u64, options: &Options) -> Result<DynamicRangeFilter<K>> {
+        let builder = with_settings!(DynamicRangeFilter::<K>::builder(keys), options; max_load = max_load, seed = seed);
+        let given = &options.given;
+        let rate = (set(given.fpr).unwrap_or(0.01), set(given.range_length).unwrap_or(1));
+        Ok(builder.fpr_at(rate.0, rate.1).build()?)
+    }
+    match key_type.order() {
+        Some(Order::Unsigned) if key_type == U128 => options.take(empty::<u128>(keys, options)?),
+        Some(Order::Unsigned) => options.take(empty::<u64>(keys, options)?),
+        Some(Order::Signed) if key_type == I128 => options.take(empty::<i128>(keys, options)?),
+        Some(Order::Signed) => options.take(empty::<i64>(keys, options)?),
+        Some(Order::Float) => options.take(empty::<f64>(keys, options)?),
+        Some(Order::Lexicographic) => options.take(empty::<[u8]>(keys, options)?),
+        None => Err(no_order()),
+    }
+}
+
+#[cold]
+fn no_order() -> Failure {
+    Failure::new(Status::WrongType, "hashes have no order: a range filter has keys")
 }
 
 fn builder<K: RangeKey + ?Sized>(options: &Options) -> Builder<K> {
@@ -249,6 +373,6 @@ pub fn build(batch: &Batch<'_>, options: &Options) -> Result<Box<dyn Object>> {
         I128 => on_host!(i128),
         F64 => anywhere!(f64),
         Strings32 | Strings64 | StringPointers | FixedStrings => on_host!([u8]),
-        Hashes => Err(Failure::new(Status::WrongType, "hashes have no order: a range filter is built of keys")),
+        Hashes => Err(no_order()),
     }
 }

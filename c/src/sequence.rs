@@ -31,8 +31,7 @@ pub unsafe extern "C" fn warpset_sequence_filter_insert(
     })
 }
 
-/// Writes the number of k-mers of each sequence that may be in the filter to `found[i]`, and of all its k-mers to
-/// `kmers[i]`.
+/// Writes the numbers of k-mers of each sequence: those that may be in the filter to `found[i]`, all to `kmers[i]`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpset_sequence_filter_count(
     structure: *const warpset_structure,

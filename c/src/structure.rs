@@ -223,7 +223,7 @@ pub unsafe extern "C" fn warpset_structure_intersect(
     guard(|| unsafe { combine(content(structure)?, content(other)?, |object, other| object.intersect(other)) })
 }
 
-/// Doubles the slots of a quotient filter or maplet, or halves them if `doubles` is 0. Needs no keys.
+/// Doubles the slots of a quotient or dynamic range filter, or a maplet; halves them if `doubles` is 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpset_structure_resize(structure: *const warpset_structure, doubles: i32) -> warpset_status {
     // SAFETY: the contract of the header.

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// Structures that a caller has, by number.
-const KINDS: u8 = 15;
+const KINDS: u8 = 16;
 
 /// Builds a structure of a kind, of some keys.
 fn build(kind: u8, keys: &warpset_keys, values: &[u64], options: &warpset_options) -> *mut warpset_structure {
@@ -28,6 +28,7 @@ fn build(kind: u8, keys: &warpset_keys, values: &[u64], options: &warpset_option
             11 => warpset_string_map_build(keys, values, options, out),
             12 => warpset_static_map_build(keys, values, options, out),
             13 => warpset_range_filter_build(keys, options, out),
+            14 => warpset_dynamic_range_filter_build(n, keys.key_type, options, out),
             _ => warpset_lsm_build(options, out),
         };
     }

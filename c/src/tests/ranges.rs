@@ -136,6 +136,91 @@ fn range_filters_have_bits_or_a_rate() {
 }
 
 #[test]
+fn dynamic_range_filters_take_keys_and_give_them_back() {
+    macro_rules! of {
+        ($($key_type:ident: $type:ty, |$i:ident| $key:expr;)*) => {$(
+            let keys: Vec<$type> = (0..500).map(|$i: u32| $key).collect();
+            let describe = |keys: &[$type]| described(warpset_key_type::$key_type, keys.as_ptr().cast(), keys.len());
+            let options = warpset_options { fpr: 1e-6, range_length: 16, seed: 3, ..defaults() };
+            let number = warpset_key_type::$key_type as u32;
+            // SAFETY: the contract of the header.
+            unsafe {
+                let filter = made(|out| warpset_dynamic_range_filter_build(1000, number, &options, out));
+                ok(warpset_filter_insert(filter, &describe(&keys)));
+                let removed = got(|removed| warpset_filter_remove(filter, &describe(&keys[..100]), removed));
+                assert_eq!(removed, 100);
+                in_all_places(filter, |filter, place| {
+                    assert_eq!(got(|len| warpset_structure_len(filter, len)), 400);
+                    let mut answers = [7; 500];
+                    let keys = describe(&keys);
+                    ok(warpset_range_filter_may_contain(filter, &keys, &keys, answers.as_mut_ptr()));
+                    assert!(answers[..100] == [0; 100] && answers[100..] == [1; 400], "{place}");
+                    assert_eq!(contains(filter, &keys), answers, "{place}");
+                    let fpr = got(|fpr| warpset_structure_fpr(filter, fpr));
+                    assert!(fpr > 0.0 && fpr <= 1e-6, "{fpr}");
+                });
+            }
+        )*};
+    }
+    of! {
+        U32: u32, |i| i * 8_000_000;
+        U64: u64, |i| u64::from(i) << 55;
+        U128: u128, |i| u128::from(i) << 119;
+        I16: i16, |i| (i as i16 - 250) * 100;
+        I64: i64, |i| (i64::from(i) - 250) << 55;
+        I128: i128, |i| (i128::from(i) - 250) << 119;
+        F64: f64, |i| (f64::from(i) - 250.0) * 1.5;
+    }
+}
+
+#[test]
+fn dynamic_range_filters_grow_and_merge() {
+    let (keys, far): (Vec<u64>, Vec<u64>) = (0..900).map(|i| (i << 40, (i << 40) + (1 << 39))).unzip();
+    let empty = |key_type: warpset_key_type| {
+        // SAFETY: the contract of the header.
+        made(|out| unsafe { warpset_dynamic_range_filter_build(900, key_type as u32, null(), out) })
+    };
+    let (one, other, of_strings) =
+        (empty(warpset_key_type::U64), empty(warpset_key_type::U16), empty(warpset_key_type::Strings32));
+    // SAFETY: the contract of the header.
+    unsafe {
+        ok(warpset_filter_insert(one, &words(&keys)));
+        ok(warpset_filter_insert(other, &words(&far)));
+        assert_eq!(warpset_structure_merge(one, other), warpset_status::Full, "{}", last_error());
+        ok(warpset_structure_resize(one, 1));
+        ok(warpset_structure_merge(one, other));
+        assert_eq!(got(|len| warpset_structure_len(one, len)), 1800);
+        assert_eq!((contains(one, &words(&keys)), contains(one, &words(&far))), (vec![1; 900], vec![1; 900]));
+        assert_eq!(warpset_structure_merge(one, of_strings), warpset_status::InvalidValue);
+
+        ok(warpset_filter_insert_string(of_strings, b"ash".as_ptr(), 3));
+        let strings = ["asg".to_string(), "asi".to_string()];
+        let (mut answer, ends) = ([7], pointers(&strings));
+        let (first, last) = (of_pointers(&ends[..1]), of_pointers(&ends[1..]));
+        ok(warpset_range_filter_may_contain(of_strings, &first, &last, answer.as_mut_ptr()));
+        assert_eq!(answer, [1]);
+        ok(warpset_structure_clear(of_strings));
+        ok(warpset_range_filter_may_contain(of_strings, &first, &last, answer.as_mut_ptr()));
+        assert_eq!(answer, [0]);
+
+        let wide = [1u128 << 64, 5 << 40];
+        let wide = described(warpset_key_type::U128, wide.as_ptr().cast(), 2);
+        assert_eq!(warpset_filter_insert(one, &wide), warpset_status::InvalidValue, "{}", last_error());
+        assert_eq!((contains(one, &wide), got(|n| warpset_filter_remove(one, &wide, n))), (vec![0, 1], 1));
+        let mut count = [7];
+        let status = warpset_range_filter_count_at_most(one, &words(&[1]), &words(&[1]), count.as_mut_ptr());
+        assert_eq!(status, warpset_status::Unsupported);
+        let mut out = null_mut();
+        let hashes = warpset_key_type::Hashes as u32;
+        assert_eq!(warpset_dynamic_range_filter_build(9, hashes, null(), &mut out), warpset_status::WrongType);
+        assert_eq!(warpset_dynamic_range_filter_build(9, 99, null(), &mut out), warpset_status::InvalidValue);
+        for structure in [one, other, of_strings] {
+            ok(warpset_structure_free(structure));
+        }
+    }
+}
+
+#[test]
 fn files_of_range_filters_with_other_keys_are_refused() {
     let saved = warpset::range::RangeFilter::<u16>::builder().build_from(&[1, 2]).expect("a filter").to_bytes();
     let mut out = null_mut();
