@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use bytemuck::Pod;
 use warpset_base::filter::{Filter, LengthMismatch, Take};
 use warpset_base::key::{Hashed, Key};
-use warpset_gpu::batch::{Answers, DEFAULT_CHUNK_KEYS, DeviceBatch, DeviceKeys, Reply, Staging, expect_room};
+use warpset_gpu::batch::{Answers, DeviceBatch, DeviceKeys, Staging, expect_room};
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, GpuError, LaunchConfig, Stream};
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::primitives::exchange::{self as kernels, BLOCK};
@@ -197,54 +197,57 @@ impl<F: Sync> Sharded<F> {
         is_found_asked: bool,
         ask: impl Fn(&F, &Stream, DeviceSlice<'_, u64>, Replies) -> std::result::Result<(), E> + Sync,
     ) -> std::result::Result<Vec<u64>, E> {
-        let with_values = !values.is_empty();
-        let step = if with_values { self.router.round.min(HOST_ROUND) * self.parts.len() } else { keys.len().max(1) };
-        let (reply, mut rest, mut all) = (if is_found_asked { Reply::Bits } else { Reply::None }, values, Vec::new());
-        for keys in keys.chunks(step) {
-            let mut shares = Vec::new();
-            for place in 0..self.parts.len() {
-                let (share, later) = rest.split_at_mut(if with_values { self.share(keys, place).1.len() } else { 0 });
-                shares.push(Mutex::new(share));
-                rest = later;
-            }
-            let found = self.devices.each(|place, device| -> std::result::Result<_, E> {
-                let (_, keys) = self.share(keys, place);
-                let mut values = shares[place].lock().unwrap_or_else(PoisonError::into_inner);
-                let mut column = device.alloc_uninit::<V>(values.len())?;
-                let to = column.global_mut();
-                let mut found = vec![0; keys.len().div_ceil(64)];
-                device.synchronize()?;
-                let lanes = self.lanes(&device.new_stream()?)?;
-                let mut turns = lanes.iter().cycle();
-                let chunk = self.router.round.min(DEFAULT_CHUNK_KEYS);
-                Staging::new(device, self.router.hashing).chunk_keys(chunk).run(
-                    keys,
-                    reply,
-                    |chunk| {
-                        let lane = turns.next().expect("turns never end");
-                        let found = is_found_asked.then(|| Answers::bits_at(chunk.replies));
-                        let replies = match found {
-                            Some(found) if !with_values => Replies::found(found),
-                            _ => Replies::values(to.at(chunk.range.start), found),
-                        };
-                        let queue = || -> std::result::Result<(), E> {
-                            lane.source.wait_for(chunk.stream)?;
-                            // SAFETY: there is memory for the answers to a chunk, and the chunk's stream waits for
-                            // them; the parts are borrowed until all of the work has been waited for; `ask` has this
-                            // function's contract.
-                            unsafe { self.reply_round(place, lane, chunk.keys, chunk.range.len(), replies, &ask)? };
-                            Ok(chunk.stream.wait_for(&lane.source)?)
-                        };
-                        settled(&lanes, queue())
-                    },
-                    |range, words| found[range.start / 64..][..words.len()].copy_from_slice(words),
-                )?;
-                column.copy_to_slice(&mut values)?;
-                Ok(found)
-            });
-            for found in found {
-                all.extend(found?);
-            }
+        let (with_values, chunk) = (!values.is_empty(), self.router.round.min(HOST_ROUND));
+        let (mut rest, mut shares) = (values, Vec::new());
+        for place in 0..self.parts.len() {
+            let (share, later) = rest.split_at_mut(if with_values { self.share(keys, place).1.len() } else { 0 });
+            shares.push(Mutex::new(share));
+            rest = later;
+        }
+        let found = self.devices.each(|place, device| -> std::result::Result<_, E> {
+            let (_, keys) = self.share(keys, place);
+            let mut values = shares[place].lock().unwrap_or_else(PoisonError::into_inner);
+            let bits_of = |n: usize| if is_found_asked { n.div_ceil(64) } else { 0 };
+            let mut found = vec![0; bits_of(keys.len())];
+            device.synchronize()?;
+            let lanes = self.lanes(&device.new_stream()?)?;
+            let staging = Staging::new(device, self.router.hashing);
+            let mut pending = None;
+            let mut round = |i: usize, first: Option<usize>| -> std::result::Result<(), E> {
+                let mut queued = None;
+                if let Some(first) = first {
+                    let (lane, range) = (&lanes[i % lanes.len()], first..keys.len().min(first + chunk));
+                    let (n, source) = (range.len(), &lane.source);
+                    let mut here = source.alloc_uninit::<u64>(n)?;
+                    let mut bits = source.alloc_uninit::<u64>(bits_of(n))?;
+                    let mut column = source.alloc_uninit::<V>(if with_values { n } else { 0 })?;
+                    let slice = staging.gather(&keys[range.clone()], &mut here)?;
+                    let to = match is_found_asked.then(|| Answers::bits_at(bits.global_mut())) {
+                        Some(found) if !with_values => Replies::found(found),
+                        found => Replies::values(column.global_mut(), found),
+                    };
+                    // SAFETY: the keys have arrived; memory is freed in the order of the source's stream; the parts are
+                    // borrowed until all of the work has been waited for; `ask` has this function's contract.
+                    unsafe { self.reply_round(place, lane, slice, n, to, &ask)? };
+                    queued = Some((source, range, bits, column));
+                }
+                // While a chunk is brought and grouped, the owners answer the one before.
+                if let Some((source, range, bits, column)) = std::mem::replace(&mut pending, queued) {
+                    let first = range.start / 64;
+                    source
+                        .download(&bits, &mut found[if is_found_asked { first..first + bits.len() } else { 0..0 }])?;
+                    source.download(&column, &mut values[if with_values { range } else { 0..0 }])?;
+                }
+                Ok(())
+            };
+            let mut rounds = (0..keys.len()).step_by(chunk).map(Some).chain([None]).enumerate();
+            let answered = rounds.try_for_each(|(i, first)| round(i, first));
+            settled(&lanes, answered)?;
+            Ok(found)
+        });
+        let mut all = Vec::new();
+        for found in found {
+            all.extend(found?);
         }
         Ok(all)
     }
@@ -369,7 +372,7 @@ macro_rules! divided_filter {
             }
 
             /// Sets the number of keys of each device that are exchanged at a time. Default and most: 64 Mi keys of a
-            /// batch in device memory, 16 Mi for a change by a host slice, 4 Mi for its lookup. Rounded up to a
+            /// batch in device memory, 16 Mi of a host slice. Rounded up to a
             /// multiple of 64.
             pub fn set_chunk_keys(&mut self, keys: usize) {
                 self.shards.set_chunk_keys(keys);
