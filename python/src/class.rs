@@ -1,7 +1,7 @@
 //! Methods shared by classes.
 
 /// Class of structures that can be saved: the methods of every such class, those of filters if the kind is `filter`,
-/// and those in the block.
+/// of filters for ranges if it is `ranges`, and those in the block.
 #[macro_export]
 macro_rules! class {
     (
@@ -69,6 +69,78 @@ macro_rules! class {
     };
     (@methods static_filter [$($doc:tt)*] $class:ident $family:ty { $($own:tt)* }) => {
         $crate::class! { @class [$($doc)*] $class $family { $($own)* } lookups }
+    };
+    (@methods ranges [$($doc:tt)*] $class:ident $family:ty { $($own:tt)* }) => {
+        $crate::class! { @whole [$($doc)*] [] $class $family {
+            /// Returns whether each range from one of `firsts` to one of `lasts` may have a key: an array of booleans,
+            /// or `out`, filled. `form` as in `contains`.
+            #[pyo3(signature = (firsts, lasts, /, *, form="bool", out=None, threads=None))]
+            fn may_contain(
+                &self,
+                py: Python<'_>,
+                firsts: &Bound<'_, PyAny>,
+                lasts: &Bound<'_, PyAny>,
+                form: &str,
+                out: Option<&Bound<'_, PyAny>>,
+                threads: Option<$crate::threads::Threads>,
+            ) -> PyResult<Py<PyAny>> {
+                let batch = |keys| $crate::ranges::batch::<$family>(&self.0, py, keys);
+                $crate::ranges::answers::<$family>(&self.0, py, (&batch(firsts)?, &batch(lasts)?), form, out, threads)
+            }
+
+            /// Returns whether each key may be in the filter: an array of booleans, or `out`, filled. Nulls are in
+            /// none.
+            ///
+            /// `form="bitmap"` returns an array of `uint8` with one bit per answer, lowest first; `form="arrow"` an
+            /// Arrow array.
+            #[pyo3(signature = (keys, /, *, form="bool", out=None, threads=None))]
+            fn contains(
+                &self,
+                py: Python<'_>,
+                keys: &Bound<'_, PyAny>,
+                form: &str,
+                out: Option<&Bound<'_, PyAny>>,
+                threads: Option<$crate::threads::Threads>,
+            ) -> PyResult<Py<PyAny>> {
+                let keys = $crate::ranges::batch::<$family>(&self.0, py, keys)?;
+                $crate::ranges::answers::<$family>(&self.0, py, (&keys, &keys), form, out, threads)
+            }
+
+            /// Returns whether there may be a key from `first` to `last`. A range has no end where that is `None`.
+            #[pyo3(signature = (first=None, last=None))]
+            fn any_in(
+                &self,
+                py: Python<'_>,
+                first: Option<&Bound<'_, PyAny>>,
+                last: Option<&Bound<'_, PyAny>>,
+            ) -> PyResult<bool> {
+                $crate::ranges::any_in::<$family>(&self.0, py, first, last)
+            }
+
+            fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+                self.any_in(py, Some(key), Some(key))
+            }
+
+            /// Returns the bits of memory per key.
+            #[getter]
+            fn bits_per_key(&self, py: Python<'_>) -> PyResult<f64> {
+                Ok(8.0 * self.nbytes(py)? as f64 / self.__len__(py)?.max(1) as f64)
+            }
+
+            /// Returns the rate at which single keys get a wrong "yes".
+            #[getter]
+            fn fpr(&self, py: Python<'_>) -> PyResult<f64> {
+                self.fpr_of(py, 1)
+            }
+
+            /// Returns a bound of the rate at which ranges of `length` keys get a wrong "yes".
+            #[pyo3(signature = (length, /))]
+            fn fpr_of(&self, py: Python<'_>, length: u64) -> PyResult<f64> {
+                $crate::ask!(self.0, py, |filter| $crate::ranges::Lookups::fpr_of(filter, length))
+            }
+
+            $($own)*
+        } }
     };
     (@methods other [$($doc:tt)*] $class:ident $family:ty { $($own:tt)* }) => {
         $crate::class! { @whole [$($doc)*] [] $class $family { $($own)* } }

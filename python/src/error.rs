@@ -165,6 +165,7 @@ pub fn class_of(found: SavedType) -> Option<&'static str> {
         }
         () if number(FileKind::SEQUENCE_FILTER) => "SequenceFilter",
         () if number(FileKind::RANGE_FILTER) => "RangeFilter",
+        () if number(FileKind::DYNAMIC_RANGE_FILTER) => "DynamicRangeFilter",
         () if number(FileKind::STRING_MAP) => "StringMap",
         () => return None,
     })
@@ -189,7 +190,7 @@ const WORDS: &[(&str, &str)] = &[
     ("`Duplicates::Kept`", "`duplicates=\"kept\"`"),
     ("`Duplicates::Counted`", "`duplicates=\"counted\"`"),
     ("`other.merge(&this)`", "`other.merge(this)`"),
-    (", where [u8] was expected: load it as a `RangeFilter<", ", which only Rust reads: as a `RangeFilter<"),
+    (", where [u8] was expected: load it as a `", ", which only Rust reads: as a `"),
 ];
 
 /// Translates a message into the words of this package.
@@ -226,7 +227,7 @@ impl From<GpuError> for Failure {
 
 /// Conversions of the errors of all structures, with the kinds they share.
 macro_rules! kinds {
-    ($($error:ty { $($pattern:pat => $kind:ident $(($found:expr))?,)* })*) => {$(
+    ($($error:ty { $($pattern:pat $(if $guard:expr)? => $kind:ident $(($found:expr))?,)* })*) => {$(
         impl From<$error> for Failure {
             fn from(error: $error) -> Failure {
                 use $error as Error;
@@ -238,7 +239,7 @@ macro_rules! kinds {
                     Error::OutOfMemory(_) => Kind::Memory,
                     Error::Gpu(cause) => kind_of_gpu(cause),
                     Error::Primitive(_) => Kind::Device,
-                    $($pattern => Kind::$kind $(($found))?,)*
+                    $($pattern $(if $guard)? => Kind::$kind $(($found))?,)*
                     _ => Kind::Value,
                 };
                 Failure::of(kind, &error)
@@ -255,7 +256,10 @@ kinds! {
     static_sets::Error {}
     fuse::Error { Error::TwoValues { .. } => Duplicate, }
     sequence::Error {}
-    range::Error { Error::OtherKeys { .. } => OtherFile(RANGE_FILTER), }
+    range::Error {
+        Error::OtherKeys { .. } => OtherFile(RANGE_FILTER),
+        Error::Slots(cause) if matches!(**cause, quotient::Error::Full { .. } | quotient::Error::OverflowRegionFull { .. }) => Full,
+    }
 }
 impl From<warpset_kmers::Error> for Failure {
     fn from(error: warpset_kmers::Error) -> Failure {

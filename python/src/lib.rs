@@ -7,6 +7,7 @@ mod arrow;
 mod bloom;
 mod class;
 mod device;
+mod dynamic_range_filter;
 mod error;
 mod files;
 mod filter;
@@ -18,6 +19,7 @@ mod maplet;
 mod output;
 mod quotient;
 mod range_filter;
+mod ranges;
 mod recsplit;
 mod sequence_filter;
 mod sequences;
@@ -37,6 +39,8 @@ mod _warpset {
     use super::bloom::{BlockedBloom, SplitBlockBloom};
     #[pymodule_export]
     use super::device::{Device, DeviceArray, devices};
+    #[pymodule_export]
+    use super::dynamic_range_filter::DynamicRangeFilter;
     #[pymodule_export]
     use super::error::{DeviceError, DuplicateKeyError, FileError, FullError, OutOfMemoryError};
     #[pymodule_export]

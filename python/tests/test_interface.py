@@ -23,7 +23,8 @@ def structures():
     return [SplitBlockBloom(10), warpset.BlockedBloom(10), QuotientFilter(10), BinaryFuse([1]), PerfectHash([1]),
             PerfectHash([1], kind="consensus"), StaticFilter([1]), StaticFilter([1], kind="recsplit"), StaticSet([1]),
             StaticFunction([1], [2]), StaticMap([1], [2], key="uint32"), SortedMap({1: 2}), SortedMap(value=None), SequenceFilter(10),
-            Maplet(10, value_bits=8), RangeFilter([1]), RangeFilter([-1.5], key="float64"), counter]
+            Maplet(10, value_bits=8), RangeFilter([1]), RangeFilter([-1.5], key="float64"),
+            warpset.DynamicRangeFilter(9, key="int64"), counter]
 
 
 def test_version():

@@ -37,6 +37,7 @@ MAKERS = {
     "static function": lambda: warpset.StaticFunction(KEYS, KEYS, filtered=4),
     "maplet": lambda: inserted(warpset.Maplet(1000, value_bits=10)),
     "range": lambda: warpset.RangeFilter(KEYS, key="int64"),
+    "dynamic range": lambda: filled(warpset.DynamicRangeFilter, 1000),
     "recsplit": lambda: warpset.PerfectHash(KEYS),
     "consensus filter": lambda: warpset.StaticFilter(KEYS, kind="consensus"),
     "set": lambda: warpset.StaticSet(KEYS, key="uint32"),

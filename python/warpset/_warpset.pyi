@@ -283,6 +283,127 @@ class DeviceArray:
         """Returns the items as a list."""
 
 @final
+class DynamicRangeFilter:
+    """Range filter with keys that are added and removed: answers whether any of its keys lies in a range, without the
+    keys. A "no" is certain.
+
+    `n` is the expected number of keys; of equal keys each takes a slot. Adding to a full filter raises `FullError`
+    and leaves it unchanged; `double()` makes room. Nulls and NaNs are no keys.
+
+    - `key` is the type of keys: `"uint64"`, `"int64"` or `"float64"`, to which other numbers are converted, or
+      `"bytes"` for `str` and `bytes`. Strings count by their first 16 bytes.
+    - `fpr_at=(rate, l)`, by default `(0.01, 100)`: a range of `l` keys without a key of the filter gets a wrong
+      "yes" at a rate of at most `rate` while the filter has `n` keys.
+    - `max_load` is the largest share of used slots, 0.95 by default. `seed` changes which other ranges get a "yes".
+    - `device` is the place of the filter, which takes arrays of the host there too. A filter of `"bytes"` is on the
+      host.
+
+    Both ends of a range are included. A range with a null or a NaN as an end is empty, as is one that ends before
+    it begins.
+
+    >>> import warpset
+    >>> times = warpset.DynamicRangeFilter(1000, fpr_at=(0.001, 60))
+    >>> times.update([10_000, 20_000, 20_030])
+    >>> times.may_contain([9_990, 20_010, 10**9], [10_049, 20_050, 10**9]).tolist()
+    [True, True, False]
+    >>> times.remove([20_030]), times.any_in(20_010, 20_050), 20_000 in times, len(times)
+    (1, False, True, 2)
+    """
+    def __bytes__(self, /) -> bytes: ...
+    def __contains__(self, key: _Key | float, /) -> bool: ...
+    def __copy__(self, /) -> DynamicRangeFilter: ...
+    def __deepcopy__(self, /, _memo: object) -> DynamicRangeFilter: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __len__(self, /) -> int:
+        """Returns the number of keys, repetitions included."""
+    def __new__(cls, /, n: SupportsIndex, *, key: Literal["uint64", "int64", "float64", "bytes"] | type[np.generic] | np.dtype[Any] = ..., fpr_at: tuple[SupportsFloat | SupportsIndex, SupportsIndex] | None = None, max_load: SupportsFloat | SupportsIndex | None = None, seed: SupportsIndex | None = None, device: _Place | None = None) -> DynamicRangeFilter: ...
+    def __reduce__(self, /) -> tuple[Any, ...]: ...
+    def __repr__(self, /) -> str: ...
+    def add(self, /, key: _Key | float) -> None:
+        """Adds one key."""
+    def any_in(self, /, first: _Key | float | None = None, last: _Key | float | None = None) -> bool:
+        """Returns whether there may be a key from `first` to `last`. A range has no end where that is `None`."""
+    @property
+    def bits_per_key(self, /) -> float:
+        """Returns the bits of memory per key."""
+    @property
+    def capacity(self, /) -> int:
+        """Returns the most keys that fit."""
+    def clear(self, /) -> None:
+        """Removes all keys and keeps the memory."""
+    @overload
+    def contains(self, keys: _Ordered, /, *, form: Literal["bool"] = "bool", out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.bool_]: ...
+    @overload
+    def contains(self, keys: _Ordered, /, *, form: Literal["bitmap"], out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint8]: ...
+    @overload
+    def contains(self, keys: _Ordered, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
+        """Returns whether each key may be in the filter: an array of booleans, or `out`, filled. Nulls are in
+        none.
+
+        `form="bitmap"` returns an array of `uint8` with one bit per answer, lowest first; `form="arrow"` an
+        Arrow array.
+        """
+    def copy(self, /) -> DynamicRangeFilter:
+        """Copies the structure, into host memory if it is in a mapped file."""
+    @property
+    def device(self, /) -> str:
+        """Returns the place of the structure: `"cpu"`, `"cuda:0"` and so on."""
+    def discard(self, /, key: _Key | float) -> bool:
+        """Removes one key, one of equal ones; returns whether there was one."""
+    def double(self, /) -> None:
+        """Doubles the memory, for twice as many keys at the same rate for each number of them."""
+    @property
+    def fpr(self, /) -> float:
+        """Returns the rate at which single keys get a wrong "yes"."""
+    def fpr_of(self, length: SupportsIndex, /) -> float:
+        """Returns a bound of the rate at which ranges of `length` keys get a wrong "yes"."""
+    @staticmethod
+    def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> DynamicRangeFilter:
+        """Reads `bytes(…)` of such a structure."""
+    def halve(self, /) -> None:
+        """Halves the memory, if the keys fit into it."""
+    @staticmethod
+    def load(path: _Path, /, *, device: _Place | None = None) -> Any:
+        """Reads a file that `save` wrote."""
+    @property
+    def load_factor(self, /) -> float:
+        """Returns the share of slots in use."""
+    @overload
+    def may_contain(self, firsts: _Ordered, lasts: _Ordered, /, *, form: Literal["bool"] = "bool", out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.bool_]: ...
+    @overload
+    def may_contain(self, firsts: _Ordered, lasts: _Ordered, /, *, form: Literal["bitmap"], out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint8]: ...
+    @overload
+    def may_contain(self, firsts: _Ordered, lasts: _Ordered, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
+        """Returns whether each range from one of `firsts` to one of `lasts` may have a key: an array of booleans,
+        or `out`, filled. `form` as in `contains`.
+        """
+    def merge(self, /, other: DynamicRangeFilter) -> None:
+        """Adds the keys of another filter of the same type of keys and seed, made for the same lengths of ranges, and
+        for at least as low a rate or as many keys.
+        """
+    @staticmethod
+    def mmap(path: _Path) -> DynamicRangeFilter:
+        """Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
+        `copy()` and `load` return ones that can change. No process may write into the file meanwhile; `save`
+        may replace it. `pickle` stores the file's name.
+        """
+    @property
+    def nbytes(self, /) -> int:
+        """Returns the bytes of memory of the slots."""
+    def remove(self, keys: _Ordered, /, *, threads: SupportsIndex | None = None) -> int:
+        """Removes one of each key; returns the number of keys removed.
+
+        Remove only keys that were added: a key that was not may have the fingerprint of another key, and remove
+        that.
+        """
+    def save(self, /, path: _Path) -> None:
+        """Writes a file that Warpset reads in every language and on every backend."""
+    def to(self, /, device: _Place) -> DynamicRangeFilter:
+        """Copies the structure to another device, or to the host with `"cpu"`."""
+    def update(self, keys: _Ordered, /, *, threads: SupportsIndex | None = None) -> None:
+        """Adds the keys of an array or a list: all of them, or none if they do not fit."""
+
+@final
 class KmerCounter:
     """Exact counts of the k-mers of FASTA and FASTQ files, plain or gzip, on both strands: a k-mer and its reverse
     complement are one k-mer, named by the smaller of the two. K-mers contain only A, C, G and T.
@@ -794,10 +915,11 @@ class RangeFilter:
     def contains(self, keys: _Ordered, /, *, form: Literal["bitmap"], out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint8]: ...
     @overload
     def contains(self, keys: _Ordered, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
-        """Returns whether each key may be in the filter: an array of booleans, or `out`, filled. Nulls are in none.
+        """Returns whether each key may be in the filter: an array of booleans, or `out`, filled. Nulls are in
+        none.
 
-        `form="bitmap"` returns an array of `uint8` with one bit per answer, lowest first; `form="arrow"` an Arrow
-        array.
+        `form="bitmap"` returns an array of `uint8` with one bit per answer, lowest first; `form="arrow"` an
+        Arrow array.
         """
     def copy(self, /) -> RangeFilter:
         """Copies the structure, into host memory if it is in a mapped file."""
@@ -828,8 +950,8 @@ class RangeFilter:
     def may_contain(self, firsts: _Ordered, lasts: _Ordered, /, *, form: Literal["bitmap"], out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.uint8]: ...
     @overload
     def may_contain(self, firsts: _Ordered, lasts: _Ordered, /, *, form: Literal["arrow"], threads: SupportsIndex | None = None) -> BooleanArray:
-        """Returns whether each range from one of `firsts` to one of `lasts` may have a key: an array of booleans, or
-        `out`, filled. `form` as in `contains`.
+        """Returns whether each range from one of `firsts` to one of `lasts` may have a key: an array of booleans,
+        or `out`, filled. `form` as in `contains`.
         """
     @staticmethod
     def mmap(path: _Path) -> RangeFilter:
