@@ -70,7 +70,8 @@ struct Runs<W> {
     len: usize,
 }
 
-/// Counter of k-mers on a device.
+/// Counter of k-mers of up to 32 bases on a device. Counters of longer ones, in `u128`, are made and finished by
+/// [`count_files`](crate::count_files) and its like alone.
 pub struct Counter<W = u64> {
     k: K,
     stream: Stream,
@@ -106,6 +107,7 @@ where
     ///
     /// # Errors
     /// [`Error::Device`] and [`Error::Primitives`], in most cases because the memory of the device does not suffice.
+    /// The counts of earlier calls may then be lost, since they are freed while batches are merged: make a new counter.
     pub fn add(&mut self, parts: &[Packed]) -> Result<(), Error> {
         if let Some(fingerprints) = self.fingerprints(parts)? {
             let counted = self.counted(fingerprints)?;

@@ -6,12 +6,13 @@
 //! SEA 2025 (arXiv 2502.15539): independent parts.
 //!
 //! **Idea.** The keys of a *segment*, some ten thousand, have as many slots. A segment has *buckets* of four to five
-//! keys, and each stores a *seed* of one byte. Seed and hash give a key's slot within a *slice*: consecutive slots that
-//! begin half a slice before the place where the key's hash points, so that the slices of a bucket's keys nearly
-//! coincide. Slots of other segments are never chosen. A *position* is a slot plus half a slice.
+//! keys, and each stores a *seed* of one byte. All segments have as many. Seed and hash give a key's slot within the
+//! *slice* of its bucket: consecutive slots that begin half a slice before the bucket's share of the segment, at a
+//! multiple of the step between two rotations. Slots of other segments are never chosen. A *position* is a slot plus
+//! half a slice.
 //!
 //! ```text
-//! low half of a hash   | bucket, and start of the slice …              | field 3 | field 2 | field 1 | field 0 |
+//! low half of a hash   | bucket …                                       | field 3 | field 2 | field 1 | field 0 |
 //! position             start + (field of layout seed % 4 + 2 * seed) mod length of the slice
 //! ```
 //!
@@ -61,30 +62,38 @@ pub const SAMPLE: u32 = 128;
 
 /// Returns the share of `of` in which the high 32 bits of `hash` fall.
 #[inline(always)]
-const fn share_of(hash: u64, of: u32) -> u32 {
+pub const fn share_of(hash: u64, of: u32) -> u32 {
     (((hash >> 32) * of as u64) >> 32) as u32
 }
 
-/// Sizes of a segment, which follow from its number of keys.
+/// Returns the buckets of each segment in a function of `keys` keys, with `buckets_per_key` in parts of `1 << POINT`;
+/// one where segments are shorter than a slice, as all keys are bumped there.
+#[inline]
+pub const fn buckets_per_segment(keys: u64, segments: u64, buckets_per_key: u32) -> u32 {
+    let mean = if segments == 0 { 0 } else { keys.div_ceil(segments) };
+    if mean < SLICE as u64 {
+        return 1;
+    }
+    // Only damaged headers have more.
+    let mean = if mean < u32::MAX as u64 { mean } else { u32::MAX as u64 };
+    ((mean * buckets_per_key as u64 + (1 << POINT) - 1) >> POINT) as u32
+}
+
+/// Sizes of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Shape {
-    /// Keys, and slots.
-    pub keys: u32,
     /// Buckets.
     pub buckets: u32,
+    /// Steps between the starts of the slices of two consecutive buckets, in parts of `1 << POINT`.
+    pub pace: u32,
 }
 
 impl Shape {
-    /// Returns the shape of a segment of `keys` keys with `buckets_per_key` in parts of `1 << POINT`. If it is shorter
-    /// than a slice, it has one bucket, whose keys are bumped.
+    /// Returns the shape of a segment of `keys` keys in a function with `buckets > 0` buckets per segment.
     #[inline]
-    pub const fn new(keys: u32, buckets_per_key: u32) -> Self {
-        if keys < SLICE {
-            return Self { keys, buckets: (keys > 0) as u32 };
-        }
-        let buckets = (keys as u64 * buckets_per_key as u64 + (1 << POINT) - 1) >> POINT;
-        Self { keys, buckets: buckets as u32 }
+    pub const fn new(keys: u32, buckets: u32) -> Self {
+        Self { buckets, pace: ((keys / STEP) << POINT) / buckets }
     }
 
     /// Returns the bucket of the key with this low half of a hash, below `buckets`; 0 if there are none.
@@ -93,29 +102,34 @@ impl Shape {
         share_of(low, self.buckets)
     }
 
-    /// Returns the first position of the key's slice, below `keys`.
+    /// Returns the first position of the slice of a bucket's keys, a multiple of [`STEP`] below the number of keys.
     #[inline(always)]
-    pub const fn start_of(&self, low: u64) -> u32 {
-        share_of(low, self.keys)
+    pub const fn start_of(&self, bucket: u32) -> u32 {
+        (bucket.wrapping_mul(self.pace) >> POINT) * STEP
     }
 
-    /// Returns the position of the key under a seed other than 0, less than `keys + SLICE`.
+    /// Returns the position of the key under a seed other than 0, less than the number of keys plus [`SLICE`].
     #[inline(always)]
     pub const fn position_of(&self, low: u64, seed: u8) -> u32 {
-        // A rotation by `seed / LAYOUTS * STEP`, with the addend of the layout.
-        let field = (low >> (FIELD_BITS * (seed as u32 % LAYOUTS))) as u32;
-        self.start_of(low) + field.wrapping_add(STEP / LAYOUTS * seed as u32) % SLICE
+        self.start_of(self.bucket_of(low)) + rotated(low, seed)
     }
+}
+
+/// Returns a key's distance from the start of its slice under a seed: the field of its layout, rotated by
+/// `seed / LAYOUTS * STEP` slots.
+#[inline(always)]
+pub const fn rotated(low: u64, seed: u8) -> u32 {
+    rotated_field((low >> (FIELD_BITS * (seed as u32 % LAYOUTS))) as u32, seed)
+}
+
+/// Returns [`rotated`] for a field of a hash, which may have other bits above.
+#[inline(always)]
+pub const fn rotated_field(field: u32, seed: u8) -> u32 {
+    field.wrapping_add(STEP / LAYOUTS * seed as u32) % SLICE
 }
 
 /// Slots between two rotations.
 pub const STEP: u32 = SLICE / ROTATIONS;
-
-/// Returns a key's distance from the start of its slice in a layout, before rotations.
-#[inline(always)]
-pub const fn distance_of(low: u64, layout: u32) -> u32 {
-    ((low >> (FIELD_BITS * layout)) as u32).wrapping_add(STEP / LAYOUTS * layout) % SLICE
-}
 
 /// Returns the cost of a slot at this distance from the start of its slice, below 512: about its logarithm. A builder
 /// takes the free slots with the least sum of costs, since slots near the start are soon out of reach of other keys.

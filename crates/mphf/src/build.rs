@@ -46,7 +46,7 @@ impl<M: HashKind> Settings<M> {
 
     /// Prepares the search for the codes of a function of `keys` keys.
     pub(crate) fn search(&self, keys: u64) -> M::Search {
-        M::search(self, u64::from(self.largest_bucket()).min(keys) as u32)
+        M::search(self, keys, u64::from(self.largest_bucket()).min(keys) as u32)
     }
 
     /// Returns a bound that the size of a bucket of hashed keys exceeds with a probability below 2^-64.

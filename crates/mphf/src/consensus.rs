@@ -162,7 +162,7 @@ impl sealed::HashKind for ConsensusKind {
         lookup.get_batch_of(hashes, values);
     }
 
-    fn search(settings: &build::Settings<Self>, largest: u32) -> Search {
+    fn search(settings: &build::Settings<Self>, _: u64, largest: u32) -> Search {
         let CodeParameters { slack, root_bits } = settings.code;
         let instructions = find::Instructions::of(settings.options.simd);
         Search { tasks: Tasks::new(largest, slack, root_bits), instructions }

@@ -215,7 +215,7 @@ pub(crate) mod sealed {
         }
 
         /// Prepares the search for the codes of buckets of at most `largest` keys.
-        fn search(settings: &Settings<Self>, largest: u32) -> Self::Search;
+        fn search(settings: &Settings<Self>, keys: u64, largest: u32) -> Self::Search;
 
         /// Whether a bucket of this many keys takes so long that each thread should take one bucket at a time.
         fn is_slow(search: &Self::Search, keys: u32) -> bool;

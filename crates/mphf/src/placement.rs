@@ -25,7 +25,7 @@ use crate::{Error, Estimate, HashKind, Number, build};
 use std::ops::RangeInclusive;
 use warpset_base::file::FileError;
 use warpset_base::key::{Hash128, Key};
-use warpset_core::placement::{LOG_SLICE, POINT, Shape};
+use warpset_core::placement::{LOG_SLICE, POINT, Shape, buckets_per_segment};
 
 /// Kind of functions with a seed of one byte per four to five keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,9 +69,9 @@ pub struct CodeParameters {
 }
 
 impl CodeParameters {
-    /// Returns the shape of a segment of `keys` keys.
-    fn shape(self, keys: u32) -> Shape {
-        Shape::new(keys, self.buckets_per_key)
+    /// Returns the buckets of each segment in a function of this many keys.
+    fn buckets(self, keys: u64, segments: u64) -> u32 {
+        buckets_per_segment(keys, segments, self.buckets_per_key)
     }
 }
 
@@ -87,7 +87,8 @@ pub struct KindOptions {
 /// Shared, immutable part of searches.
 #[derive(Clone)]
 pub struct Search {
-    code: CodeParameters,
+    /// Buckets per segment.
+    buckets: u32,
     order: find::Order,
     largest: u32,
 }
@@ -143,7 +144,8 @@ impl sealed::HashKind for PlacementKind {
         // Every segment has a number of bumped keys, so the table of segments is at most as large as they allow.
         header.code_bits.is_multiple_of(8)
             && header.code_bits / 16 >= header.layout.buckets
-            && u64::from(header.code.shape(header.largest_bucket).buckets) <= header.code_bits / 8
+            && u128::from(header.code.buckets(header.keys, header.layout.buckets)) * u128::from(header.layout.buckets)
+                <= u128::from(header.code_bits / 8)
     }
 
     fn is_minimal(_: &CodeParameters) -> bool {
@@ -176,8 +178,9 @@ impl sealed::HashKind for PlacementKind {
         lookup.get_many_of(keys, values);
     }
 
-    fn search(settings: &build::Settings<Self>, largest: u32) -> Search {
-        Search { code: settings.code, order: find::Order::new(settings.code), largest }
+    fn search(settings: &build::Settings<Self>, keys: u64, largest: u32) -> Search {
+        let buckets = settings.code.buckets(keys, settings.buckets(keys));
+        Search { buckets, order: find::Order::new(settings.code), largest }
     }
 
     fn is_slow(_: &Search, keys: u32) -> bool {
@@ -190,7 +193,7 @@ impl sealed::HashKind for PlacementKind {
     }
 
     fn encode(
-        Search { code, order, largest }: &Search,
+        Search { buckets, order, largest }: &Search,
         _: bool,
         Buckets { keys, bounds }: Buckets<'_>,
         found: &mut [Bucket],
@@ -206,9 +209,12 @@ impl sealed::HashKind for PlacementKind {
                 return Err(SearchFailure { bucket: index });
             }
             let before = bits.len();
-            let segment = code.shape(count);
-            let found = scratch.find.place(segment, order, keys);
-            found.seeds.iter().for_each(|&seed| bits.push(seed.into(), 8));
+            let found = scratch.find.place(Shape::new(count, *buckets), order, keys);
+            let (sevens, rest) = found.seeds.as_chunks::<7>();
+            for &[a, b, c, d, e, f, g] in sevens {
+                bits.push(u64::from_le_bytes([a, b, c, d, e, f, g, 0]), 56);
+            }
+            rest.iter().for_each(|&seed| bits.push(seed.into(), 8));
             let numbered = scratch.bumped.number(found.bumped, found.free, count, &mut bits);
             numbered.ok_or(SearchFailure { bucket: index })?;
             *bucket = Bucket { keys: count, bits: (bits.len() - before) as u32 };

@@ -191,7 +191,7 @@ impl sealed::HashKind for RecSplitKind {
         lookup.get_batch_of(hashes, values);
     }
 
-    fn search(settings: &build::Settings<Self>, largest: u32) -> Search {
+    fn search(settings: &build::Settings<Self>, _: u64, largest: u32) -> Search {
         let CodeParameters { shape, remix } = settings.code;
         let trees = Trees::new(shape, remix, largest);
         Search { codes: CodeTable::new(&trees), trees, simd: settings.options.simd, share_from: SHARED }

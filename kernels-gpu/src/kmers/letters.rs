@@ -132,7 +132,8 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, [`BLOCK`] threads per block, any grid, no shared memory.
-    /// - `k` is 1 to the most bases of `W`; `bits` is at least `2 * k`, and at most the bits of `W`.
+    /// - `k` is 1 to the most bases of `W`; `bits` is at least `2 * k`; at most 64 for `u64`; even and at most 126 for
+    ///   `u128`.
     /// - `bases`, `breaks`: valid for [`PADDING`] words each after `words`, not written while the kernel runs.
     /// - `out`: valid for one write per k-mer, at most `32 * words`, from the value of `next` on; no other thread
     ///   accesses it while the kernel runs.

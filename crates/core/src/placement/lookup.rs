@@ -18,8 +18,8 @@ pub struct SegmentPlan {
     pub codes: u64,
     /// Bits of the codes.
     pub code_bits: u64,
-    /// Buckets per key, in parts of `1 << POINT`.
-    pub buckets_per_key: u32,
+    /// Buckets per segment.
+    pub buckets: u32,
     /// Keys of the largest segment.
     pub largest: u32,
 }
@@ -60,11 +60,11 @@ impl SegmentPlan {
         let (code, end) = (self.codes.wrapping_add(entry.bits_before) / 8, (self.codes + self.code_bits) / 8);
         // Only damaged words give more.
         let keys = if entry.keys <= self.largest as u64 { entry.keys } else { 0 };
-        let shape = Shape::new(keys as u32, self.buckets_per_key);
+        let shape = Shape::new(keys as u32, self.buckets);
         let base = first.wrapping_sub((SLICE / 2) as u64);
-        if shape.buckets == 0 || code > end || (shape.buckets as u64) > end - code {
-            // The seed of a segment without keys is the first byte of the header.
-            return Segment { base, code: 0, shape: Shape { keys: 0, buckets: 0 }, last };
+        if code > end || (self.buckets as u64) > end - code {
+            // The seed of all keys is the first byte of the header.
+            return Segment { base, code: 0, shape: Shape { buckets: 0, pace: 0 }, last };
         }
         Segment { base, code, shape, last }
     }
@@ -73,13 +73,13 @@ impl SegmentPlan {
 impl Segment {
     /// Packs the segment, for devices.
     pub const fn to_words(self) -> [u64; 4] {
-        [self.base, self.code, self.shape.keys as u64 | (self.shape.buckets as u64) << 32, self.last]
+        [self.base, self.code, self.shape.buckets as u64 | (self.shape.pace as u64) << 32, self.last]
     }
 
     /// Makes the segment of the words that [`Segment::to_words`] returned.
     #[inline(always)]
     pub const fn from_words([base, code, sizes, last]: [u64; 4]) -> Self {
-        Self { base, code, shape: Shape { keys: sizes as u32, buckets: (sizes >> 32) as u32 }, last }
+        Self { base, code, shape: Shape { buckets: sizes as u32, pace: (sizes >> 32) as u32 }, last }
     }
 
     /// Returns the byte of the words with the seed of the key with this low half of its hash.
@@ -88,10 +88,10 @@ impl Segment {
         self.code.wrapping_add(self.shape.bucket_of(low) as u64)
     }
 
-    /// Returns the number of a key whose bucket has this seed, other than 0.
+    /// Returns the number of the key at a position.
     #[inline(always)]
-    pub const fn number_of(&self, low: u64, seed: u8) -> u64 {
-        self.within(self.base.wrapping_add(self.shape.position_of(low, seed) as u64))
+    pub const fn number_at(&self, position: u32) -> u64 {
+        self.within(self.base.wrapping_add(position as u64))
     }
 
     /// Returns a number of the function; it differs only for keys that the function was not built from.
@@ -152,7 +152,7 @@ pub trait Function: Copy {
         let segment = segment.borrow();
         match self.words().byte(segment.seed_at(hash.low)) {
             0 => segment.bumped_number(self.words(), hash.low, select),
-            seed => segment.number_of(hash.low, seed),
+            seed => segment.number_at(segment.shape.position_of(hash.low, seed)),
         }
     }
 }

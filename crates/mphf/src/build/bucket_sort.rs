@@ -20,6 +20,12 @@ impl BucketSort {
         let Partition { lows, buckets: bucket_of } = partition;
         let Self { keys, bounds, .. } = self;
         bounds.clear();
+        if buckets == 1 && !by_lowest_byte {
+            keys.clear();
+            keys.extend_from_slice(lows);
+            bounds.extend([0, lows.len() as u32]);
+            return;
+        }
         bounds.resize(buckets + 1, 0);
         // Each place begins at its bucket's start and ends at the bucket's end.
         let places = &mut bounds[1..];

@@ -35,8 +35,8 @@ impl Scratch {
     pub(super) fn number(&mut self, bumped: &[u64], free: &[u32], keys: u32, bits: &mut BitVec) -> Option<()> {
         debug_assert_eq!(bumped.len(), free.len());
         let count = bumped.len() as u32;
-        // Random hashes bump a few per cent, but all keys of a small segment.
-        if count > (keys / 2).clamp(SLICE, MOST) {
+        // Random hashes bump a few per cent, but all keys of segments that are shorter than a slice on average.
+        if count > (keys / 2).clamp(2 * SLICE, MOST) {
             return None;
         }
         if count == 0 {

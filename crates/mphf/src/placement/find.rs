@@ -3,15 +3,15 @@
 //! Buckets are taken by position and size: one of `k` keys is taken as if it were some distance further ahead than one
 //! of a single key ([`Order`]), since it needs more free slots at a time. A seed's candidates are the 64 rotations of
 //! four layouts. The slots of a residue modulo the step between two rotations have a bitmap of their own, a *plane*. A
-//! slice has 64 slots of each residue, so the rotations of a key are one window of 64 bits of a plane, rotated, and the
-//! free rotations of a bucket are the complement of the union over its keys. Among these the builder takes the one with
-//! the least sum of costs, which leaves few gaps behind.
+//! slice has 64 slots of each residue, so the slice of a bucket is eight *windows* of 64 bits. The rotations of a key
+//! are one of these, rotated, and the free rotations of a bucket are the complement of the union over its keys. Among
+//! these the builder takes the one with the least sum of costs, which leaves few gaps behind.
 //!
 //! If none is free, some rotations meet one taken slot. The bucket there, a *victim*, searches another seed with that
 //! slot and the bucket's others taken ([`Scratch::make_place`]).
 
 use super::CodeParameters;
-use warpset_core::placement::{LAYOUTS, POINT, ROTATIONS, SLICE, STEP, Shape, cost_of, distance_of};
+use warpset_core::placement::{LAYOUTS, POINT, ROTATIONS, SLICE, STEP, Shape, cost_of, rotated};
 use wide::i16x8;
 
 /// Keys of the largest bucket for which a seed is searched. Random hashes do not give larger ones.
@@ -33,7 +33,7 @@ impl Order {
 }
 
 /// Distances in slots.
-const AHEAD: [u32; SIZES] = [0, 27, 180, 292, 369, 410, 446, 482, 518, 549];
+const AHEAD: [u32; SIZES] = [0, 25, 166, 269, 339, 377, 410, 443, 477, 505];
 
 /// Costs of the slots of a slice with each residue, twice: a window has those of all rotations of a key.
 static COSTS: [[i16; 2 * ROTATIONS as usize]; STEP as usize] = {
@@ -102,32 +102,32 @@ pub(super) struct Placed<'a> {
 impl Scratch {
     /// Places the keys of a segment.
     pub(super) fn place(&mut self, shape: Shape, order: &Order, keys: &[u64]) -> Placed<'_> {
-        self.planes.clear(shape.keys);
+        let count = keys.len() as u32;
+        self.planes.clear(count);
         self.seeds.clear();
         self.seeds.resize(shape.buckets as usize, 0);
         self.bumped.clear();
-        if shape.keys < SLICE {
+        if count < SLICE {
             self.bumped.extend_from_slice(keys);
         } else {
             self.sort_keys(shape, keys);
             self.sort_buckets(order);
             self.owners.clear();
-            self.owners.resize((shape.keys + SLICE) as usize, OUTSIDE);
+            self.owners.resize((count + SLICE) as usize, OUTSIDE);
             for at in 0..self.order.len() {
                 self.place_bucket(shape, self.order[at]);
             }
         }
         // The table of bumped keys depends on their order, and keys come in any order.
         self.bumped.sort_unstable();
-        self.planes.free(shape.keys, &mut self.free);
+        self.planes.free(count, &mut self.free);
         Placed { seeds: &self.seeds, bumped: &self.bumped, free: &self.free }
     }
 
     /// Finds the seed of a bucket.
     #[inline]
     fn place_bucket(&mut self, shape: Shape, bucket: u32) {
-        let keys = &self.keys[range(&self.ends, bucket)];
-        match self.planes.seed(shape, keys) {
+        match self.planes.seed(shape.start_of(bucket), &self.keys[range(&self.ends, bucket)]) {
             0 => self.make_place(shape, bucket),
             seed => self.take(shape, bucket, seed),
         }
@@ -137,8 +137,9 @@ impl Scratch {
     #[inline(always)]
     fn take(&mut self, shape: Shape, bucket: u32, seed: u8) {
         self.seeds[bucket as usize] = seed;
+        let start = shape.start_of(bucket);
         for &low in &self.keys[range(&self.ends, bucket)] {
-            let position = shape.position_of(low, seed);
+            let position = start + rotated(low, seed);
             self.planes.take(position);
             self.owners[position as usize] = bucket;
         }
@@ -149,8 +150,9 @@ impl Scratch {
     #[inline(never)]
     fn make_place(&mut self, shape: Shape, bucket: u32) {
         let keys = &self.keys[range(&self.ends, bucket)];
+        let start = shape.start_of(bucket);
         self.victims.clear();
-        self.planes.each_seed_with_one_taken_slot(shape, keys, |seed, position| {
+        self.planes.each_seed_with_one_taken_slot(start, keys, |seed, position| {
             let owner = self.owners[position as usize];
             if owner != OUTSIDE {
                 self.victims.push(Victim { size: range(&self.ends, owner).len() as u32, seed, bucket: owner });
@@ -159,17 +161,17 @@ impl Scratch {
         self.victims.sort_unstable();
         for &Victim { seed, bucket: victim, .. } in self.victims.iter().take(VICTIMS) {
             let (keys, others) = (&self.keys[range(&self.ends, bucket)], &self.keys[range(&self.ends, victim)]);
-            let before = self.seeds[victim as usize];
-            others.iter().for_each(|&low| self.planes.release(shape.position_of(low, before)));
-            keys.iter().for_each(|&low| self.planes.take(shape.position_of(low, seed)));
-            let after = self.planes.seed(shape, others);
+            let (before, others_start) = (self.seeds[victim as usize], shape.start_of(victim));
+            others.iter().for_each(|&low| self.planes.release(others_start + rotated(low, before)));
+            keys.iter().for_each(|&low| self.planes.take(start + rotated(low, seed)));
+            let after = self.planes.seed(others_start, others);
             if after != 0 {
                 self.take(shape, bucket, seed);
                 self.take(shape, victim, after);
                 return;
             }
-            keys.iter().for_each(|&low| self.planes.release(shape.position_of(low, seed)));
-            others.iter().for_each(|&low| self.planes.take(shape.position_of(low, before)));
+            keys.iter().for_each(|&low| self.planes.release(start + rotated(low, seed)));
+            others.iter().for_each(|&low| self.planes.take(others_start + rotated(low, before)));
         }
         self.bumped.extend_from_slice(&self.keys[range(&self.ends, bucket)]);
     }
@@ -226,65 +228,67 @@ fn range(ends: &[u32], bucket: u32) -> std::ops::Range<usize> {
     begin as usize..ends[bucket as usize] as usize
 }
 
-/// Bitmaps of taken positions: one per residue of a position modulo [`STEP`]. Positions outside of the segment, half a
-/// slice at both ends, are taken.
+/// Bitmaps of taken positions: one per residue of a position modulo [`STEP`], in turns of a word each. Positions
+/// outside of the segment, half a slice at both ends, are taken.
 #[derive(Default)]
 pub(super) struct Planes {
-    words: Vec<u64>,
-    /// Words of a plane.
-    len: usize,
+    rows: Vec<[u64; STEP as usize]>,
 }
 
 impl Planes {
     /// Frees all slots of a segment of `keys` keys.
     pub(super) fn clear(&mut self, keys: u32) {
-        // A window may begin in the last word.
-        self.len = ((keys + SLICE).div_ceil(STEP * 64) + 1) as usize;
-        self.words.clear();
-        self.words.resize(self.len * STEP as usize, 0);
+        // A window may begin in the last row but one.
+        self.rows.clear();
+        self.rows.resize(((keys + SLICE).div_ceil(SLICE) + 1) as usize, [0; STEP as usize]);
         (0..SLICE / 2).for_each(|at| [at, keys + SLICE / 2 + at].into_iter().for_each(|at| self.take(at)));
     }
 
-    /// Returns word and bit of a position.
+    /// Returns row, plane and bit of a position.
     #[inline(always)]
-    fn place_of(&self, position: u32) -> (usize, u32) {
-        let bit = position / STEP;
-        ((position % STEP) as usize * self.len + (bit / 64) as usize, bit % 64)
+    fn place_of(position: u32) -> (usize, usize, u32) {
+        ((position / SLICE) as usize, (position % STEP) as usize, position / STEP % ROTATIONS)
     }
 
     #[inline(always)]
     pub(super) fn take(&mut self, position: u32) {
-        let (word, bit) = self.place_of(position);
-        self.words[word] |= 1 << bit;
+        let (row, plane, bit) = Self::place_of(position);
+        self.rows[row][plane] |= 1 << bit;
     }
 
-    fn release(&mut self, position: u32) {
-        let (word, bit) = self.place_of(position);
-        self.words[word] &= !(1 << bit);
-    }
-
-    pub(super) fn is_taken(&self, position: u32) -> bool {
-        let (word, bit) = self.place_of(position);
-        self.words[word] >> bit & 1 == 1
-    }
-
-    /// Whether each of the 64 positions from `first` on, a step apart, is taken.
     #[inline(always)]
-    fn window(&self, first: u32) -> u64 {
-        let (word, bit) = self.place_of(first);
-        // Two shifts, since a shift by 64 is undefined.
-        self.words[word] >> bit | (self.words[word + 1] << 1) << (63 - bit)
+    fn release(&mut self, position: u32) {
+        let (row, plane, bit) = Self::place_of(position);
+        self.rows[row][plane] &= !(1 << bit);
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_taken(&self, position: u32) -> bool {
+        let (row, plane, bit) = Self::place_of(position);
+        self.rows[row][plane] >> bit & 1 == 1
+    }
+
+    /// Whether each position of the slice with this start is taken, a word per residue.
+    #[inline(always)]
+    fn windows(&self, start: u32) -> Windows {
+        let (row, _, bit) = Self::place_of(start);
+        let (mut windows, next) = (self.rows[row], &self.rows[row + 1]);
+        for plane in 0..STEP as usize {
+            // Two shifts, since a shift by 64 is undefined.
+            windows[plane] = windows[plane] >> bit | (next[plane] << 1) << (63 - bit);
+        }
+        Windows(windows)
     }
 
     /// Writes the free slots below `keys` to `free`.
     fn free(&self, keys: u32, free: &mut Vec<u32>) {
         free.clear();
-        for (plane, words) in (0..).zip(self.words.chunks_exact(self.len)) {
-            for (first, &word) in (0..).step_by(64).zip(words) {
+        for (first, row) in (0..).step_by(SLICE as usize).zip(&self.rows) {
+            for (plane, &word) in (0..).zip(row) {
                 let mut zeros = !word;
                 while zeros != 0 {
                     // Positions before the segment are taken.
-                    let slot = (first + zeros.trailing_zeros()) * STEP + plane - SLICE / 2;
+                    let slot = first + zeros.trailing_zeros() * STEP + plane - SLICE / 2;
                     if slot >= keys {
                         break;
                     }
@@ -296,23 +300,25 @@ impl Planes {
         free.sort_unstable();
     }
 
-    /// Returns the seed that places these keys lowest, or 0 if none places them all.
+    /// Returns the seed that places these keys, whose slice has this start, lowest; 0 if none places them all.
     #[inline]
-    pub(super) fn seed(&self, shape: Shape, keys: &[u64]) -> u8 {
-        let mut starts = [0; LARGEST];
-        let Some(starts) = starts_of(shape, keys, &mut starts) else { return 0 };
+    pub(super) fn seed(&self, start: u32, keys: &[u64]) -> u8 {
+        if keys.len() > LARGEST {
+            return 0;
+        }
+        let windows = self.windows(start);
         // Sum of costs, and seed.
         let mut best = u32::MAX;
         for layout in 0..LAYOUTS {
             let mut taken = u64::from(layout == 0);
-            for (&low, &start) in keys.iter().zip(starts) {
-                taken |= self.rotations(start, distance_of(low, layout));
+            for &low in keys {
+                taken |= windows.rotations(rotated(low, layout as u8));
             }
             if taken == u64::MAX {
                 continue;
             }
             if let Some(seed) = cheaper(keys, layout, taken, best)
-                && !collide(keys, starts, layout)
+                && !collide(keys, layout)
             {
                 best = seed;
             }
@@ -321,30 +327,38 @@ impl Planes {
     }
 
     /// Calls `found` with each seed that places these keys in different slots with one taken, and its position.
-    fn each_seed_with_one_taken_slot(&self, shape: Shape, keys: &[u64], mut found: impl FnMut(u8, u32)) {
-        let mut starts = [0; LARGEST];
-        let Some(starts) = starts_of(shape, keys, &mut starts) else { return };
-        for layout in (0..LAYOUTS).filter(|&layout| !collide(keys, starts, layout)) {
+    fn each_seed_with_one_taken_slot(&self, start: u32, keys: &[u64], mut found: impl FnMut(u8, u32)) {
+        if keys.len() > LARGEST {
+            return;
+        }
+        let windows = self.windows(start);
+        for layout in (0..LAYOUTS).filter(|&layout| !collide(keys, layout)) {
             let (mut once, mut twice) = (0, u64::from(layout == 0));
-            for (&low, &start) in keys.iter().zip(starts) {
-                let taken = self.rotations(start, distance_of(low, layout));
+            for &low in keys {
+                let taken = windows.rotations(rotated(low, layout as u8));
                 twice |= once & taken;
                 once |= taken;
             }
-            let mut one = once & !twice;
-            while one != 0 {
-                let seed = (one.trailing_zeros() * LAYOUTS + layout) as u8;
-                one &= one - 1;
-                let taken = keys.iter().map(|&low| shape.position_of(low, seed)).find(|&at| self.is_taken(at));
-                taken.into_iter().for_each(|position| found(seed, position));
+            for &low in keys {
+                let mut one = windows.rotations(rotated(low, layout as u8)) & !twice;
+                while one != 0 {
+                    let seed = (one.trailing_zeros() * LAYOUTS + layout) as u8;
+                    one &= one - 1;
+                    found(seed, start + rotated(low, seed));
+                }
             }
         }
     }
+}
 
+/// Whether each position of a slice is taken: bit `i` of word `r` is that of position `i * STEP + r`.
+struct Windows([u64; STEP as usize]);
+
+impl Windows {
     /// Whether the slots of all rotations of a key at this distance are taken.
     #[inline(always)]
-    fn rotations(&self, start: u32, distance: u32) -> u64 {
-        self.window(start + distance % STEP).rotate_right(distance / STEP)
+    fn rotations(&self, distance: u32) -> u64 {
+        self.0[(distance % STEP) as usize].rotate_right(distance / STEP)
     }
 }
 
@@ -361,7 +375,7 @@ fn cheaper(keys: &[u64], layout: u32, taken: u64, best: u32) -> Option<u32> {
             let rotation = free.trailing_zeros();
             free &= free - 1;
             let cost = |&low: &u64| {
-                let distance = distance_of(low, layout);
+                let distance = rotated(low, layout as u8);
                 COSTS[(distance % STEP) as usize][(distance / STEP + rotation) as usize] as u32
             };
             let sum: u32 = keys.iter().map(cost).sum();
@@ -371,7 +385,7 @@ fn cheaper(keys: &[u64], layout: u32, taken: u64, best: u32) -> Option<u32> {
     }
     let mut sums = [i16x8::ZERO; VECTORS];
     for &low in keys {
-        let distance = distance_of(low, layout);
+        let distance = rotated(low, layout as u8);
         let costs = &COSTS[(distance % STEP) as usize][(distance / STEP) as usize..][..ROTATIONS as usize];
         let (costs, _) = costs.as_chunks::<8>();
         for i in 0..VECTORS {
@@ -395,22 +409,9 @@ fn cheaper(keys: &[u64], layout: u32, taken: u64, best: u32) -> Option<u32> {
     (seed < best).then_some(seed)
 }
 
-/// Computes the starts of the slices of a bucket's keys, unless there are too many.
+/// Whether two keys of a bucket have equal slots in this layout.
 #[inline(always)]
-fn starts_of<'a>(shape: Shape, keys: &[u64], starts: &'a mut [u32; LARGEST]) -> Option<&'a [u32]> {
-    let starts = starts.get_mut(..keys.len())?;
-    starts.iter_mut().zip(keys).for_each(|(start, &low)| *start = shape.start_of(low));
-    Some(starts)
-}
-
-/// Whether two keys have slots in this layout that are equal modulo the length of a slice. Slots that differ and are
-/// equal modulo it are rare.
-#[inline(always)]
-fn collide(keys: &[u64], starts: &[u32], layout: u32) -> bool {
-    let slots = keys.iter().zip(starts).map(|(&low, &start)| (start + distance_of(low, layout)) % SLICE);
-    let mut rest = slots.clone();
-    slots.into_iter().any(|slot| {
-        rest.next();
-        rest.clone().any(|other| other == slot)
-    })
+fn collide(keys: &[u64], layout: u32) -> bool {
+    let distance = |&low: &u64| rotated(low, layout as u8);
+    (1..keys.len()).any(|at| keys[..at].iter().any(|low| distance(low) == distance(&keys[at])))
 }

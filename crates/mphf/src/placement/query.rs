@@ -15,11 +15,14 @@ use std::sync::Arc;
 use warpset_base::key::{Hash128, Key};
 use warpset_core::bits::Portable;
 use warpset_core::placement::lookup::{Function, Segment, SegmentPlan};
+use warpset_core::placement::{FIELD_BITS, LAYOUTS, rotated_field, share_of};
 use warpset_core::recsplit::hash::bucket_of;
 use warpset_core::recsplit::lookup::lists::Entry;
 
 /// Words from which a function is larger than a core's caches, so that its seeds are prefetched.
 const LARGE: usize = 1 << 17;
+
+const _: () = assert!(FIELD_BITS == 8);
 
 /// A function to look keys up in.
 pub(crate) type Lookup<'a> = crate::function::Lookup<'a, PlacementKind>;
@@ -28,15 +31,18 @@ pub(crate) type Lookup<'a> = crate::function::Lookup<'a, PlacementKind>;
 #[derive(Clone)]
 pub struct Tables {
     segments: Arc<[Segment]>,
+    /// Buckets per segment.
+    buckets: u32,
 }
 
 impl Tables {
     pub(super) fn new(header: &Header<PlacementKind>, list_words: &[u64]) -> Self {
+        let buckets = header.code.buckets(header.keys, header.layout.buckets);
         let plan = SegmentPlan {
             keys: header.keys,
             codes: format::HEADER_WORDS * 64,
             code_bits: header.code_bits,
-            buckets_per_key: header.code.buckets_per_key,
+            buckets,
             largest: header.largest_bucket,
         };
         let mut entries = header.layout.entries(list_words);
@@ -47,7 +53,7 @@ impl Tables {
             let (keys_before, bits_before) = std::mem::replace(&mut before, end);
             plan.segment(Entry { keys_before, keys: end.0.wrapping_sub(keys_before), bits_before })
         };
-        Self { segments: (0..segments).map(segment).collect() }
+        Self { segments: (0..segments).map(segment).collect(), buckets }
     }
 
     /// Returns the segments.
@@ -86,20 +92,33 @@ impl Lookup<'_> {
     /// Returns the number of the key with this hash under the function's seed.
     #[inline(always)]
     pub(super) fn get(self, hash: Hash128) -> u64 {
-        let segment = self.segment_of(hash);
-        self.number(segment, segment.seed_at(hash.low), hash.low)
+        self.number(self.segment_of(hash), self.bucket_of(hash), hash.low)
     }
 
-    /// Returns the number of a key in this segment. Byte `at` has its seed.
+    /// Returns the bucket of a key within its segment: the same product for all segments, so that it need not wait for
+    /// the segment.
     #[inline(always)]
-    fn number(self, segment: &Segment, at: u64, low: u64) -> u64 {
+    fn bucket_of(self, hash: Hash128) -> u32 {
+        share_of(hash.low, self.parameters.tables.buckets)
+    }
+
+    /// Returns the number of a key in this bucket of a segment.
+    #[inline(always)]
+    fn number(self, segment: &Segment, bucket: u32, low: u64) -> u64 {
+        let at = segment.code + u64::from(bucket);
         debug_assert!(at < size_of_val(self.words) as u64);
         let at = at as usize ^ if cfg!(target_endian = "little") { 0 } else { 7 };
-        // SAFETY: `SegmentPlan::segment` leaves the seeds of all buckets within the words, or the first byte of the
-        // header for a segment without buckets; both are in the words, which were parsed.
+        // SAFETY: `SegmentPlan::segment` leaves the seeds of all buckets within the words. For a segment of damaged
+        // words it gives byte 0; `is_possible` checked that there are as many bytes as buckets in any segment, and
+        // without segments there is one bucket and a header.
         match unsafe { *self.words.as_ptr().cast::<u8>().add(at) } {
             0 => bumped(self.words, segment, low),
-            seed => segment.number_of(low, seed),
+            seed => {
+                // A read of the stack: shifts by a number that has just been read take more operations.
+                let (bytes, at) = (low.to_le_bytes(), usize::from(seed) % LAYOUTS as usize);
+                let field = u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+                segment.number_at(segment.shape.start_of(bucket) + rotated_field(field.into(), seed))
+            }
         }
     }
 
@@ -124,12 +143,11 @@ impl Lookup<'_> {
         let none = Segment::default();
         let mut places = [(&none, 0); BATCH];
         for (place, hash) in places.iter_mut().zip(hashes) {
-            let segment = self.segment_of(*hash);
-            *place = (segment, segment.seed_at(hash.low));
-            prefetch(self.words, place.1 / 8);
+            *place = (self.segment_of(*hash), self.bucket_of(*hash));
+            prefetch(self.words, (place.0.code + u64::from(place.1)) / 8);
         }
-        for ((number, hash), (segment, at)) in numbers.iter_mut().zip(hashes).zip(places) {
-            *number = self.number(segment, at, hash.low);
+        for ((number, hash), (segment, bucket)) in numbers.iter_mut().zip(hashes).zip(places) {
+            *number = self.number(segment, bucket, hash.low);
         }
     }
 }

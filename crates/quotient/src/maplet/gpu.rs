@@ -15,8 +15,8 @@ use warpset_kernels::batch::keys::KeySlice;
 pub use warpset_kernels::quotient::rank_select::device_query::MapletQuery;
 use warpset_kernels::quotient::rank_select::device_query::RankSelectQuery;
 use warpset_kernels::quotient::rank_select::maplet::{
-    ABSENT, quotient_maplet_get, quotient_maplet_get_counted, quotient_maplet_get_paired, quotient_maplet_join,
-    quotient_maplet_list, quotient_maplet_list_counted, quotient_maplet_split,
+    ABSENT, quotient_maplet_find, quotient_maplet_get, quotient_maplet_get_counted, quotient_maplet_get_paired,
+    quotient_maplet_join, quotient_maplet_list, quotient_maplet_list_counted, quotient_maplet_split,
 };
 use warpset_primitives::merge::Pairs;
 use warpset_primitives::reduce::Sum;
@@ -131,12 +131,14 @@ impl Apart {
     }
 }
 
-/// Fingerprints of a batch without and with stored pairs.
+/// Stored values of a batch's fingerprints.
 struct Found {
-    /// Bit per fingerprint without a pair.
+    /// First bit of the value of each fingerprint in the words.
+    places: DeviceVec<u64>,
+    /// Bit per fingerprint without a value.
     absent: DeviceVec<u64>,
     absent_count: usize,
-    /// Number of fingerprints with several pairs.
+    /// Number of fingerprints with several values.
     several_count: usize,
 }
 
@@ -146,16 +148,6 @@ struct Stored {
     places: DeviceVec<u64>,
     pairs: DeviceVec<u64>,
     copies: DeviceVec<u64>,
-}
-
-/// Task of the kernel that finds stored pairs, with what it writes.
-enum Task {
-    /// Counts the pairs of each fingerprint.
-    Count { places: GlobalMut<u64> },
-    /// Lists the pairs from the place of each fingerprint on, without the bits that are not in `kept`.
-    List { places: GlobalMut<u64>, kept: u64, out: GlobalMut<u64>, copies: GlobalMut<u64> },
-    /// Finds fingerprints without pairs, and counts these and the ones with several.
-    Find { absent: GlobalMut<u64>, counted: GlobalMut<u64> },
 }
 
 impl Maplet {
@@ -259,15 +251,28 @@ impl Maplet {
         Ok(pairs)
     }
 
-    /// Finds out which of `n > 0` fingerprints without values are stored. Waits.
+    /// Finds the values of `n > 0` fingerprints in a maplet without counters. Waits.
     fn find(&self, stream: &Stream, fingerprints: DeviceSlice<'_, u64>) -> Result<Found, Error> {
-        let mut absent = stream.alloc_uninit::<u64>(fingerprints.len().div_ceil(64))?;
+        let (layout, n) = (self.layout.pairs(), fingerprints.len());
+        let mut places = stream.alloc_uninit::<u64>(n)?;
+        let mut absent = stream.alloc_uninit::<u64>(n.div_ceil(64))?;
         let (mut counted, mut counts) = (stream.alloc_zeroed::<u64>(2)?, [0; 2]);
-        let task = Task::Find { absent: absent.global_mut(), counted: counted.global_mut() };
-        // SAFETY: the vectors have the lengths that the kernel asks for.
-        unsafe { self.run(stream, fingerprints, false, task)? };
+        let kernel = quotient_maplet_find {
+            words: self.pairs.words.global(),
+            blocks: layout.blocks,
+            parameters: parameters(&layout),
+            value_bits: self.layout.value_bits,
+            fields: warpset_core::quotient::rank_select::fields(layout.remainder_bits()),
+            fingerprints: fingerprints.global(),
+            n,
+            places: places.global_mut(),
+            absent: absent.global_mut(),
+            counted: counted.global_mut(),
+        };
+        // SAFETY: the filter is sound and borrowed; the vectors have the lengths that the kernel asks for.
+        unsafe { kernel.launch(stream, grid(n))? };
         stream.download(&counted, &mut counts)?;
-        Ok(Found { absent, absent_count: counts[0] as usize, several_count: counts[1] as usize })
+        Ok(Found { places, absent, absent_count: counts[0] as usize, several_count: counts[1] as usize })
     }
 
     /// Lists the stored pairs, without the bits that are not in `kept`, of `n > 0` fingerprints without values; equal
@@ -282,10 +287,11 @@ impl Maplet {
         let n = fingerprints.len();
         let mut counts = stream.alloc_uninit::<u64>(n)?;
         let mut places = stream.alloc_uninit::<u64>(n)?;
-        // SAFETY: the vectors have the lengths that the kernels ask for, are apart, and freed in the order of the
-        // stream.
+        // SAFETY: the vectors have the lengths that the kernel asks for, are apart, and freed in the order of the
+        // stream; nothing is listed.
         unsafe {
-            self.run(stream, fingerprints, different, Task::Count { places: counts.global_mut() })?;
+            let counted = counts.global_mut();
+            self.list(stream, fingerprints, different, None, [counted; 3])?;
             scan::exclusive_async::<Sum<u64>>(stream, counts.as_slice(), places.as_mut_slice())?;
         }
         let (mut last, mut before) = ([0], [0]);
@@ -294,34 +300,29 @@ impl Maplet {
         let total = (before[0] + last[0]) as usize;
         let (mut pairs, mut copies) = (stream.alloc_uninit::<u64>(total)?, stream.alloc_uninit::<u64>(total)?);
         if total > 0 {
-            let (out, copies) = (pairs.global_mut(), copies.global_mut());
-            let task = Task::List { places: places.global_mut(), kept, out, copies };
+            let to = [places.global_mut(), pairs.global_mut(), copies.global_mut()];
             // SAFETY: there is a place for each pair that was counted.
-            unsafe { self.run(stream, fingerprints, different, task)? };
+            unsafe { self.list(stream, fingerprints, different, Some(kept), to)? };
         }
         Ok(Stored { places, pairs, copies })
     }
 
-    /// Queues a task for `n > 0` fingerprints without values; equal pairs are one if `different` is set.
+    /// Queues the kernel that counts the pairs of `n > 0` fingerprints or, with bits to keep, lists them.
     ///
     /// # Safety
-    /// The contract of [`quotient_maplet_list`] for what the task writes, until `stream` has passed this work.
-    unsafe fn run(
+    /// The contract of [`quotient_maplet_list`] for places, pairs and copies, until `stream` has passed this work.
+    unsafe fn list(
         &self,
         stream: &Stream,
         fingerprints: DeviceSlice<'_, u64>,
         different: bool,
-        task: Task,
+        kept: Option<u64>,
+        [places, out, copies]: [GlobalMut<u64>; 3],
     ) -> Result<(), Error> {
         let (layout, n) = (self.layout.pairs(), fingerprints.len());
         let (words, blocks, parameters) = (self.pairs.words.global(), layout.blocks, parameters(&layout));
         let (value_bits, different, fingerprints) = (self.layout.value_bits, different as u32, fingerprints.global());
-        // A task does not access what others write.
-        let (lists, kept, [places, absent, counted, out, copies]) = match task {
-            Task::Count { places } => (0, 0, [places; 5]),
-            Task::List { places, kept, out, copies } => (1, kept, [places, out, out, out, copies]),
-            Task::Find { absent, counted } => (2, 0, [absent, absent, counted, absent, absent]),
-        };
+        let (lists, kept) = (kept.is_some() as u32, kept.unwrap_or(0));
         macro_rules! launch {
             ($kernel:ident) => {
                 $kernel {
@@ -335,8 +336,6 @@ impl Maplet {
                     lists,
                     kept,
                     places,
-                    absent,
-                    counted,
                     out,
                     copies,
                 }

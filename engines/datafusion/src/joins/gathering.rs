@@ -32,8 +32,6 @@ use crate::error::Cause;
 const BITS_PER_KEY: f64 = 11.5;
 /// A gathering takes at most one part in this many of a limited memory pool.
 const ONE_IN: usize = 16;
-/// Most bytes of a bitmap: beyond, lookups miss the second-level cache, and those of a Bloom filter prefetch.
-const MOST_BITMAP_BYTES: u64 = 1 << 21;
 /// Up to this size, a bitmap may be larger than a Bloom filter.
 const SMALL_BITMAP_BYTES: u64 = 1 << 18;
 /// Up to this many hashes, distinct ones are counted; above, they are estimated from a sample.
@@ -68,7 +66,7 @@ pub(crate) struct Gathering {
     target: Arc<Target>,
     /// Identifies the execution: all of its partitions share it.
     context: Weak<TaskContext>,
-    most_filter_bytes: usize,
+    settings: JoinSettings,
     most_keys: u64,
     /// Hashes gathered so far.
     keys: AtomicU64,
@@ -113,7 +111,7 @@ impl Gathering {
         Gathering {
             target: target.clone(),
             context: Arc::downgrade(context),
-            most_filter_bytes: settings.most_filter_bytes,
+            settings,
             most_keys,
             keys: AtomicU64::new(0),
             given_up: AtomicBool::new(false),
@@ -199,10 +197,12 @@ impl Gathering {
 
     /// Builds the filter; `None` if it does not pay or does not fit in memory.
     fn filter(&self, parts: &[Part], different: u64) -> Result<Option<KeyFilter>, Cause> {
-        let layout = layout_for(different, self.most_filter_bytes as u64)?;
+        let [most_bytes, most_bitmap] =
+            [self.settings.most_filter_bytes, self.settings.most_bitmap_bytes].map(|most| most as u64);
+        let layout = layout_for(different, most_bytes)?;
         let reservation = parts[0].reservation.new_empty();
         let keys = || parts.iter().flat_map(|part| &part.keys);
-        let most = bytes_of(&layout).clamp(SMALL_BITMAP_BYTES, MOST_BITMAP_BYTES).min(self.most_filter_bytes as u64);
+        let most = bytes_of(&layout).max(SMALL_BITMAP_BYTES).min(most_bitmap).min(most_bytes);
         let span = if parts[0].integers { Span::of(keys(), most) } else { None };
         let bytes = span.map_or(bytes_of(&layout), |span| span.bytes() as u64);
         if span.is_none() && !rates::worth_building(different, bytes) || reservation.try_grow(bytes as usize).is_err() {

@@ -19,6 +19,8 @@ pub struct JoinSettings {
     pub least_probe_rows: usize,
     /// Most bytes of a join's filter. Default: 32 MiB.
     pub most_filter_bytes: usize,
+    /// Most bytes of a bitmap in place of a Bloom filter; 0 for Bloom filters alone. Default: 2 MiB.
+    pub most_bitmap_bytes: usize,
     /// Whether joins are screened even if nothing drops rows of their build sides, so that nearly every row of a probe
     /// side has a partner. Default: false.
     pub every_build: bool,
@@ -33,6 +35,8 @@ impl Default for JoinSettings {
             enabled: true,
             least_probe_rows: 100_000,
             most_filter_bytes: 32 << 20,
+            // Beyond, lookups miss the second-level cache, and those of a Bloom filter prefetch.
+            most_bitmap_bytes: 2 << 20,
             every_build: false,
             subqueries: false,
         }
@@ -73,6 +77,7 @@ impl ExtensionOptions for JoinSettings {
             "enabled" => parse(&mut self.enabled, key, value),
             "least_probe_rows" => parse(&mut self.least_probe_rows, key, value),
             "most_filter_bytes" => parse(&mut self.most_filter_bytes, key, value),
+            "most_bitmap_bytes" => parse(&mut self.most_bitmap_bytes, key, value),
             "every_build" => parse(&mut self.every_build, key, value),
             "subqueries" => parse(&mut self.subqueries, key, value),
             _ => config_err!("{} has no setting {key:?}", JoinSettings::PREFIX),
@@ -89,6 +94,7 @@ impl ExtensionOptions for JoinSettings {
             entry("enabled", &self.enabled, "Whether joins are screened"),
             entry("least_probe_rows", &self.least_probe_rows, "Joins with fewer rows to screen are left alone"),
             entry("most_filter_bytes", &self.most_filter_bytes, "Bytes that the filter of one join takes at most"),
+            entry("most_bitmap_bytes", &self.most_bitmap_bytes, "Bytes of a bitmap at most; 0: no bitmaps"),
             entry("every_build", &self.every_build, "Whether nothing need drop rows of the build side"),
             entry("subqueries", &self.subqueries, "Whether joins are screened by subqueries, across processes"),
         ]
@@ -118,8 +124,9 @@ mod tests {
         let (mut ours, mut theirs) = (ConfigOptions::new(), ConfigOptions::new());
         JoinSettings::add_to(&mut ours);
         JoinSettings::add_to(&mut theirs);
-        let values = ["false", "7", "64", "true", "TRUE"];
-        let keys = ["enabled", "least_probe_rows", "most_filter_bytes", "every_build", "subqueries"];
+        let values = ["false", "7", "64", "8", "true", "TRUE"];
+        let keys =
+            ["enabled", "least_probe_rows", "most_filter_bytes", "most_bitmap_bytes", "every_build", "subqueries"];
         for (key, value) in keys.iter().zip(values) {
             ours.set(&format!("warpset_joins.{key}"), value).unwrap();
         }
@@ -127,9 +134,9 @@ mod tests {
         for ConfigEntry { key, value, .. } in sent {
             theirs.set(&key, &value.unwrap()).unwrap();
         }
-        let JoinSettings { enabled, least_probe_rows, most_filter_bytes, every_build, subqueries } =
-            JoinSettings::of(&theirs);
-        assert_eq!((enabled, least_probe_rows, most_filter_bytes, every_build, subqueries), (false, 7, 64, true, true));
+        let set = JoinSettings::of(&theirs);
+        assert_eq!((set.enabled, set.least_probe_rows, set.every_build, set.subqueries), (false, 7, true, true));
+        assert_eq!((set.most_filter_bytes, set.most_bitmap_bytes), (64, 8));
         for (key, value) in [("enabled", "maybe"), ("least_probe_rows", "-1"), ("other", "1")] {
             let error = ours.set(&format!("warpset_joins.{key}"), value).unwrap_err().to_string();
             assert!(error.contains(key), "{error}");

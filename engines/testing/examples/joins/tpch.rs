@@ -18,18 +18,21 @@ use crate::{parse, wrong};
 struct Way {
     name: &'static str,
     ours: bool,
+    /// Whether joins on dense integers get bitmaps.
+    bitmaps: bool,
     /// Whether the engine's dynamic filters are on.
     engines: bool,
     /// Whether scans drop rows, in addition to row groups and pages.
     rows_in_scan: bool,
 }
 
-const WAYS: [Way; 5] = [
-    Way { name: "neither", ours: false, engines: false, rows_in_scan: false },
-    Way { name: "engine", ours: false, engines: true, rows_in_scan: false },
-    Way { name: "ours", ours: true, engines: true, rows_in_scan: false },
-    Way { name: "engine-in-scan", ours: false, engines: true, rows_in_scan: true },
-    Way { name: "ours-in-scan", ours: true, engines: true, rows_in_scan: true },
+const WAYS: [Way; 6] = [
+    Way { name: "neither", ours: false, bitmaps: false, engines: false, rows_in_scan: false },
+    Way { name: "engine", ours: false, bitmaps: false, engines: true, rows_in_scan: false },
+    Way { name: "ours", ours: true, bitmaps: true, engines: true, rows_in_scan: false },
+    Way { name: "bloom", ours: true, bitmaps: false, engines: true, rows_in_scan: false },
+    Way { name: "engine-in-scan", ours: false, bitmaps: false, engines: true, rows_in_scan: true },
+    Way { name: "ours-in-scan", ours: true, bitmaps: true, engines: true, rows_in_scan: true },
 ];
 
 /// Options of the measurement.
@@ -180,6 +183,9 @@ async fn context(options: &Options, way: &Way) -> Result<SessionContext> {
     let mut context = SessionContext::new_with_config(config);
     if way.ours {
         warpset_datafusion::register_joins(&mut context);
+        if !way.bitmaps {
+            context.sql("SET warpset_joins.most_bitmap_bytes = 0").await?;
+        }
     }
     tpch::register(&context, Path::new(&options.folder)).await?;
     Ok(context)

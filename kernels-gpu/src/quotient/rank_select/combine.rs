@@ -1,9 +1,7 @@
 //! Combination of the values of a maplet with those of a batch, in place: one body for the kernels of all operators.
 
 #[cfg(feature = "bodies")]
-use warpset_core::bits::{ByHalves, lowest};
-#[cfg(feature = "bodies")]
-use warpset_core::quotient::rank_select::Blocks;
+use warpset_core::bits::{ReadWords as _, lowest, write_field};
 use warpset_core::scan::Operator;
 #[cfg(feature = "bodies")]
 use warpset_simt::thread;
@@ -14,42 +12,33 @@ use warpset_simt::{LaunchConfig, Launcher};
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::primitives::by_key::ByKeyKernels;
 #[cfg(feature = "bodies")]
-use crate::quotient::memory::{Owned, Parameters};
+use crate::quotient::memory::Owned;
 
-/// Combines the stored value of each fingerprint with the value beside it.
+/// Combines each stored value with the value beside its place.
 ///
 /// # Safety
-/// - Launch: 1-D, one thread per fingerprint.
-/// - `fingerprints`: `n` different ones without values; `values`: `n`; `absent`: a bit per fingerprint. They are not
-///   written while the kernel runs. Fingerprints whose bit is set are skipped, the others have one value in the filter.
-/// - `words`: a sound filter of `blocks` blocks with these `Parameters`, without counters, accessed by this launch
-///   alone.
+/// - Launch: 1-D, one thread per place.
+/// - `places`: `n` first bits of different values of `value_bits` bits in `words`; `values`: `n`; `skipped`: a bit per
+///   place. They are not written while the kernel runs. Places whose bit is set are not accessed.
+/// - `words`: accessed by this launch alone.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 pub unsafe fn combine<O: Operator<Value = u64>>(
-    fingerprints: Global<u64>,
-    values: Global<u64>,
-    absent: Global<u32>,
-    n: usize,
     words: GlobalMut<u64>,
-    blocks: u64,
-    parameters: u32,
     value_bits: u32,
+    places: Global<u64>,
+    values: Global<u64>,
+    skipped: Global<u32>,
+    n: usize,
 ) {
-    let split = Parameters(parameters).split();
-    let mut blocks = Blocks::new(Owned(words), blocks, split.remainder_bits);
+    let mut words = Owned(words);
     let i = thread::index_1d() as usize;
     // SAFETY: `i < n`, and so there is a bit.
     unsafe {
-        if i >= n || absent.read_nc(i / 32) >> (i % 32) & 1 != 0 {
-            return;
-        }
-        let pair = fingerprints.read_nc(i) << value_bits;
-        let least = split.remainder(pair);
-        // Other threads change values alone, so comparisons with a remainder without a value hold.
-        if let Some(slot) = blocks.first_prefixed(split.quotient(pair), least, value_bits, ByHalves) {
-            let value = O::combine(blocks.remainder(slot) & lowest(value_bits), values.read_nc(i));
-            blocks.set_remainder(slot, least | value & lowest(value_bits));
+        if i < n && skipped.read_nc(i / 32) >> (i % 32) & 1 == 0 {
+            let place = places.read_nc(i);
+            let value = O::combine(words.field(place, value_bits), values.read_nc(i));
+            write_field(&mut words, place, value_bits, value & lowest(value_bits));
         }
     }
 }
@@ -65,14 +54,12 @@ pub trait MapletKernels: ByKeyKernels<u64, Value = u64> {
     unsafe fn launch_combine<L: Launcher>(
         launcher: &L,
         config: LaunchConfig,
-        fingerprints: Global<u64>,
-        values: Global<u64>,
-        absent: Global<u32>,
-        n: usize,
         words: GlobalMut<u64>,
-        blocks: u64,
-        parameters: u32,
         value_bits: u32,
+        places: Global<u64>,
+        values: Global<u64>,
+        skipped: Global<u32>,
+        n: usize,
     ) -> Result<(), L::Error>;
 }
 
@@ -89,16 +76,15 @@ macro_rules! maplet_kernels {
             ///
             /// # Safety
             /// The contract of the function `combine` of `warpset_kernels::quotient::rank_select::combine`.
-            #[launch_bounds(256, 5)]
+            #[launch_bounds(256, 8)]
             pub unsafe fn $name(
-                fingerprints: $crate::simt::Global<u64>, values: $crate::simt::Global<u64>,
-                absent: $crate::simt::Global<u32>, n: usize, words: $crate::simt::GlobalMut<u64>, blocks: u64,
-                parameters: u32, value_bits: u32,
+                words: $crate::simt::GlobalMut<u64>, value_bits: u32, places: $crate::simt::Global<u64>,
+                values: $crate::simt::Global<u64>, skipped: $crate::simt::Global<u32>, n: usize,
             ) {
                 // SAFETY: the contract of this kernel.
                 unsafe {
                     $crate::quotient::rank_select::combine::combine::<$operator>(
-                        fingerprints, values, absent, n, words, blocks, parameters, value_bits,
+                        words, value_bits, places, values, skipped, n,
                     )
                 }
             }
@@ -107,14 +93,13 @@ macro_rules! maplet_kernels {
         #[cfg(not(target_arch = "nvptx64"))]
         impl $crate::quotient::rank_select::combine::MapletKernels for $operator {
             unsafe fn launch_combine<L: $crate::simt::Launcher>(
-                launcher: &L, config: $crate::simt::LaunchConfig, fingerprints: $crate::simt::Global<u64>,
-                values: $crate::simt::Global<u64>, absent: $crate::simt::Global<u32>, n: usize,
-                words: $crate::simt::GlobalMut<u64>, blocks: u64, parameters: u32, value_bits: u32,
+                launcher: &L, config: $crate::simt::LaunchConfig, words: $crate::simt::GlobalMut<u64>,
+                value_bits: u32, places: $crate::simt::Global<u64>, values: $crate::simt::Global<u64>,
+                skipped: $crate::simt::Global<u32>, n: usize,
             ) -> ::core::result::Result<(), L::Error> {
                 // SAFETY: the contract of this kernel.
                 unsafe {
-                    $name { fingerprints, values, absent, n, words, blocks, parameters, value_bits }
-                        .launch(launcher, config)
+                    $name { words, value_bits, places, values, skipped, n }.launch(launcher, config)
                 }
             }
         }

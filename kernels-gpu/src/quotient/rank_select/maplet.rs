@@ -3,9 +3,9 @@
 //! The item of a fingerprint and a value is a *pair*. Kernels make pairs of fingerprints and values, take them apart,
 //! find the values of fingerprints, and combine values in place.
 
-use warpset_core::bits::{ByHalves, lowest};
+use warpset_core::bits::{ByHalves, ReadWords as _, lowest};
 use warpset_core::quotient::Split;
-use warpset_core::quotient::rank_select::Blocks;
+use warpset_core::quotient::rank_select::{Blocks, metadata_words};
 use warpset_core::scan::{BitOr, Max, Min, Sum};
 use warpset_simt::{Global, GlobalMut, atomic, thread};
 
@@ -156,28 +156,25 @@ macro_rules! lists {
             ///
             /// If `lists` is 0, `places` gets the number of pairs of each fingerprint. If it is 1, `places` has the
             /// place of the first pair of each fingerprint; its pairs, without the bits that are not in `kept`, go to
-            /// `out` from there on, and their copies to `copies`. If it is 2, `absent` gets a bit per fingerprint
-            /// without a pair, and the two words of `counted` are increased by the number of these and by that of
-            /// fingerprints with several pairs. With `different`, equal pairs are one.
+            /// `out` from there on, and their copies to `copies`. With `different`, equal pairs are one.
             ///
             /// # Safety
             /// - Launch: 1-D, one thread per fingerprint, [`BLOCK`] threads per block.
             /// - `words`: a sound filter of `blocks` blocks with these [`Parameters`], not written while the kernel
             ///   runs.
             /// - `fingerprints`: `n` of them without values, not written while the kernel runs.
-            /// - `places`: `n` words, if `lists` is 0 or 1; `out` and `copies`: a word per pair if it is 1; `absent`:
-            ///   `n.div_ceil(64)` words and `counted`: two words, if it is 2. Each is used by this launch alone.
+            /// - `places`: `n` words; `out` and `copies`: a word per pair if `lists` is 1. Each is used by this launch
+            ///   alone.
             pub unsafe fn $kernel(
                 words: Global<u64>, blocks: u64, parameters: u32, value_bits: u32, different: u32,
                 fingerprints: Global<u64>, n: usize, lists: u32, kept: u64, places: GlobalMut<u64>,
-                absent: GlobalMut<u64>, counted: GlobalMut<u64>, out: GlobalMut<u64>, copies: GlobalMut<u64>,
+                out: GlobalMut<u64>, copies: GlobalMut<u64>,
             ) {
                 let split = Parameters(parameters).split();
                 let blocks = $blocks(ReadOnly(words), blocks, split.remainder_bits);
                 let i = thread::index_1d() as usize;
                 let mut count = 0u64;
-                // SAFETY: `i < n` where it is read or written; pairs are as many as an earlier launch counted; all
-                // threads arrive at `put`.
+                // SAFETY: `i < n`; pairs are as many as an earlier launch counted.
                 unsafe {
                     if i < n {
                         let pair = fingerprints.read_nc(i) << value_bits;
@@ -201,11 +198,6 @@ macro_rules! lists {
                             places.write(i, count);
                         }
                     }
-                    if lists == 2 {
-                        results::put(results::BITS, absent, i, n, i < n && count == 0);
-                        results::put(results::COUNT, counted, i, n, i < n && count == 0);
-                        results::put(results::COUNT, counted.at(1), i, n, count > 1);
-                    }
                 }
             }
         }
@@ -215,6 +207,75 @@ lists! {
     quotient_maplet_list: Blocks::new, |_: &Blocks<ReadOnly>, _: u64| 1, "without counters";
     quotient_maplet_list_counted: Blocks::counted, |blocks: &Blocks<ReadOnly, true>, slot| blocks.count_from(slot).0,
         "with counters";
+}
+
+kernel! {
+    /// Finds the place of each fingerprint's value, in maplets without counters: its first bit in the words.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, one thread per fingerprint, [`BLOCK`] threads per block.
+    /// - `words`: a sound filter of `blocks` blocks with these [`Parameters`], not written while the kernel runs.
+    /// - `fields`: [`fields`](warpset_core::quotient::rank_select::fields) of its remainders.
+    /// - `fingerprints`: `n` of them without values, not written while the kernel runs.
+    /// - `places`: `n` words; `absent`: a bit per fingerprint, in whole words; it is set if there is no value. The two
+    ///   words of `counted` are increased by the number of these, and by that of fingerprints with several values.
+    ///   Each is used by this launch alone.
+    #[launch_bounds(256, 5)]
+    pub unsafe fn quotient_maplet_find(
+        words: Global<u64>, blocks: u64, parameters: u32, value_bits: u32, fields: u64, fingerprints: Global<u64>,
+        n: usize, places: GlobalMut<u64>, absent: GlobalMut<u64>, counted: GlobalMut<u64>,
+    ) {
+        let split = Parameters(parameters).split();
+        let i = thread::index_1d() as usize;
+        let mut found = None;
+        // SAFETY: `i < n` where it is read or written; all threads arrive at `put`.
+        unsafe {
+            if i < n {
+                found = place_of(words, blocks, split, fields, fingerprints.read_nc(i) << value_bits, value_bits);
+                places.write(i, found.map_or(0, |(place, _)| place));
+            }
+            results::put(results::BITS, absent, i, n, i < n && found.is_none());
+            results::put(results::COUNT, counted, i, n, i < n && found.is_none());
+            results::put(results::COUNT, counted.at(1), i, n, found.is_some_and(|(_, is_one)| !is_one));
+        }
+    }
+}
+
+/// Returns the first bit of the first value of the fingerprint of `pair`, whose value is zero, and whether it is the
+/// only one.
+#[cfg(feature = "bodies")]
+#[inline(always)]
+fn place_of(
+    words: Global<u64>,
+    blocks: u64,
+    split: Split,
+    fields: u64,
+    pair: u64,
+    value_bits: u32,
+) -> Option<(u64, bool)> {
+    let (quotient, least, bits) = (split.quotient(pair), split.remainder(pair), split.remainder_bits);
+    let filter = Blocks::with_fields(ReadOnly(words), blocks, bits, fields);
+    if !filter.is_occupied(quotient) {
+        return None;
+    }
+    let start = filter.find_run_start(quotient, ByHalves);
+    let place = |slot: u64| {
+        64 * (slot / 64 * (bits as u64 + metadata_words(false)) + metadata_words(false)) + slot % 64 * bits as u64
+    };
+    let ends = filter.runends(start / 64) >> (start % 64);
+    let width = (ends.trailing_zeros() + 1) * bits;
+    if ends == 0 || width > 64 {
+        let slot = filter.first_prefixed(quotient, least, value_bits, ByHalves)?;
+        return Some((place(slot), filter.next_prefixed(slot, value_bits).is_none()));
+    }
+    // All remainders of the run are compared at once. Without the highest bits nothing carries out of a field: its
+    // highest bit becomes one unless the rest is zero.
+    let differs = ReadOnly(words).field(place(start), width) ^ least.wrapping_mul(fields);
+    let others = differs & fields.wrapping_mul(lowest(bits) & !lowest(value_bits));
+    let highest = (fields & lowest(width)) << (bits - 1);
+    let rest = highest - (fields & lowest(width));
+    let equal = !(((others & rest) + rest) | others) & highest;
+    (equal != 0).then(|| (place(start) + (equal.trailing_zeros() + 1 - bits) as u64, equal & (equal - 1) == 0))
 }
 
 #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_rank_select_maplet"))]

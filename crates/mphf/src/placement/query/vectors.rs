@@ -10,7 +10,7 @@ use crate::kind::sealed::HashKind;
 use crate::windows::prefetch;
 use warpset_base::key::{Hash128, Key};
 use warpset_core::placement::lookup::Segment;
-use warpset_core::placement::{FIELD_BITS, LAYOUTS, SLICE, STEP};
+use warpset_core::placement::{FIELD_BITS, LAYOUTS, POINT, SLICE, STEP};
 use warpset_core::recsplit::hash::{MIX_LOW, SHORT};
 
 /// Batches after which the keys without a number are looked up, all of them together: their mispredicted branches are
@@ -18,6 +18,8 @@ use warpset_core::recsplit::hash::{MIX_LOW, SHORT};
 const GROUP: usize = 32;
 /// Words of a segment.
 const SEGMENT_WORDS: u32 = (size_of::<Segment>() / 8) as u32;
+/// Base-2 logarithm of the slots between two rotations.
+const LOG_STEP: u32 = STEP.ilog2();
 const _: () = assert!(SEGMENT_WORDS == 4 && STEP == 2 * LAYOUTS && FIELD_BITS == 8 && LAYOUTS == 4);
 
 /// Looks up many keys on the calling thread; the slices have equal lengths.
@@ -57,6 +59,7 @@ fn get_batch<T: Vectors, K: Key, N: Number>(
 ) -> Keys {
     let seed = lookup.parameters.header.seed;
     let segments = segment_words(&lookup.parameters.tables.segments);
+    let buckets = vectors.splat(lookup.parameters.tables.buckets.into());
     let count = vectors.splat((segments.len() / SEGMENT_WORDS as usize) as u64);
     let (mut lows, mut places, mut starts) = (Lanes::ZERO, Lanes::ZERO, Lanes::ZERO);
     for v in 0..VECTORS {
@@ -65,11 +68,11 @@ fn get_batch<T: Vectors, K: Key, N: Number>(
         let carry = (high & vectors.splat(LOW)).times(count).shr::<32>();
         let row = (high.shr::<32>().times(count) + carry).shr::<32>().shl::<2>();
         let column = |of: u64| vectors.words(segments, row + vectors.splat(of));
-        let (base, code, keys_and_buckets) = (column(0), column(1), column(2));
-        let high_half = low.shr::<32>();
+        let (base, code, pace) = (column(0), column(1), column(2).shr::<32>());
+        let bucket = low.shr::<32>().times(buckets).shr::<32>();
         lows.set(v, low);
-        places.set(v, code + high_half.times(keys_and_buckets.shr::<32>()).shr::<32>());
-        starts.set(v, base + high_half.times(keys_and_buckets).shr::<32>());
+        places.set(v, code + bucket);
+        starts.set(v, base + bucket.times(pace).shl::<32>().shr::<{ 32 + POINT }>().shl::<LOG_STEP>());
     }
     if lookup.words.len() > LARGE {
         for &place in &*places {
@@ -115,7 +118,7 @@ fn hashes<T: Vectors, K: Key>(vectors: T, keys: &[K], seed: u64) -> (T::V, T::V)
     vectors.hashes(&hashes)
 }
 
-/// Casts segments to words. Keys and buckets share one, the keys in its low half.
+/// Casts segments to words. Buckets and pace share one, the buckets in its low half.
 #[inline(always)]
 fn segment_words(segments: &[Segment]) -> &[u64] {
     // SAFETY: a segment is four words without padding, aligned like them.

@@ -10,7 +10,7 @@ use warpset_primitives::{KeyMask, sort};
 use super::{Apart, Maplet, cpu, join, split, waiting_on_errors};
 use crate::gpu::counted_fingerprints::CountedFingerprints;
 use crate::gpu::fingerprints::{Fingerprints, TooWide, with_width};
-use crate::gpu::launch::{grid, parameters};
+use crate::gpu::launch::grid;
 use crate::gpu::{DeviceKeys, UpdateMethod};
 use crate::slot_kind::Change;
 use crate::{Error, Key};
@@ -112,7 +112,7 @@ impl Maplet {
         let batch = combine::<O>(stream, &batch, &mut count)?;
         let unique = stream.download_first(&count)? as usize;
         let (fingerprints, values) = (batch.fingerprints.slice(..unique), batch.values.slice(..unique));
-        let found = self.find(stream, fingerprints)?;
+        let mut found = self.find(stream, fingerprints)?;
         let absent_count = found.absent_count;
         if found.several_count > 0 {
             // They get one value, in a copy.
@@ -142,25 +142,15 @@ impl Maplet {
             self.pairs.update_sorted(stream, &added, Change::Insert, UpdateMethod::Auto)?;
         }
         if absent_count < unique {
-            let (absent, words) = (found.absent.global().cast(), self.pairs.words.global_mut());
-            let (fingerprints, values, config) = (fingerprints.global(), values.global(), grid(unique));
-            let (blocks, parameters, value_bits) = (of_pairs.blocks, parameters(&of_pairs), layout.value_bits);
-            // SAFETY: fingerprints are different, and have one value unless their bit is set; the words are borrowed
-            // until they have been waited for.
-            unsafe {
-                O::launch_combine(
-                    stream,
-                    config,
-                    fingerprints,
-                    values,
-                    absent,
-                    unique,
-                    words,
-                    blocks,
-                    parameters,
-                    value_bits,
-                )?;
+            if absent_count > 0 {
+                // Values have moved; the new ones are skipped.
+                found.places = self.find(stream, fingerprints)?.places;
             }
+            let (words, value_bits, config) = (self.pairs.words.global_mut(), layout.value_bits, grid(unique));
+            let (places, values, skipped) = (found.places.global(), values.global(), found.absent.global().cast());
+            // SAFETY: fingerprints are different, and the others have one value each, at its place; the words are
+            // borrowed until they have been waited for.
+            unsafe { O::launch_combine(stream, config, words, value_bits, places, values, skipped, unique)? };
         }
         stream.synchronize()?;
         Ok(absent_count as u64)
