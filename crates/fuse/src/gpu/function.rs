@@ -154,7 +154,7 @@ impl<V: DeviceFunctionValue> StaticFunction<V> {
             // The length is rounded up, since values may share a word.
             out: GlobalMut::from_raw_parts(values.as_ptr().cast(), words_of::<V>(n)),
         };
-        // SAFETY: the words are those of the layout; the rest is this function's contract.
+        // SAFETY: the words are those of the graphs of all keys; the rest is this function's contract.
         unsafe { kernel.launch(stream, LaunchConfig::new(n.div_ceil(BLOCK as usize) as u32, BLOCK))? };
         Ok(())
     }

@@ -25,7 +25,7 @@ impl<F: DeviceWidth> BinaryFuse<F> {
         let (KeySlice { keys, kind, .. }, Answers { words: out, form }) = (keys, answers);
         let config = LaunchConfig::new(n.div_ceil(BLOCK as usize) as u32, BLOCK);
         let arity = arity as u32;
-        // SAFETY: the words are those of the layout; the rest is this function's contract.
+        // SAFETY: the words are those of the graphs of all keys; the rest is this function's contract.
         unsafe {
             fuse_contains { slots, shard_seeds, graph, arity, shards, seed, keys, kind, n, form, out }
                 .launch(stream, config)?;
@@ -54,8 +54,9 @@ impl<F: DeviceWidth> Filter for BinaryFuse<F> {
         )
     }
 
+    /// Returns the bytes of the words here: on several devices, those of a part.
     fn memory_bytes(&self) -> u64 {
-        self.memory_bytes()
+        8 * self.words.len() as u64
     }
 }
 

@@ -55,7 +55,7 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
                 spread: self.layout.spread(),
                 shape: self.layout.shape(),
                 slots: K::SLOTS as u32,
-                exceeds_cache: (self.memory_bytes() > CACHES * self.device.properties().l2_bytes as u64).into(),
+                exceeds_cache: (8 * self.words.len() as u64 > CACHES * self.device.properties().l2_bytes as u64).into(),
             },
             queries: keys.keys,
             kind: keys.kind,
@@ -66,7 +66,7 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
             out,
         };
         let blocks = n.div_ceil(BLOCK as usize) as u32;
-        // SAFETY: the words are those of the layout; the rest is this function's contract.
+        // SAFETY: the words are those of the shards of all keys; the rest is this function's contract.
         unsafe { kernel.launch(stream, LaunchConfig::new(blocks, BLOCK))? };
         Ok(())
     }
