@@ -94,13 +94,13 @@ impl Number for u128 {
 #[inline(always)]
 const fn halves(value: u128, bits: u32) -> (u64, u64, u64) {
     let mask = u64::MAX >> (64 - bits / 2);
-    ((value >> (bits / 2 & 63)) as u64, value as u64 & mask, mask)
+    ((value >> ((bits / 2) & 63)) as u64, value as u64 & mask, mask)
 }
 
 /// Returns the number of both halves. A shift known to be below 64 takes no selection.
 #[inline(always)]
 const fn joined(high: u64, low: u64, bits: u32) -> u128 {
-    (high as u128) << (bits / 2 & 63) | low as u128
+    (high as u128) << ((bits / 2) & 63) | low as u128
 }
 
 /// Returns one bit for each of the 32 positions in the lowest bits of `breaks`: set if the `k` positions from there on
@@ -157,7 +157,7 @@ kernel! {
                     broken = W::from(breaks.read_nc(word) as u64 | (breaks.read_nc(word + 1) as u64) << 32);
                     if W::MOST_K > 32 {
                         high = bases.read_nc(word + 2);
-                        broken = broken | W::from(breaks.read_nc(word + 2) as u64) << 32 << 32;
+                        broken |= W::from(breaks.read_nc(word + 2) as u64) << 32 << 32;
                     }
                 }
             }
@@ -184,7 +184,7 @@ kernel! {
                         let join = |low: u64, high: u64| low >> (2 * lane) | high << 1 << (63 - 2 * lane);
                         let mut window = W::from(join(low, middle));
                         if W::MOST_K > 32 {
-                            window = window | W::from(join(middle, high)) << 32 << 32;
+                            window |= W::from(join(middle, high)) << 32 << 32;
                         }
                         let rank = (whole & warp::lane_mask_lt()).count_ones() as usize;
                         out.write(place + rank, canonical(window, k).fingerprint(bits));
