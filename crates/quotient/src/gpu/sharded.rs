@@ -239,8 +239,8 @@ impl<S: DeviceSlotKind> ShardedQuotientFilter<S> {
         keys.device().waiting(|stream| unsafe { self.count_async(stream, keys, counts) })
     }
 
-    /// Queues [`count_device`](Self::count_device). Waits for the grouping of each round; a standard filter extracts all
-    /// of its fingerprints first, and waits for the counts.
+    /// Queues [`count_device`](Self::count_device). Waits for the grouping of each round; a standard filter extracts
+    /// all of its fingerprints first, and waits for the counts.
     ///
     /// # Errors
     /// The errors of [`count_device`](Self::count_device).

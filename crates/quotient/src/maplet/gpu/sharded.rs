@@ -446,9 +446,12 @@ mod tests {
         assert!(maplet.to_host().unwrap() == on_host);
         maplet.set_chunk_keys(128);
         let last = maplet.devices().all().last().unwrap().clone();
-        let (at_keys, at_values) =
-            (last.from_slice(&keys[more.clone()]).unwrap(), last.from_slice(&values[more.clone()]).unwrap());
-        let batch = ([at_keys.as_slice()], [at_values.as_slice()]);
+        let at_keys = last.from_slice(&keys[more.clone()]).unwrap();
+        // Batches of unequal lengths on two devices, if there are two.
+        let shares = [(devices.first(), 300..600), (&last, 600..700)].map(|(device, share)| {
+            (device.from_slice(&keys[share.clone()]).unwrap(), device.from_slice(&values[share]).unwrap())
+        });
+        let batch = (shares.each_ref().map(|of| of.0.as_slice()), shares.each_ref().map(|of| of.1.as_slice()));
         let (keys_of, values_of) = (&keys[more.clone()], &values[more]);
         if combines {
             let new = on_host.upsert_bulk::<Sum<u64>, _, _>(keys_of, values_of).unwrap();
