@@ -531,6 +531,12 @@ mod tests {
         let full = filter.insert_bulk(&many);
         assert!(matches!(full, Err(Error::Full { .. })), "{full:?}");
         assert!(filter.to_host().unwrap() == expected);
+        // One part is full: keys of the other may be in, and none is lost.
+        let skewed: Vec<Hashed> = (0..2_000).map(|i| Hashed(mix(i, 6) >> u32::from(i > 9))).collect();
+        let full = filter.insert_bulk(&skewed);
+        assert!(matches!(full, Err(Error::Full { .. })), "{full:?}");
+        assert!(filter.len() <= expected.len() + 10);
+        assert_eq!(filter.count_contained_bulk(&keys).unwrap(), keys.len());
         let elsewhere = deferred(9).from_slice(&keys).unwrap();
         let refused = filter.remove_device(elsewhere.as_slice());
         assert!(matches!(refused, Err(Error::Gpu(GpuError::OtherDevice { .. }))), "{refused:?}");
