@@ -247,10 +247,10 @@ impl ShardedMaplet {
         self.shards.check_batches(batches, values)?;
         for &values in values.iter().filter(|values| !values.is_empty()) {
             let mut most = values.device().alloc_zeroed(1)?;
-            // SAFETY: the values are borrowed, and `most` is here, until the stream has been waited for.
-            values
-                .device()
-                .waiting(|stream| unsafe { reduce_async::<Max<u64>>(stream, values, most.as_mut_slice()) })?;
+            values.device().waiting(|stream| {
+                // SAFETY: the values are borrowed, and `most` is here, until the stream has been waited for.
+                unsafe { reduce_async::<Max<u64>>(stream, values, most.as_mut_slice()) }
+            })?;
             self.layout.check_value(most.to_vec()?[0])?;
         }
         match self.shards.only() {
