@@ -44,8 +44,6 @@ pub struct Sharded<F> {
     router: Router,
     /// One per device.
     parts: Vec<F>,
-    /// Rounds of a lookup that overlap.
-    in_flight: usize,
 }
 
 /// Part of a structure: filter of hashes in device memory.
@@ -119,12 +117,7 @@ impl<F> Sharded<F> {
             Ok((table, make(place, device)?))
         });
         let (tables, parts) = made.into_iter().collect::<std::result::Result<Vec<_>, E>>()?.into_iter().unzip();
-        Ok(Self {
-            devices: devices.clone(),
-            router: Router { hashing, route, tables, round: ROUND },
-            parts,
-            in_flight: 2,
-        })
+        Ok(Self { devices: devices.clone(), router: Router { hashing, route, tables, round: ROUND }, parts })
     }
 
     /// Returns the devices, one per part.
@@ -148,11 +141,6 @@ impl<F> Sharded<F> {
     /// Sets the number of keys of each device that are exchanged at a time. Rounded up to a multiple of 64.
     pub fn set_chunk_keys(&mut self, keys: usize) {
         self.router.round = keys.clamp(1, ROUND).next_multiple_of(64);
-    }
-
-    /// Sets the number of rounds of a lookup that overlap. Each takes scratch of its own.
-    pub fn set_rounds_in_flight(&mut self, rounds: usize) {
-        self.in_flight = rounds.max(1);
     }
 
     /// Runs `work` for each part and its place, on a thread of its own.

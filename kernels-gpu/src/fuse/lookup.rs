@@ -33,6 +33,7 @@ kernel! {
     /// - Launch: 1-D, one thread per key, [`BLOCK`] threads per block.
     /// - `slots`: the slots of `graph`, or for `shards > 0` those of `shards` such graphs, one after the other;
     ///   `shard_seeds`: a byte per shard. Neither is written while the kernel runs. A graph without slots has no keys.
+    ///   They are valid for the shards of all keys.
     /// - `arity` is 3 or 4.
     /// - `keys`: `n` keys of `kind`, of another class than `Hashes128`, not written while the kernel runs.
     /// - `out`: as for [`results::put`].

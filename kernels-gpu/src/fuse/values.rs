@@ -116,7 +116,8 @@ kernel! {
     /// - Launch: 1-D, one thread per key, [`BLOCK`] threads per block.
     /// - `words`: the slots of `graph`, of `bits` bits, or for `shards > 0` those of `shards` such graphs in sequence;
     ///   `shard_seeds`: a byte per shard. Neither is written while the kernel runs. A graph without slots has no
-    ///   keys. `value_bits` are at most `bits`, and at least `bits - 32`.
+    ///   keys. `value_bits` are at most `bits`, and at least `bits - 32`. Slots and seeds are valid for the
+    ///   shards of all keys.
     /// - `arity` is 3 or 4.
     /// - `keys`: `n` keys of `kind`, of another class than `Hashes128`, not written while the kernel runs.
     /// - `found`: as for [`results::put`]; `out`: `n` values of `width` bytes, 1, 2, 4 or 8, used by this launch alone.

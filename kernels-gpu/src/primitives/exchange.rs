@@ -55,8 +55,7 @@ kernel! {
     /// - `keys`: `n` keys of `kind`, not written while the kernel runs, `n <= 1 << NUMBER_BITS`; the class is not one
     ///   of 128 bits, and the function is of 64 bits.
     /// - `bounds`: valid for `count` reads and not written while the kernel runs, `count < MAX_OWNERS`. [`By::Hash`]
-    ///   has
-    ///   a parameter below 64.
+    ///   has a parameter below 64.
     /// - `words` and `owners`: valid for `n` writes, overlap nothing else, nothing else accesses them.
     pub unsafe fn exchange_route(
         keys: Global<u64>, kind: KeyKind, spread: u64, n: usize, bounds: Global<u64>, count: u32,

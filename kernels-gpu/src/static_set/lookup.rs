@@ -108,9 +108,8 @@ kernel! {
     /// # Safety
     /// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads, no shared memory.
     /// - `pilots`: a byte per group of the plan's shape; `keys`: 8 words per bucket, 16-byte aligned; `values`: a
-    ///   value
-    ///   per slot, of 4 bytes for [`VALUES_32`], of 8 for [`VALUES_64`]. They are valid for the shards of all keys, and
-    ///   nothing writes them while the kernel runs.
+    ///   value per slot, of 4 bytes for [`VALUES_32`], of 8 for [`VALUES_64`]. They are valid for the shards of all
+    ///   keys, and nothing writes them while the kernel runs.
     /// - `queries`: `n > 0` keys of `kind`, not written while the kernel runs.
     /// - `answers`: the words of the form (see [`crate::batch::results`]); `out`: `n` numbers or values, as `wanted`
     ///   says. Both are used by this launch alone, except that counts are added atomically.

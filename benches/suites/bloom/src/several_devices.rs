@@ -9,14 +9,10 @@ use super::{ABSENT, BITS_PER_KEY, INSERTED, SEED};
 use bench_frame::clock::Effort;
 use bench_frame::input::keys::KeySpace;
 use bench_frame::several_devices::{self, OfOne, shares, time};
-use bench_frame::suite::{Session, Setup, Step, Target, Threads};
+use bench_frame::suite::{Session, Setup, Step};
 use bench_frame::table;
 use bench_record::Record;
 
-/// Keys of a round.
-const ROUNDS: [usize; 7] = [1 << 20, 1 << 21, 1 << 22, 1 << 23, 1 << 24, 1 << 25, 1 << 26];
-/// Rounds of a lookup that overlap.
-const IN_FLIGHT: [usize; 3] = [2, 3, 4];
 /// The most keys of a batch.
 const MOST: usize = 1 << 28;
 
@@ -40,21 +36,6 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
         |&bytes| format!("bloom: on several devices, {}", table::bytes(bytes as f64)),
         |session, numbers, &bytes| run(session, numbers, bytes),
     )
-}
-
-/// Adds a row of a batch on all devices that goes in rounds of this many keys.
-fn add_round(
-    session: &mut Session,
-    devices: &Devices,
-    (operation, n, bytes): (&str, usize, usize),
-    (round, in_flight): (usize, usize),
-    seconds: f64,
-) {
-    let mut row = Record::new("bloom", operation, n).param("study", "rounds of several devices").param("keys", "u64");
-    row = row.param("filter_bytes", bytes).param("devices", devices.all().len());
-    row = row.param("round_keys", round).param("rounds_in_flight", in_flight);
-    let target = Target::Gpu(devices.first().clone());
-    session.add(&target, Threads::All, row.by("split-block", false).time(seconds), true);
 }
 
 fn run(session: &mut Session, numbers: &[Devices], bytes: usize) -> anyhow::Result<()> {
@@ -99,23 +80,6 @@ fn run(session: &mut Session, numbers: &[Devices], bytes: usize) -> anyhow::Resu
             yes += answers.to_vec()?.iter().filter(|&&yes| yes == 1).count();
         }
         times.push(("contains from all devices", seconds, yes == passed));
-        for round in ROUNDS.into_iter().filter(|_| devices.all().len() > 1) {
-            for in_flight in IN_FLIGHT {
-                filter.set_chunk_keys(round);
-                filter.set_rounds_in_flight(in_flight);
-                let (seconds, ()) = time(first, || {
-                    let answers = answers.iter_mut().map(|answers| answers.as_mut_slice()).collect();
-                    Ok(filter.contains_each_device(&slices, answers)?)
-                })?;
-                add_round(session, devices, ("contains", n, bytes), (round, in_flight), seconds);
-            }
-            let (seconds, ()) = time(first, || Ok(filter.insert_each_device(&slices)?))?;
-            add_round(session, devices, ("insert", n, bytes), (round, 2), seconds);
-            filter.clear()?;
-            filter.insert_bulk(&inserted)?;
-        }
-        filter.set_chunk_keys(usize::MAX);
-        filter.set_rounds_in_flight(2);
         let (seconds, found) = time(first, || Ok(filter.count_contained_bulk(&absent)?))?;
         times.push(("contains from the host", seconds, found == passed));
         of_one.add(session, devices, times, |operation| {
@@ -136,7 +100,7 @@ mod tests {
     #[test]
     fn each_number_of_devices_is_a_row_and_checked() {
         let rows = Session::rows_of(steps(&Setup::emulator()));
-        assert_eq!(rows.len(), 2 * 6 + ROUNDS.len() * (IN_FLIGHT.len() + 1));
+        assert_eq!(rows.len(), 2 * 6);
         assert!(rows.iter().all(|row| row.checked && row.seconds.is_some()));
     }
 }

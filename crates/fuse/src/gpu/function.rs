@@ -123,7 +123,7 @@ impl<V: DeviceFunctionValue> StaticFunction<V> {
     /// Queues the lookup of `n > 0` keys.
     ///
     /// # Safety
-    /// - `keys` are `n`; `found` and `values` are valid for `n` answers.
+    /// - `keys` are `n`, all of them of the graphs here; `found` and `values` are valid for `n` answers.
     /// - Until `stream` has passed this work, all stay allocated; nothing writes the function or the keys, and nothing
     ///   else accesses the answers.
     pub(super) unsafe fn queue(

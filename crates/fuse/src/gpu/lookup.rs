@@ -14,10 +14,9 @@ impl<F: DeviceWidth> BinaryFuse<F> {
     /// Queues the answers to `n > 0` keys.
     ///
     /// # Safety
-    /// - `keys` are `n`; `answers` are valid for `n` answers.
+    /// - `keys` are `n`, all of them of the graphs here; `answers` are valid for `n` answers.
     /// - Until `stream` has passed this work, filter, keys and answers stay allocated; nothing writes the filter or
-    ///   the
-    ///   keys, and nothing else accesses the answers.
+    ///   the keys, and nothing else accesses the answers.
     unsafe fn queue(&self, stream: &Stream, keys: KeySlice, n: usize, answers: Answers) -> Result<(), Error> {
         let Layout { graph, arity, shards, seed, .. } = self.layout;
         let (slots, shard_seeds) = self.of_whole();

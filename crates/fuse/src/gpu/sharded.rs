@@ -141,6 +141,29 @@ divided! { [V: DeviceFunctionValue] ShardedStaticFunction<V>, StaticFunction, cr
 measures! { [V: DeviceFunctionValue] ShardedStaticFunction<V>; }
 warpset_primitives::divided_filter! { [F: DeviceWidth] ShardedBinaryFuse<F>, Error }
 
+impl<F: DeviceWidth> ShardedBinaryFuse<F> {
+    /// Returns the number of different keys that it was built from; see [`BinaryFuse::len`].
+    pub fn len(&self) -> u64 {
+        self.layout.keys
+    }
+
+    /// Whether it was built from no keys.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the bits of memory per key.
+    pub fn bits_per_key(&self) -> f64 {
+        8.0 * self.memory_bytes() as f64 / self.len().max(1) as f64
+    }
+
+    /// Returns the rate of false positives; see [`BinaryFuse::fpr`].
+    pub fn fpr(&self) -> f64 {
+        // A part has the layout of the whole.
+        self.shards.parts()[0].fpr()
+    }
+}
+
 impl<V: DeviceFunctionValue> ShardedStaticFunction<V> {
     /// Returns the devices that have a part of it.
     pub fn devices(&self) -> &Devices {

@@ -10,6 +10,8 @@ use super::route::{Routed, Router};
 use super::{Failure, HOST_ROUND, Part, Sharded};
 use crate::{DeviceInsert, Result};
 
+const OPERATION: &str = "a change of a structure on several devices";
+
 /// Result of a change, by all parts together.
 pub trait Total: Copy + Send {
     /// The result of no change.
@@ -65,6 +67,23 @@ impl<F: Send + Sync> Sharded<F> {
         Ok(changed.into_iter().fold(R::NOTHING, R::and))
     }
 
+    /// Checks batches of a change before any of them is applied: that their devices have a part, and that there is a
+    /// value per key on the same device, unless `values` is empty.
+    ///
+    /// # Errors
+    /// The first of these that does not hold.
+    pub fn check_batches<K: DeviceKeys>(&self, batches: &[K], values: &[DeviceSlice<'_, u64>]) -> Result<()> {
+        if !values.is_empty() {
+            LengthMismatch::unless_equal("batches of values", batches.len(), values.len())?;
+        }
+        for (keys, values) in batches.iter().zip(values) {
+            LengthMismatch::unless_equal("values", keys.count(), values.len())?;
+            keys.device().expect_same(values.device(), OPERATION)?;
+        }
+        let mut filled = batches.iter().filter(|keys| keys.count() > 0);
+        filled.try_for_each(|keys| self.place_of(keys.device(), OPERATION).map(drop))
+    }
+
     /// Changes the parts by batches of keys, each on one of the devices: one per device, say, or all on one. With each
     /// batch goes a value per key, unless `values` is empty. On an error some of the keys may have been applied.
     ///
@@ -77,17 +96,11 @@ impl<F: Send + Sync> Sharded<F> {
         values: &[DeviceSlice<'_, u64>],
         change: impl Fn(&mut F, DeviceSlice<'_, u64>, DeviceSlice<'_, u64>) -> std::result::Result<R, E> + Sync,
     ) -> std::result::Result<R, E> {
-        if !values.is_empty() {
-            LengthMismatch::unless_equal("batches of values", batches.len(), values.len())?;
-        }
+        self.check_batches(batches, values)?;
         let mut sources = Vec::new();
         for (i, keys) in batches.iter().enumerate().filter(|(_, keys)| keys.count() > 0) {
             let device = keys.device();
-            if let Some(values) = values.get(i) {
-                LengthMismatch::unless_equal("values", keys.count(), values.len())?;
-                device.expect_same(values.device(), "a change of a structure on several devices")?;
-            }
-            let place = self.place_of(device, "a change of a structure on several devices")?;
+            let place = self.place_of(device, OPERATION)?;
             device.synchronize()?;
             sources.push((keys, values.get(i), place, [device.new_stream()?, device.new_stream()?]));
         }
@@ -175,6 +188,7 @@ impl<F: Part + DeviceInsert<Inserted: Total>> Sharded<F> {
     /// # Errors
     /// Memory of a device that has no part; failed allocations and launches, and the errors of an insertion.
     pub fn insert_each_device<K: DeviceKeys>(&mut self, batches: &[K]) -> std::result::Result<F::Inserted, F::Error> {
+        self.check_batches(batches, &[])?;
         if let [only] = &mut self.parts[..] {
             // The keys themselves, because exact filters take no hashes.
             let mut inserted = batches.iter().map(|&keys| DeviceInsert::insert_device(only, keys));

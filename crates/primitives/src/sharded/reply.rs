@@ -73,14 +73,14 @@ struct Lane {
 
 impl<F> Sharded<F> {
     /// Makes the streams of rounds that begin after the work of `source`.
-    fn lanes(&self, source: &Stream) -> Result<Vec<Lane>> {
+    fn lanes(&self, source: &Stream) -> Result<[Lane; 2]> {
         let lane = || -> std::result::Result<Lane, GpuError> {
             let parts = self.devices.all().iter().map(Device::new_stream).collect::<std::result::Result<_, _>>()?;
             let lane = Lane { source: source.device().new_stream()?, parts };
             lane.source.wait_for(source)?;
             Ok(lane)
         };
-        (0..self.in_flight).map(|_| Ok(lane()?)).collect()
+        Ok([lane()?, lane()?])
     }
 }
 
@@ -148,8 +148,7 @@ impl<F: Sync> Sharded<F> {
     ///
     /// # Safety
     /// - `to` has room for the answers to all keys. Until `stream` has passed this work, the structure, the keys and
-    ///   the
-    ///   answers stay allocated; nothing writes the structure or the keys, and nothing else accesses the answers.
+    ///   the answers stay allocated; nothing writes the structure or the keys, and nothing else accesses the answers.
     /// - `ask` queues all its work on the stream that it gets, and writes an answer per word in the form of its
     ///   replies.
     pub unsafe fn reply_async<K: DeviceKeys, E: Failure>(
@@ -372,15 +371,9 @@ macro_rules! divided_filter {
             }
 
             /// Sets the number of keys of each device that are exchanged at a time. Default and most: 64 Mi keys of a
-            /// batch in device memory, 16 Mi of a host slice. Rounded up to a
-            /// multiple of 64.
+            /// batch in device memory, 16 Mi of a host slice. Rounded up to a multiple of 64.
             pub fn set_chunk_keys(&mut self, keys: usize) {
                 self.shards.set_chunk_keys(keys);
-            }
-
-            /// Sets the number of rounds of a lookup that overlap. Default: 2. Each takes scratch of its own.
-            pub fn set_rounds_in_flight(&mut self, rounds: usize) {
-                self.shards.set_rounds_in_flight(rounds);
             }
 
             /// Tests batches that lie on all devices, one batch per device in their order, as

@@ -86,26 +86,29 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         }
         let lent = [keys.device(), counts.device(), stream.device()];
         self.device.expect_all_here(lent, "counting in a quotient filter")?;
-        // SAFETY: there is a word per key; the rest is this function's contract.
-        unsafe { self.count_into(stream, keys, counts.global_mut()) }
+        let stored = S::prepass_of_counts(self, stream)?;
+        // SAFETY: there is a word per key; `stored` is freed in the order of the stream; the rest is this function's
+        // contract.
+        unsafe { self.count_into(stream, keys, stored.as_ref(), counts.global_mut()) }
     }
 
-    /// Queues the counts of at least one key on this device.
+    /// Queues the counts of at least one key on this device; `stored` is the result of the prepass.
     ///
     /// # Safety
-    /// The contract of [`QuotientFilter::count_async`]; `to` is valid for a word per key.
+    /// The contract of [`QuotientFilter::count_async`]; `to` is valid for a word per key; until `stream` has passed
+    /// this work, `stored` stays allocated, and nothing writes it.
     pub(super) unsafe fn count_into<K: DeviceKeys>(
         &self,
         stream: &Stream,
         keys: K,
+        stored: Option<&Fingerprints>,
         to: GlobalMut<u64>,
     ) -> Result<(), Error> {
-        let stored = S::prepass_of_counts(self, stream)?;
         // SAFETY: the contract of this function; everything else is freed in the order of the stream.
         unsafe {
             keys.for_each_chunk(&hashing(&self.layout), stream, |first, hashed, n| {
                 let keys = exact::keys_for(&self.layout, hashed.keys);
-                S::counts(self, Asked { stream, keys, n }, stored.as_ref(), to.at(first))
+                S::counts(self, Asked { stream, keys, n }, stored, to.at(first))
             })
         }
     }

@@ -13,6 +13,7 @@ use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, Devices, Stream};
 use warpset_primitives::DeviceInsert;
 use warpset_primitives::sharded::{By, MAX_OWNERS, Replies, Route, Sharded};
 
+use super::fingerprints::Fingerprints;
 use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, hashing};
 use crate::cpu::fingerprint_source::{Each, stored};
 use crate::slot_kind::Copies;
@@ -238,8 +239,8 @@ impl<S: DeviceSlotKind> ShardedQuotientFilter<S> {
         keys.device().waiting(|stream| unsafe { self.count_async(stream, keys, counts) })
     }
 
-    /// Queues [`count_device`](Self::count_device). Waits for the grouping of each round, in which a standard filter
-    /// extracts all of its fingerprints.
+    /// Queues [`count_device`](Self::count_device). Waits for the grouping of each round; a standard filter extracts
+    /// all of its fingerprints first, and waits for the counts.
     ///
     /// # Errors
     /// The errors of [`count_device`](Self::count_device).
@@ -250,16 +251,46 @@ impl<S: DeviceSlotKind> ShardedQuotientFilter<S> {
         &self,
         stream: &Stream,
         keys: K,
-        mut counts: DeviceSliceMut<'_, u64>,
+        counts: DeviceSliceMut<'_, u64>,
     ) -> Result<(), Error> {
         if let [only] = self.shards.parts() {
             // SAFETY: this function's contract.
             return unsafe { only.count_async(stream, keys, counts) };
         }
+        let stored = self.stored()?;
+        // SAFETY: this function's contract; the stream is waited for before `stored` is freed.
+        let counted = unsafe { self.count_by(stream, keys, counts, &stored) };
+        if stored.iter().any(Option::is_some) {
+            stream.synchronize()?;
+        }
+        counted
+    }
+
+    /// Prepares counts of several parts: what each part has to extract, waited for.
+    fn stored(&self) -> Result<Vec<Option<Fingerprints>>, Error> {
+        self.shards.each(|_, part| {
+            let stream = part.device.new_stream()?;
+            let stored = S::prepass_of_counts(part, &stream);
+            stream.synchronize()?;
+            stored
+        })
+    }
+
+    /// Queues counts by the fingerprints of [`stored`](Self::stored).
+    ///
+    /// # Safety
+    /// The contract of [`count_async`](Self::count_async), also for `stored`.
+    unsafe fn count_by<K: DeviceKeys>(
+        &self,
+        stream: &Stream,
+        keys: K,
+        mut counts: DeviceSliceMut<'_, u64>,
+        stored: &[Option<Fingerprints>],
+    ) -> Result<(), Error> {
         same_length(keys.count(), counts.len())?;
         let to = Replies::values(counts.global_mut(), None);
         // SAFETY: there is a word per key; the rest is this function's contract.
-        unsafe { self.shards.reply_async(stream, keys, &[counts.device()], to, Self::counts) }
+        unsafe { self.shards.reply_async(stream, keys, &[counts.device()], to, self.counts(stored)) }
     }
 
     /// Counts copies for batches that lie on all devices, one batch per device in their order, as
@@ -272,18 +303,27 @@ impl<S: DeviceSlotKind> ShardedQuotientFilter<S> {
         batches: &[K],
         counts: Vec<DeviceSliceMut<'_, u64>>,
     ) -> Result<(), Error> {
-        self.shards.ask_each(batches, counts, |keys, counts| self.count_device(keys, counts))
+        if let [_] = self.shards.parts() {
+            return self.shards.ask_each(batches, counts, |keys, counts| self.count_device(keys, counts));
+        }
+        let stored = self.stored()?;
+        self.shards.ask_each(batches, counts, |keys, counts| {
+            // SAFETY: filter, keys, counts and `stored` are borrowed until the stream has been waited for.
+            keys.device().waiting(|stream| unsafe { self.count_by(stream, keys, counts, &stored) })
+        })
     }
 
-    /// Queues the counts of a part.
-    fn counts(
-        part: &QuotientFilter<S>,
-        stream: &Stream,
-        hashes: DeviceSlice<'_, u64>,
-        to: Replies,
-    ) -> Result<(), Error> {
-        // SAFETY: the callers' contract: there is a word per hash, and memory outlives the stream's work.
-        unsafe { part.count_into(stream, hashes.cast::<Hashed>()?, to.values) }
+    /// Returns the function that queues the counts of a part.
+    fn counts<'a>(
+        &'a self,
+        stored: &'a [Option<Fingerprints>],
+    ) -> impl Fn(&QuotientFilter<S>, &Stream, DeviceSlice<'_, u64>, Replies) -> Result<(), Error> + Sync + 'a {
+        move |part, stream, hashes, to| {
+            let place = self.shards.parts().iter().position(|own| std::ptr::eq(own, part));
+            let stored = place.and_then(|place| stored[place].as_ref());
+            // SAFETY: the callers' contract: there is a word per hash, and memory outlives the stream's work.
+            unsafe { part.count_into(stream, hashes.cast::<Hashed>()?, stored, to.values) }
+        }
     }
 }
 
@@ -294,8 +334,12 @@ impl<S: DeviceSlotKind> Count for ShardedQuotientFilter<S> {
         same_length(keys.len(), counts.len())?;
         match self.shards.parts() {
             [only] => only.count_bulk_into(keys, counts),
-            // SAFETY: `counts` queues all work on its stream, and writes a word per key.
-            _ => unsafe { self.shards.reply_bulk(keys, counts, false, Self::counts).map(drop) },
+            _ => {
+                let stored = self.stored()?;
+                // SAFETY: `counts` queues all work on its stream, and writes a word per key; the work has been waited
+                // for before `stored` is freed.
+                unsafe { self.shards.reply_bulk(keys, counts, false, self.counts(&stored)).map(drop) }
+            }
         }
     }
 }
@@ -392,13 +436,25 @@ mod tests {
         assert_eq!(filter.contains_bulk(&asked).unwrap(), expected);
         let (on_last, mut answers) = (last.from_slice(&asked).unwrap(), last.alloc_zeroed(asked.len()).unwrap());
         filter.contains_device(on_last.as_slice(), answers.as_mut_slice()).unwrap();
-        assert!(answers.to_vec().unwrap().into_iter().eq(expected.into_iter().map(u8::from)));
+        assert!(answers.to_vec().unwrap().into_iter().eq(expected.iter().map(|&yes| u8::from(yes))));
 
         let copies = on_host.count_bulk(&asked).unwrap();
         assert_eq!(filter.count_bulk(&asked).unwrap(), copies);
         let mut counts = last.alloc_zeroed(asked.len()).unwrap();
         filter.count_device(on_last.as_slice(), counts.as_mut_slice()).unwrap();
         assert_eq!(counts.to_vec().unwrap(), copies);
+        let shares: Vec<_> = filter.devices().all().iter().map(|device| device.from_slice(&asked).unwrap()).collect();
+        let batches: Vec<_> = shares.iter().map(|keys| keys.as_slice()).collect();
+        let mut counts: Vec<_> =
+            batches.iter().map(|keys| keys.device().alloc_zeroed::<u64>(keys.len()).unwrap()).collect();
+        filter.count_each_device(&batches, counts.iter_mut().map(|counts| counts.as_mut_slice()).collect()).unwrap();
+        assert!(counts.iter().all(|counts| counts.to_vec().unwrap() == copies));
+        let mut answers: Vec<_> =
+            batches.iter().map(|keys| keys.device().alloc_zeroed::<u8>(keys.len()).unwrap()).collect();
+        filter.contains_each_device(&batches, answers.iter_mut().map(|yes| yes.as_mut_slice()).collect()).unwrap();
+        for answers in answers {
+            assert!(answers.to_vec().unwrap().into_iter().eq(expected.iter().map(|&yes| u8::from(yes))));
+        }
 
         let copy = ShardedQuotientFilter::from_host(devices, &on_host).unwrap();
         assert!(copy.to_host().unwrap() == on_host);
@@ -475,6 +531,12 @@ mod tests {
         let full = filter.insert_bulk(&many);
         assert!(matches!(full, Err(Error::Full { .. })), "{full:?}");
         assert!(filter.to_host().unwrap() == expected);
+        // One part is full: keys of the other may be in, and none is lost.
+        let skewed: Vec<Hashed> = (0..2_000).map(|i| Hashed(mix(i, 6) >> u32::from(i > 9))).collect();
+        let full = filter.insert_bulk(&skewed);
+        assert!(matches!(full, Err(Error::Full { .. })), "{full:?}");
+        assert!(filter.len() <= expected.len() + 10);
+        assert_eq!(filter.count_contained_bulk(&keys).unwrap(), keys.len());
         let elsewhere = deferred(9).from_slice(&keys).unwrap();
         let refused = filter.remove_device(elsewhere.as_slice());
         assert!(matches!(refused, Err(Error::Gpu(GpuError::OtherDevice { .. }))), "{refused:?}");

@@ -30,7 +30,7 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
     /// Queues the lookup of `n > 0` keys.
     ///
     /// # Safety
-    /// - `keys` are valid for `n` keys; answers and output have `n` places.
+    /// - `keys` are valid for `n` keys, all of them of the shards here; answers and output have `n` places.
     /// - Until the stream has passed this work, all stay allocated; nothing writes the keys, and nothing else accesses
     ///   the answers.
     pub(super) unsafe fn queue(
@@ -83,7 +83,7 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
     /// stream.
     ///
     /// # Safety
-    /// - Answers and output have a place per key.
+    /// - All keys are of the shards here; answers and output have a place per key.
     /// - Until the stream has passed this work, all stay allocated; nothing writes the keys, and nothing else accesses
     ///   the answers.
     pub(super) unsafe fn look_up_async<Q: DeviceKey>(

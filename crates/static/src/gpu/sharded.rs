@@ -11,7 +11,7 @@ use warpset_base::filter::{Filter, Take};
 use warpset_base::key::Key;
 use warpset_base::words::AlignedWords;
 use warpset_gpu::batch::{Answers, Hashing};
-use warpset_gpu::{Device, DeviceSlice, DeviceVec, Devices, Stream};
+use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, Devices, Stream};
 use warpset_primitives::DeviceFilter;
 use warpset_primitives::sharded::{self, By, Replies, Route, Sharded};
 use warpset_simt::GlobalMut;
@@ -138,6 +138,19 @@ impl<K: StaticKey, V: Value> ShardedStaticMap<K, V> {
         self.shards.set_chunk_keys(keys);
     }
 
+    /// Tests batches that lie on all devices, one batch per device in their order, as
+    /// [`DeviceFilter::contains_device`] does: `answers` are on the device of their keys.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] unless there is a batch per device, with answers; the errors of a lookup.
+    pub fn contains_each_device<Q: DeviceStaticKey>(
+        &self,
+        batches: &[DeviceSlice<'_, Q>],
+        answers: Vec<DeviceSliceMut<'_, u8>>,
+    ) -> Result<(), Error> {
+        self.shards.ask_each(batches, answers, |keys, answers| self.contains_device(keys, answers))
+    }
+
     /// Returns the lookup of words in a part, with this output.
     fn look_up(
         wanted: fn(GlobalMut<u64>) -> Wanted,
@@ -253,13 +266,27 @@ mod tests {
             assert_eq!(map.get_bulk(asked).unwrap(), expected);
             assert_eq!(map.number_bulk(asked).unwrap(), numbers);
             assert!(map.contains_bulk(asked).unwrap().into_iter().eq(expected.iter().map(Option::is_some)));
-            let (mut there, mut answers) = (Vec::new(), Vec::new());
+            let (mut there, mut answers, mut of_numbers, mut bytes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
             for device in map.devices().all() {
                 there.push(device.from_slice(asked).unwrap());
-                let found = device.alloc_zeroed::<u64>(asked.len().div_ceil(64)).unwrap();
-                answers.push((device.alloc_zeroed::<V>(asked.len()).unwrap(), found));
+                let found = || device.alloc_zeroed::<u64>(asked.len().div_ceil(64)).unwrap();
+                answers.push((device.alloc_zeroed::<V>(asked.len()).unwrap(), found()));
+                of_numbers.push((device.alloc_zeroed::<u64>(asked.len()).unwrap(), found()));
+                bytes.push(device.alloc_zeroed::<u8>(asked.len()).unwrap());
             }
             let batches: Vec<_> = there.iter().map(|keys| keys.as_slice()).collect();
+            map.contains_each_device(&batches, bytes.iter_mut().map(|bytes| bytes.as_mut_slice()).collect()).unwrap();
+            for bytes in bytes {
+                let yes = expected.iter().map(|value| u8::from(value.is_some()));
+                assert!(bytes.to_vec().unwrap().into_iter().eq(yes));
+            }
+            let to = of_numbers.iter_mut().map(|(numbers, found)| (numbers.as_mut_slice(), found.as_mut_slice()));
+            map.number_each_device(&batches, to.collect()).unwrap();
+            for (of_numbers, found) in of_numbers {
+                let found = Bitmap::from_words(found.to_vec().unwrap(), asked.len());
+                let of_numbers = found.iter().zip(of_numbers.to_vec().unwrap());
+                assert!(of_numbers.map(|(found, number)| found.then_some(number)).eq(numbers.iter().copied()));
+            }
             let to = answers.iter_mut().map(|(values, found)| (values.as_mut_slice(), found.as_mut_slice()));
             map.get_each_device(&batches, to.collect()).unwrap();
             for (values, found) in answers {

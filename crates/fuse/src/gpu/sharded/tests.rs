@@ -27,6 +27,11 @@ fn filter_is_that_of_the_host<F: DeviceWidth, K: Key>(devices: &Devices, builder
     let mut filter = ShardedBinaryFuse::from_host(devices, &host).unwrap();
     assert!(filter.to_host().unwrap() == host, "{:?}", host.layout());
     assert_eq!(filter.devices().all().len() as u64, host.layout().graphs().min(devices.all().len() as u64));
+    assert_eq!((filter.len(), filter.is_empty(), filter.fpr()), (host.len(), host.is_empty(), host.fpr()));
+    // Each part rounds its seeds up to a word.
+    let more = filter.memory_bytes() - host.memory_bytes();
+    assert!(more < 8 * filter.devices().all().len() as u64, "{more}");
+    assert!(filter.bits_per_key() >= host.bits_per_key());
     assert_eq!(filter.contains_bulk(asked).unwrap(), host.contains_bulk(asked).unwrap());
     filter.set_chunk_keys(192);
     assert_eq!(filter.contains_bulk(asked).unwrap(), host.contains_bulk(asked).unwrap());
@@ -104,6 +109,11 @@ fn failures_are_errors_and_leave_answers() {
     assert!(failed > 8);
     let made = fail_each(&mut (), |()| ShardedBinaryFuse::from_host(&devices, &host), |(), _| {});
     assert!(made > 4);
+    let there: Vec<_> = devices.all().iter().map(|device| device.from_slice(&asked[..200]).unwrap()).collect();
+    let batches: Vec<_> = there.iter().map(|keys| keys.as_slice()).collect();
+    let mut answers: Vec<_> = devices.all().iter().map(|device| device.alloc_zeroed::<u8>(200).unwrap()).collect();
+    filter.contains_each_device(&batches, answers.iter_mut().map(|yes| yes.as_mut_slice()).collect()).unwrap();
+    assert!(answers.iter().all(|answers| answers.to_vec().unwrap() == [1; 200]));
     let elsewhere = deferred(9).from_slice(&asked[..10]).unwrap();
     let refused = filter.count_contained_device(elsewhere.as_slice());
     assert!(matches!(refused, Err(Error::Gpu(GpuError::OtherDevice { .. }))), "{refused:?}");

@@ -7,12 +7,13 @@ use warpset_base::filter::{Filter, Take, same_length};
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, Devices, Stream};
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::quotient::rank_select::combine::MapletKernels;
+use warpset_primitives::reduce::reduce_async;
 use warpset_primitives::sharded::{Replies, Sharded};
 
 use super::{Maplet, MapletBuilder, MapletLayout, QuotientFilter, found_bits, present};
 use crate::gpu::DeviceKeys;
 use crate::gpu::sharded::Division;
-use crate::{Error, Hashed, Key};
+use crate::{Error, Hashed, Key, Max};
 
 /// [`Maplet`] divided among devices, as many as the largest power of two allows; an exact maplet stays on the first
 /// one. For maplets larger than one device's memory and for the bandwidth of all devices.
@@ -220,8 +221,7 @@ impl ShardedMaplet {
     }
 
     /// Combines values like [`Maplet::upsert_device`]: batches of keys, each on one of the devices with its values.
-    /// Values of a key within a batch are combined in
-    /// their order; batches longer than a round take turns.
+    /// Values of a key within a batch are combined in their order; batches longer than a round take turns.
     ///
     /// # Errors
     /// The errors of [`Maplet::upsert_device`]; [`Error::LengthMismatch`] unless there are values for each batch.
@@ -235,6 +235,7 @@ impl ShardedMaplet {
     }
 
     /// Changes the parts by batches with their values: a single part by the keys themselves, others by their hashes.
+    /// Too wide values are refused before any batch is applied.
     fn change_each<K: DeviceKeys>(
         &mut self,
         batches: &[K],
@@ -243,6 +244,15 @@ impl ShardedMaplet {
         by_words: impl Fn(&mut Maplet, DeviceSlice<'_, u64>, DeviceSlice<'_, u64>) -> Result<u64, Error> + Sync,
     ) -> Result<u64, Error> {
         same_length(batches.len(), values.len())?;
+        self.shards.check_batches(batches, values)?;
+        for &values in values.iter().filter(|values| !values.is_empty()) {
+            let mut most = values.device().alloc_zeroed(1)?;
+            values.device().waiting(|stream| {
+                // SAFETY: the values are borrowed, and `most` is here, until the stream has been waited for.
+                unsafe { reduce_async::<Max<u64>>(stream, values, most.as_mut_slice()) }
+            })?;
+            self.layout.check_value(most.to_vec()?[0])?;
+        }
         match self.shards.only() {
             Some(only) => {
                 batches.iter().zip(values).try_fold(0, |sum, (&keys, &values)| Ok(sum + by_keys(only, keys, values)?))
@@ -436,9 +446,12 @@ mod tests {
         assert!(maplet.to_host().unwrap() == on_host);
         maplet.set_chunk_keys(128);
         let last = maplet.devices().all().last().unwrap().clone();
-        let (at_keys, at_values) =
-            (last.from_slice(&keys[more.clone()]).unwrap(), last.from_slice(&values[more.clone()]).unwrap());
-        let batch = ([at_keys.as_slice()], [at_values.as_slice()]);
+        let at_keys = last.from_slice(&keys[more.clone()]).unwrap();
+        // Batches of unequal lengths on two devices, if there are two.
+        let shares = [(devices.first(), 300..600), (&last, 600..700)].map(|(device, share)| {
+            (device.from_slice(&keys[share.clone()]).unwrap(), device.from_slice(&values[share]).unwrap())
+        });
+        let batch = (shares.each_ref().map(|of| of.0.as_slice()), shares.each_ref().map(|of| of.1.as_slice()));
         let (keys_of, values_of) = (&keys[more.clone()], &values[more]);
         if combines {
             let new = on_host.upsert_bulk::<Sum<u64>, _, _>(keys_of, values_of).unwrap();
@@ -528,5 +541,38 @@ mod tests {
         let refused = maplet.remove_device(elsewhere.as_slice());
         assert!(matches!(refused, Err(Error::Gpu(GpuError::OtherDevice { .. }))), "{refused:?}");
         assert!(maplet.to_host().unwrap() == expected);
+    }
+
+    #[test]
+    fn nothing_is_applied_of_batches_of_which_one_is_unfit() {
+        let builder = RankSelectBuilder::with_bits(9, 9).values(8);
+        for count in [1, 2] {
+            let devices = unequal(count);
+            let mut maplet = builder.sharded_on(&devices).build().unwrap();
+            maplet.set_chunk_keys(64);
+            let (first, last) = (devices.first(), devices.all().last().unwrap());
+            let keys: Vec<u64> = (0..200).map(|i| mix(i, 5)).collect();
+            let mut values = vec![1u64; 200];
+            let (here, of_here) = (first.from_slice(&keys).unwrap(), first.from_slice(&values).unwrap());
+            values[199] = 256;
+            let (there, too_wide) = (last.from_slice(&keys).unwrap(), last.from_slice(&values).unwrap());
+            let batches = [here.as_slice(), there.as_slice()];
+            let wide = [of_here.as_slice(), too_wide.as_slice()];
+            let refused = maplet.insert_each_device(&batches, &wide);
+            assert!(matches!(refused, Err(Error::ValueTooWide { value: 256, .. })), "{refused:?}");
+            let refused = maplet.upsert_each_device::<Sum<u64>, _>(&batches, &wide);
+            assert!(matches!(refused, Err(Error::ValueTooWide { value: 256, .. })), "{refused:?}");
+            let few = [of_here.as_slice(), too_wide.slice(..3)];
+            for batches in [batches, [here.as_slice(), there.slice(..0)]] {
+                let refused = maplet.insert_each_device(&batches, &few);
+                assert!(matches!(refused, Err(Error::LengthMismatch(_))), "{refused:?}");
+            }
+            let stray = deferred(9);
+            let (stray, of_stray) = (stray.from_slice(&keys).unwrap(), stray.from_slice(&[1; 200]).unwrap());
+            let (batches, values) = ([here.as_slice(), stray.as_slice()], [of_here.as_slice(), of_stray.as_slice()]);
+            let refused = maplet.insert_each_device(&batches, &values);
+            assert!(matches!(refused, Err(Error::Gpu(GpuError::OtherDevice { .. }))), "{refused:?}");
+            assert!(maplet.is_empty());
+        }
     }
 }
