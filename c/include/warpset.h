@@ -274,7 +274,7 @@ typedef struct {
     // False-positive rate. Bloom, quotient and static filters; maplets; range filters, at ranges of range_length.
     // Default: 0.01.
     double fpr;
-    // Bits per key, in place of fpr: split-block and blocked Bloom filters, range and sequence filters (default:
+    // Bits per key, in place of fpr: split-block and blocked Bloom, static range and sequence filters (default:
     // 16). Of perfect hash functions, in place of their settings below.
     double bits_per_key;
     // Bits per fingerprint. Fuse filters: 8 (default), 16 or 32. Static filters, in place of fpr: 1 to 32.
@@ -720,7 +720,7 @@ warpset_status warpset_range_filter_may_contain(const warpset_structure *structu
                                                 const warpset_keys *lasts,
                                                 uint8_t *answers);
 
-// Writes an upper bound of the number of different keys from firsts to lasts, both included, to counts[i].
+// Writes bounds of the numbers of keys from firsts to lasts, both included, to counts. Not of dynamic filters.
 warpset_status warpset_range_filter_count_at_most(const warpset_structure *structure,
                                                   const warpset_keys *firsts,
                                                   const warpset_keys *lasts,

@@ -95,7 +95,9 @@ pub unsafe extern "C" fn warpset_filter_insert(
     // SAFETY: the contract of the header.
     guard(|| unsafe {
         let (held, batch) = (content(structure)?, read(keys)?);
-        held.write()?.insert(batch.keys())
+        let mut object = held.write()?;
+        object.takes(batch.key_type)?;
+        object.insert(batch.keys())
     })
 }
 
@@ -144,7 +146,9 @@ pub unsafe extern "C" fn warpset_filter_remove(
     // SAFETY: the contract of the header.
     guard(|| unsafe {
         let (held, batch) = (content(structure)?, read(keys)?);
-        give_some(removed, "removed", || held.write()?.remove(batch.keys()))
+        let mut object = held.write()?;
+        object.takes(batch.key_type)?;
+        give_some(removed, "removed", || object.remove(batch.keys()))
     })
 }
 

@@ -12,7 +12,7 @@ use warpset_base::file::MappedWords;
 use crate::device::{Address, Adopted};
 use crate::error::{Failure, Result, warpset_status as Status};
 use crate::handle::handles;
-use crate::keys::{Batch, HostKeys};
+use crate::keys::{Batch, HostKeys, warpset_key_type};
 use crate::rows::Rows;
 
 /// Kinds of structures.
@@ -154,8 +154,16 @@ pub trait Object: Any + Send + Sync {
         Ok(answers.into_iter().map(usize::from).sum())
     }
 
+    /// Returns an error unless the structure can change by keys of this type.
+    fn takes(&self, _: warpset_key_type) -> Result<()> {
+        Ok(())
+    }
+
     /// Inserts one key.
     fn insert_one(&mut self, key: OneKey<'_>) -> Result<()> {
+        if let OneKey::Word(_) = key {
+            self.takes(warpset_key_type::U64)?;
+        }
         key.as_batch(|keys| self.insert(keys))
     }
 

@@ -57,7 +57,7 @@ pub struct warpset_options {
     /// False-positive rate. Bloom, quotient and static filters; maplets; range filters, at ranges of `range_length`.
     /// Default: 0.01.
     pub fpr: f64,
-    /// Bits per key, in place of `fpr`: split-block and blocked Bloom filters, range and sequence filters (default:
+    /// Bits per key, in place of `fpr`: split-block and blocked Bloom, static range and sequence filters (default:
     /// 16). Of perfect hash functions, in place of their settings below.
     pub bits_per_key: f64,
     /// Bits per fingerprint. Fuse filters: 8 (default), 16 or 32. Static filters, in place of `fpr`: 1 to 32.

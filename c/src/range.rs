@@ -25,7 +25,7 @@ pub unsafe extern "C" fn warpset_range_filter_may_contain(
     })
 }
 
-/// Writes an upper bound of the number of different keys from `firsts` to `lasts`, both included, to `counts[i]`.
+/// Writes bounds of the numbers of keys from `firsts` to `lasts`, both included, to `counts`. Not of dynamic filters.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpset_range_filter_count_at_most(
     structure: *const warpset_structure,

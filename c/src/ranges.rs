@@ -255,6 +255,12 @@ macro_rules! changes {
         fn can_change(&self) -> bool {
             true
         }
+        fn takes(&self, key_type: warpset_key_type) -> Result<()> {
+            match key_type.order() == <$key>::KEY_TYPE.order() {
+                true => Ok(()),
+                false => Err(other_order::<$key>()),
+            }
+        }
         fn insert(&mut self, keys: HostKeys<'_>) -> Result<()> {
             Ok(self.insert_bulk::<<$key as Ranged>::Key<'_>>(&stored::<$key>(keys, false)?)?)
         }

@@ -210,6 +210,13 @@ fn dynamic_range_filters_grow_and_merge() {
         let mut count = [7];
         let status = warpset_range_filter_count_at_most(one, &words(&[1]), &words(&[1]), count.as_mut_ptr());
         assert_eq!(status, warpset_status::Unsupported);
+        for key_type in [warpset_key_type::I64, warpset_key_type::I128, warpset_key_type::F64] {
+            let signed = empty(key_type);
+            assert_eq!(warpset_filter_insert(signed, &words(&[1 << 63])), warpset_status::WrongType);
+            assert_eq!(warpset_filter_insert_u64(signed, 2), warpset_status::WrongType);
+            assert_eq!(warpset_filter_remove(signed, &words(&[2]), null_mut()), warpset_status::WrongType);
+            ok(warpset_structure_free(signed));
+        }
         let mut out = null_mut();
         let hashes = warpset_key_type::Hashes as u32;
         assert_eq!(warpset_dynamic_range_filter_build(9, hashes, null(), &mut out), warpset_status::WrongType);

@@ -63,7 +63,7 @@ impl SegmentPlan {
         let shape = Shape::new(keys as u32, self.buckets);
         let base = first.wrapping_sub((SLICE / 2) as u64);
         if code > end || (self.buckets as u64) > end - code {
-            // The seed of all keys is the first byte of the header.
+            // Seeds are bytes from the first of the header on; on devices that one alone.
             return Segment { base, code: 0, shape: Shape { buckets: 0, pace: 0 }, last };
         }
         Segment { base, code, shape, last }
