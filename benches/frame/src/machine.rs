@@ -61,10 +61,10 @@ pub fn threads() -> usize {
 /// Returns the version of a package in this executable, read from the lock file.
 pub fn version(package: &str) -> &'static str {
     const LOCK: &str = include_str!("../../Cargo.lock");
-    let mut lines = LOCK.lines();
     let wanted = format!("name = \"{package}\"");
-    let found = lines.find(|line| *line == wanted).and_then(|_| lines.next());
-    found.and_then(|line| line.strip_prefix("version = \"")?.strip_suffix('"')).unwrap_or("of unknown version")
+    // The last of several versions is ours; peers depend on older ones.
+    let found = LOCK.lines().zip(LOCK.lines().skip(1)).filter(|(name, _)| *name == wanted).last();
+    found.and_then(|(_, line)| line.strip_prefix("version = \"")?.strip_suffix('"')).unwrap_or("of unknown version")
 }
 
 #[cfg(test)]

@@ -77,7 +77,7 @@ impl Run {
         Ok(run)
     }
 
-    /// Joins runs of equal programs, efforts and rows on equal machines: each row becomes the one with the median time.
+    /// Joins runs of equal programs, efforts and rows on equal machines: each row becomes the one with the median time, of two the slower.
     ///
     /// A run measures one library after the other, and other guests of a machine can take half of its speed for
     /// seconds. Runs in turns keep that out of the ratios.
@@ -111,7 +111,7 @@ impl Run {
             rows.push(row.clone());
             rows.sort_by(|a, b| a.seconds.partial_cmp(&b.seconds).unwrap_or(Ordering::Equal));
             let checked = rows.iter().all(|row| row.checked);
-            *row = Record { checked, ..rows.swap_remove((repeats - 1) / 2) };
+            *row = Record { checked, ..rows.swap_remove(repeats / 2) };
         }
         joined.about.repeats = if repeats > 1 { repeats } else { 0 };
         joined
