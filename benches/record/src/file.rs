@@ -77,7 +77,8 @@ impl Run {
         Ok(run)
     }
 
-    /// Joins runs of equal programs, efforts and rows on equal machines: each row becomes the one with the median time, of two the slower.
+    /// Joins runs of equal programs, efforts and rows on equal machines: each row becomes the one with
+    /// the median time, of two the slower.
     ///
     /// A run measures one library after the other, and other guests of a machine can take half of its speed for
     /// seconds. Runs in turns keep that out of the ratios.
