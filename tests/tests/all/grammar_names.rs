@@ -110,8 +110,8 @@ fn fault(signature: &Signature) -> Option<&'static str> {
         return Some("takes device memory and waits, so its name ends in `_device`");
     }
     // A host slice with one batch per device is no slice of keys.
-    let of_batches = base.ends_with("_each_device");
-    if many && !builds && !of_batches && !(base.ends_with("_bulk") || base.ends_with("_bulk_into")) {
+    let named = ["_bulk", "_bulk_into", "_each_device"].iter().any(|end| base.ends_with(end));
+    if many && !builds && !named {
         return Some("takes a host slice, so its name ends in `_bulk` or `_bulk_into`");
     }
     None
