@@ -125,6 +125,7 @@ const OTHERS: &[Call] = &calls! {
     warpset_sequence_filter_build(_ _ _);
     warpset_binary_fuse_build(_ _ _);
     warpset_range_filter_build(_ _ _);
+    warpset_dynamic_range_filter_build(_ _ _ _);
     warpset_recsplit_build(_ _ _);
     warpset_consensus_build(_ _ _);
     warpset_placement_build(_ _ _);

@@ -157,9 +157,9 @@ fn functions<K: HashKind + DeviceHashKind>(
     rows.add(session, "gather u32", asked.len(), seconds, right);
 
     let mut numbers = vec![0u64; asked.len()];
-    let seconds = fastest(effort, || Ok(function.get_bulk_into(&asked, &mut numbers)?))?;
+    let seconds = fastest(effort, || Ok(function.get_bulk_into(asked, &mut numbers)?))?;
     rows.add(session, "get from host slices", asked.len(), seconds, numbers == expected);
-    let seconds = fastest(effort, || Ok(on_host.get_bulk_into(&asked, &mut numbers)?))?;
+    let seconds = fastest(effort, || Ok(on_host.get_bulk_into(asked, &mut numbers)?))?;
     let row = rows.record("get", asked.len()).time(seconds);
     session.add(&Target::Cpu, Threads::All, row.by(format!("{} on the CPU, in batches", rows.name()), true), true);
     Ok(there)
