@@ -377,8 +377,7 @@ macro_rules! divided_filter {
             }
 
             /// Tests batches that lie on all devices, one batch per device in their order, as
-            /// [`DeviceFilter::contains_device`]($crate::DeviceFilter::contains_device) does: `answers` are on the
-            /// device of their keys.
+            /// `DeviceFilter::contains_device` does: `answers` are on the device of their keys.
             ///
             /// # Errors
             /// `LengthMismatch` unless there is a batch per device, with answers; the errors of a lookup.
