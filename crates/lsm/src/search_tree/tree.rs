@@ -187,14 +187,14 @@ mod tests {
     #[test]
     fn every_place_around_the_borders_of_nodes() {
         let lens = [0, 1, 7, 8, 9, 15, 16, 17, 63, 64, 65, 128, 129, 255, 256, 257, 4095, 4096, 4097, 5000];
-        for len in lens.into_iter().filter(|&len| !cfg!(miri) || len < 20) {
+        for len in lens.into_iter().filter(|&len| !cfg!(miri) || [1, 9, 17].contains(&len)) {
             let keys: Vec<u32> = (0..len).map(|i| 3 * i + 1).collect();
             let asked: Vec<u32> = (0..3 * len + 5).chain([u32::MAX]).collect();
             agrees(&keys, &asked);
             agrees(&keys.iter().map(|&k| k.into()).collect::<Vec<u64>>(), &[0, 1, 2, 3 * u64::from(len), u64::MAX]);
         }
         for equal in [0, 5, u32::MAX] {
-            agrees(&vec![equal; if cfg!(miri) { 100 } else { 1000 }], &[0, 4, 5, 6, u32::MAX - 1, u32::MAX]);
+            agrees(&vec![equal; if cfg!(miri) { 40 } else { 1000 }], &[0, 4, 5, 6, u32::MAX - 1, u32::MAX]);
         }
         let half = if cfg!(miri) { 15 } else { 150 };
         let ends: Vec<u64> = (0..2 * half).map(|i| if i < half { 0 } else { u64::MAX }).collect();
