@@ -47,7 +47,7 @@ pub fn steps<T: 'static>(
 /// Returns the least seconds of a call, and the result of the last; the first one loads kernels.
 ///
 /// # Errors
-/// Those of the call.
+/// Errors of the call.
 pub fn time<T>(device: &Device, mut call: impl FnMut() -> anyhow::Result<T>) -> anyhow::Result<(f64, T)> {
     let repeats = if device.is_emulator() { 0 } else { REPEATS };
     let mut least = f64::INFINITY;
@@ -79,7 +79,7 @@ pub fn shares(devices: &Devices, items: &[u64]) -> anyhow::Result<Vec<DeviceVec<
 /// answers were right.
 ///
 /// # Errors
-/// Those of the lookups, and devices without memory for keys and answers.
+/// Errors of the lookups, and devices without memory for keys and answers.
 pub fn lookups<V: Pod + PartialEq>(
     devices: &Devices,
     keys: &[u64],

@@ -91,7 +91,7 @@ kernel! {
         }
     }
 
-    /// Writes value `i` of those that travel with keys: that of the key with the number in `owners[i]`.
+    /// Writes value `i` of a round: the value of the key whose number is in `owners[i]`.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size, no shared memory.
