@@ -21,20 +21,19 @@ use warpset_base::filter::LengthMismatch;
 use warpset_base::key::Hashed;
 use warpset_gpu::batch::Hashing;
 use warpset_gpu::{Device, DeviceSlice, Devices, GpuError};
-use warpset_kernels::primitives::exchange::NUMBER_BITS;
 pub use warpset_kernels::primitives::exchange::{By, MAX_OWNERS, Route};
 
 use crate::{DeviceFilter, Error, Result};
 pub use change::Total;
 pub use reply::Replies;
-use route::{Router, Table};
+use route::Router;
 
 mod change;
 mod reply;
 mod route;
 
 /// Keys of a share that are exchanged at a time, at most.
-const ROUND: usize = 1 << NUMBER_BITS;
+const ROUND: usize = 1 << 26;
 /// Keys of the host that are inserted at a time, or asked for values, for each device.
 const HOST_ROUND: usize = 1 << 24;
 
@@ -111,13 +110,9 @@ impl<F> Sharded<F> {
         F: Send,
     {
         assert!(bounds.len() + 1 == devices.all().len() && bounds.len() < MAX_OWNERS, "a bound between any two parts");
-        let firsts: Vec<u32> = (1..=bounds.len() as u32).map(|owner| owner << NUMBER_BITS).collect();
-        let made = devices.each(|place, device| {
-            let table = Table { bounds: device.from_slice(bounds)?, firsts: device.from_slice(&firsts)? };
-            Ok((table, make(place, device)?))
-        });
-        let (tables, parts) = made.into_iter().collect::<std::result::Result<Vec<_>, E>>()?.into_iter().unzip();
-        Ok(Self { devices: devices.clone(), router: Router { hashing, route, tables, round: ROUND }, parts })
+        let made = devices.each(|place, device| Ok((device.from_slice(bounds)?, make(place, device)?)));
+        let (bounds, parts) = made.into_iter().collect::<std::result::Result<Vec<_>, E>>()?.into_iter().unzip();
+        Ok(Self { devices: devices.clone(), router: Router { hashing, route, bounds, round: ROUND }, parts })
     }
 
     /// Returns the devices, one per part.

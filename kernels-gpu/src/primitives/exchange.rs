@@ -6,14 +6,19 @@ use crate::batch::keys::{mix_at, word_at, xxh64_at};
 use crate::batch::results;
 use warpset_core::fuse;
 use warpset_core::hash::permute::permute;
-use warpset_simt::{Global, GlobalMut, thread};
+use warpset_simt::{
+    Global, GlobalMut, thread,
+    warp::{self, FULL_MASK},
+};
 
 /// Threads per block, in every kernel of this module.
 pub const BLOCK: u32 = 256;
-/// Bits of a key's number within its batch; the bits above hold its owner.
-pub const NUMBER_BITS: u32 = 26;
-/// Largest number of owners.
-pub const MAX_OWNERS: usize = 1 << (32 - NUMBER_BITS);
+/// Keys of a tile, which a warp counts and moves.
+pub const TILE: usize = 32 * ITEMS;
+/// Keys of a tile per lane.
+const ITEMS: usize = 8;
+/// Largest number of owners: a lane counts the keys of each.
+pub const MAX_OWNERS: usize = 32;
 
 /// Hash that chooses a key's owner, and the word that travels there. A function has a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,87 +44,188 @@ pub enum By {
     StaticHash,
 }
 
-/// Returns the number of a key from the word with its owner.
+/// Keys of a batch, and the owners of their hashes.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Routing {
+    /// The keys.
+    pub keys: Global<u64>,
+    /// Their kind.
+    pub kind: KeyKind,
+    /// Spread seed of hashes.
+    pub spread: u64,
+    /// Number of keys.
+    pub n: usize,
+    /// First hash of each owner but the first.
+    pub bounds: Global<u64>,
+    /// Number of owners.
+    pub owners: usize,
+    /// Hash that chooses the owner, and the word that travels.
+    pub route: Route,
+}
+
 #[cfg(feature = "bodies")]
-#[inline(always)]
-const fn number_of(owner: u32) -> usize {
-    (owner & ((1 << NUMBER_BITS) - 1)) as usize
+impl Routing {
+    /// Returns the owner of key `i`, the number of bounds that do not exceed its hash, and the word that travels.
+    ///
+    /// # Safety
+    /// `i < n`, and the contract of [`exchange_count`] for the routing.
+    #[inline(always)]
+    unsafe fn owner_and_word(&self, i: usize) -> (u32, u64) {
+        let Routing { keys, kind, spread, bounds, owners, route, .. } = *self;
+        // SAFETY: `i < n`, and `b` is below the number of bounds.
+        unsafe {
+            let (hash, word) = match route.by {
+                By::Hash => {
+                    let hash = match kind.function {
+                        HashFunction::Seeded => mix_at(keys, kind, spread, i),
+                        _ => xxh64_at(keys, kind, i),
+                    };
+                    (hash, hash << route.parameter)
+                }
+                By::FuseHash => {
+                    let word = word_at(keys, kind.class, i);
+                    (fuse::hash::mix(word, route.parameter), word)
+                }
+                By::StaticHash => {
+                    let word = word_at(keys, kind.class, i);
+                    (permute(word, 64, route.parameter), word)
+                }
+            };
+            let mut owner = 0;
+            for b in 0..owners - 1 {
+                owner += (bounds.read_nc(b) <= hash) as u32;
+            }
+            (owner, word)
+        }
+    }
+
+    /// Returns the owners and words of the calling lane's keys of a tile, item by item; keys past the end have owner
+    /// [`MAX_OWNERS`].
+    ///
+    /// # Safety
+    /// As for [`owner_and_word`](Self::owner_and_word), for any `i`.
+    #[inline(always)]
+    unsafe fn of_tile(&self, tile: usize) -> ([u32; ITEMS], [u64; ITEMS]) {
+        let (mut owners, mut words) = ([MAX_OWNERS as u32; ITEMS], [0; ITEMS]);
+        for item in 0..ITEMS {
+            let i = tile * TILE + item * 32 + warp::lane_id() as usize;
+            if i < self.n {
+                // SAFETY: `i < n`; the rest is this function's contract.
+                (owners[item], words[item]) = unsafe { self.owner_and_word(i) };
+            }
+        }
+        (owners, words)
+    }
 }
 
 kernel! {
-    /// Writes the word of each key that travels, and its owner with its number. The owner is the number of `bounds`
-    /// that do not exceed the hash.
+    /// Counts the keys of each owner in each tile: `counts[owner * tiles + tile]`.
     ///
     /// # Safety
-    /// - Launch: 1-D, any grid and block size, no shared memory.
-    /// - `keys`: `n` keys of `kind`, not written while the kernel runs, `n <= 1 << NUMBER_BITS`; the class is not one
-    ///   of 128 bits, and the function is of 64 bits.
-    /// - `bounds`: valid for `count` reads and not written while the kernel runs, `count < MAX_OWNERS`. [`By::Hash`]
-    ///   has a parameter below 64.
-    /// - `words` and `owners`: valid for `n` writes, overlap nothing else, nothing else accesses them.
-    pub unsafe fn exchange_route(
-        keys: Global<u64>, kind: KeyKind, spread: u64, n: usize, bounds: Global<u64>, count: u32,
-        route: Route, words: GlobalMut<u64>, owners: GlobalMut<u32>,
-    ) {
-        for i in thread::grid_stride(n) {
-            // SAFETY: `i < n` belongs to this thread, and `b < count`.
-            unsafe {
-                let (hash, word) = match route.by {
-                    By::Hash => {
-                        let hash = match kind.function {
-                            HashFunction::Seeded => mix_at(keys, kind, spread, i),
-                            _ => xxh64_at(keys, kind, i),
-                        };
-                        (hash, hash << route.parameter)
-                    }
-                    By::FuseHash => {
-                        let word = word_at(keys, kind.class, i);
-                        (fuse::hash::mix(word, route.parameter), word)
-                    }
-                    By::StaticHash => {
-                        let word = word_at(keys, kind.class, i);
-                        (permute(word, 64, route.parameter), word)
-                    }
-                };
-                let mut owner = 0;
-                for b in 0..count {
-                    owner += (bounds.read_nc(b as usize) <= hash) as u32;
+    /// - Launch: 1-D, any grid, blocks of [`BLOCK`] threads, one warp per tile of [`TILE`] keys, no shared memory.
+    /// - `of.keys`: `n` keys of `kind`, not written while the kernel runs, `n < 1 << 32`; the class is not one of 128
+    ///   bits, and the function is of 64 bits.
+    /// - `of.bounds`: valid for `owners - 1` reads and not written while the kernel runs, `1 <= owners <=
+    ///   MAX_OWNERS`. [`By::Hash`] has a parameter below 64.
+    /// - `counts`: valid for `owners` words per tile; nothing else accesses them.
+    #[launch_bounds(256)]
+    pub unsafe fn exchange_count(of: Routing, counts: GlobalMut<u32>) {
+        let (tile, tiles) = (thread::index_1d() as usize / 32, of.n.div_ceil(TILE));
+        if tile >= tiles {
+            return;
+        }
+        // SAFETY: the routing is this kernel's contract. All lanes of a warp have the same tile, so all reach each
+        // vote; lanes below `owners` each write their own word.
+        unsafe {
+            let (owners, _) = of.of_tile(tile);
+            let (lane, mut count) = (warp::lane_id(), 0);
+            for owner in 0..of.owners as u32 {
+                for item in 0..ITEMS {
+                    let keys = warp::ballot(FULL_MASK, owners[item] == owner).count_ones();
+                    count += if lane == owner { keys } else { 0 };
                 }
-                words.write(i, word);
-                owners.write(i, owner << NUMBER_BITS | i as u32);
+            }
+            if lane < of.owners as u32 {
+                counts.write(lane as usize * tiles + tile, count);
             }
         }
     }
 
-    /// Writes value `i` of a round: the value of the key whose number is in `owners[i]`.
+    /// Moves words and numbers of keys to the places of their owners, in the order of the keys: a tile's keys of an
+    /// owner go from `places[owner * tiles + tile]` on. Writes the place of each owner's first key to `starts`.
     ///
     /// # Safety
-    /// - Launch: 1-D, any grid and block size, no shared memory.
-    /// - `owners`: valid for `n` reads, and `values` for all numbers there; nothing writes them while the kernel runs.
-    /// - `out`: valid for `n` writes, overlaps nothing else, nothing else accesses it.
-    pub unsafe fn exchange_gather(values: Global<u64>, owners: Global<u32>, n: usize, out: GlobalMut<u64>) {
-        for i in thread::grid_stride(n) {
-            // SAFETY: `i < n`, and the place belongs to this thread.
-            unsafe { out.write(i, values.read_nc(number_of(owners.read_nc(i)))) };
+    /// - Launch and `of`: as for [`exchange_count`].
+    /// - `places`: exclusive sums of its counts; nothing writes them while the kernel runs.
+    /// - `words` and `numbers`: valid for `n` writes, and `starts` for `owners`; they overlap nothing else, and nothing
+    ///   else accesses them.
+    #[launch_bounds(256)]
+    pub unsafe fn exchange_move(
+        of: Routing, places: Global<u32>, words: GlobalMut<u64>, numbers: GlobalMut<u32>, starts: GlobalMut<u32>,
+    ) {
+        let (tile, tiles) = (thread::index_1d() as usize / 32, of.n.div_ceil(TILE));
+        if tile >= tiles {
+            return;
+        }
+        // SAFETY: as for `exchange_count`; lanes below `owners` read and write their own word of `places` and `starts`.
+        // The places of different keys differ, since the sums count each key once.
+        unsafe {
+            let (owners, of_keys) = of.of_tile(tile);
+            let (lane, mut next) = (warp::lane_id(), 0);
+            if lane < of.owners as u32 {
+                next = places.read_nc(lane as usize * tiles + tile);
+                if tile == 0 {
+                    starts.write(lane as usize, next);
+                }
+            }
+            for item in 0..ITEMS {
+                let mut place = 0;
+                for owner in 0..of.owners as u32 {
+                    let keys = warp::ballot(FULL_MASK, owners[item] == owner);
+                    let first = warp::shuffle_idx(FULL_MASK, next, owner);
+                    if owners[item] == owner {
+                        place = first + (keys & warp::lane_mask_lt()).count_ones();
+                    }
+                    next += if lane == owner { keys.count_ones() } else { 0 };
+                }
+                if owners[item] != MAX_OWNERS as u32 {
+                    words.write(place as usize, of_keys[item]);
+                    numbers.write(place as usize, (tile * TILE + item * 32) as u32 + lane);
+                }
+            }
         }
     }
 
-    /// Writes answer `i` to the place of the key with the number in `owners[i]`: a value of `width` bytes, or a byte
+    /// Writes value `i` of a round: the value of the key whose number is in `numbers[i]`.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid and block size, no shared memory.
+    /// - `numbers`: valid for `n` reads, and `values` for all numbers there; nothing writes them while the kernel runs.
+    /// - `out`: valid for `n` writes, overlaps nothing else, nothing else accesses it.
+    pub unsafe fn exchange_gather(values: Global<u64>, numbers: Global<u32>, n: usize, out: GlobalMut<u64>) {
+        for i in thread::grid_stride(n) {
+            // SAFETY: `i < n`, and the place belongs to this thread.
+            unsafe { out.write(i, values.read_nc(numbers.read_nc(i) as usize)) };
+        }
+    }
+
+    /// Writes answer `i` to the place of the key with the number in `numbers[i]`: a value of `width` bytes, or a byte
     /// with bit `i` of `answers` for a width of 0.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size, no shared memory.
     /// - `width` is 0, 1, 2, 4 or 8.
-    /// - `answers`: valid for `n` bits or values, and `owners` for `n` reads; nothing writes them while the kernel
+    /// - `answers`: valid for `n` bits or values, and `numbers` for `n` reads; nothing writes them while the kernel
     ///   runs.
-    /// - `out`: valid for all numbers in `owners`, which differ; nothing else accesses these places.
+    /// - `out`: valid for all of these numbers, which differ; nothing else accesses these places.
     pub unsafe fn exchange_spread(
-        answers: Global<u64>, owners: Global<u32>, n: usize, width: u32, out: GlobalMut<u64>,
+        answers: Global<u64>, numbers: Global<u32>, n: usize, width: u32, out: GlobalMut<u64>,
     ) {
         for i in thread::grid_stride(n) {
             // SAFETY: `i < n`, and the place belongs to this thread.
             unsafe {
-                let number = number_of(owners.read_nc(i));
+                let number = numbers.read_nc(i) as usize;
                 match width {
                     0 => out.cast::<u8>().write(number, (answers.cast::<u32>().read_nc(i / 32) >> (i % 32) & 1) as u8),
                     1 => out.cast::<u8>().write(number, answers.cast::<u8>().read_nc(i)),

@@ -11,7 +11,7 @@ use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::primitives::exchange::{self as kernels, BLOCK};
 use warpset_simt::GlobalMut;
 
-use super::route::covering;
+use super::route::{Routed, covering};
 use super::{Failure, HOST_ROUND, Part, Sharded};
 use crate::{DeviceFilter, Result};
 
@@ -102,17 +102,43 @@ impl<F: Sync> Sharded<F> {
         let source = &lane.source;
         // SAFETY: this function's contract.
         let routed = unsafe { self.router.route(source, place, keys, n, None)? };
+        // SAFETY: this function's contract.
+        let answered = unsafe { self.reply_routed(lane, &routed, n, to, ask) };
+        if answered.is_err() {
+            // The part on this device may still read `routed`, which is freed in the order of the source's stream.
+            lane.parts.iter().for_each(|stream| drop(stream.synchronize()));
+        }
+        answered
+    }
+
+    /// Queues the answers to a round of `n` grouped keys.
+    ///
+    /// # Safety
+    /// As for [`reply_round`](Self::reply_round). On an error the work of the lane's parts may still read `routed`.
+    unsafe fn reply_routed<E: Failure>(
+        &self,
+        lane: &Lane,
+        routed: &Routed,
+        n: usize,
+        to: Replies,
+        ask: &impl Fn(&F, &Stream, DeviceSlice<'_, u64>, Replies) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let source = &lane.source;
         let mut replies = Vec::new();
         for ((part, stream), range) in self.parts.iter().zip(&lane.parts).zip(routed.ranges()?) {
             if range.is_empty() {
                 continue;
             }
-            let mut keys = stream.alloc_uninit::<u64>(range.len())?;
-            stream.copy(&mut keys, routed.words.slice(range.clone()))?;
+            let (mut keys, mut copied) = (routed.words.slice(range.clone()), None);
+            if stream.device() != source.device() {
+                let copied = copied.insert(stream.alloc_uninit::<u64>(range.len())?);
+                stream.copy(&mut *copied, keys)?;
+                keys = copied.as_slice();
+            }
             let mut bits = stream.alloc_uninit::<u64>(to.found.map_or(0, |_| range.len().div_ceil(64)))?;
             let mut values = stream.alloc_uninit::<u64>(words_of(to.width, range.len()))?;
             let found = to.found.map(|_| Answers::bits_at(bits.global_mut()));
-            ask(part, stream, keys.as_slice(), Replies { found, values: values.global_mut(), ..to })?;
+            ask(part, stream, keys, Replies { found, values: values.global_mut(), ..to })?;
             replies.push((bits, values, range));
         }
         // After the loop, because the copies above follow what the source's stream holds.
@@ -125,8 +151,9 @@ impl<F: Sync> Sharded<F> {
                 }
                 let mut answers = source.alloc_uninit::<u64>(there.len())?;
                 source.copy(&mut answers, &there)?;
-                let (n, answers, owners) = (range.len(), answers.global(), routed.owners.slice(range.clone()).global());
-                let spread = kernels::exchange_spread { answers, owners, n, width, out };
+                let (n, answers, numbers) =
+                    (range.len(), answers.global(), routed.numbers.slice(range.clone()).global());
+                let spread = kernels::exchange_spread { answers, numbers, n, width, out };
                 // SAFETY: the numbers are below the number of keys, and differ; memory is freed in the order of the
                 // stream.
                 unsafe { spread.launch(source, covering(source, n))? };

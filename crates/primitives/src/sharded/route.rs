@@ -5,29 +5,21 @@ use std::ops::Range;
 use warpset_gpu::batch::Hashing;
 use warpset_gpu::{DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::batch::keys::KeySlice;
-use warpset_kernels::primitives::exchange::{self as kernels, BLOCK, NUMBER_BITS, Route};
+use warpset_kernels::primitives::exchange::{self as kernels, BLOCK, Route, Routing, TILE};
 use warpset_simt::Global;
 
-use crate::sort::{self, By};
-use crate::{KeyMask, Result, search};
+use crate::Result;
+use crate::scan::{self, Sum};
 
 /// Owners of hashes.
 pub(super) struct Router {
     pub(super) hashing: Hashing,
     /// Hash that chooses the owner, and the word that travels.
     pub(super) route: Route,
-    /// One per device.
-    pub(super) tables: Vec<Table>,
+    /// First hash of each part but the first, in the memory of each device.
+    pub(super) bounds: Vec<DeviceVec<u64>>,
     /// Keys of a share that are exchanged at a time, a multiple of 64.
     pub(super) round: usize,
-}
-
-/// Owners of hashes, in the memory of a device.
-pub(super) struct Table {
-    /// First hash of each part but the first.
-    pub(super) bounds: DeviceVec<u64>,
-    /// Least number of each owner but the first, with the owner in the high bits.
-    pub(super) firsts: DeviceVec<u32>,
 }
 
 /// Keys of a round on their device, grouped by owner.
@@ -36,10 +28,10 @@ pub(super) struct Routed {
     pub(super) words: DeviceVec<u64>,
     /// One per key, or none.
     pub(super) values: DeviceVec<u64>,
-    /// Owner and number of each key.
-    pub(super) owners: DeviceVec<u32>,
-    /// First place of each owner but the first.
-    pub(super) starts: DeviceVec<u64>,
+    /// Number of each key in its round.
+    pub(super) numbers: DeviceVec<u32>,
+    /// First place of each owner.
+    starts: DeviceVec<u32>,
 }
 
 impl Router {
@@ -56,31 +48,30 @@ impl Router {
         n: usize,
         values: Option<Global<u64>>,
     ) -> Result<Routed> {
-        let Table { bounds, firsts } = &self.tables[place];
-        let (mut words, mut owners) = (stream.alloc_uninit(n)?, stream.alloc_uninit(n)?);
+        let bounds = &self.bounds[place];
+        let (owners, tiles) = (bounds.len() + 1, n.div_ceil(TILE));
+        let mut counts = stream.alloc_uninit::<u32>(owners * tiles)?;
         let mut routed = Routed {
             stream: stream.clone(),
             words: stream.alloc_uninit(n)?,
             values: stream.alloc_uninit(values.map_or(0, |_| n))?,
-            owners: stream.alloc_uninit(n)?,
-            starts: stream.alloc_uninit(bounds.len())?,
+            numbers: stream.alloc_uninit(n)?,
+            starts: stream.alloc_uninit(owners)?,
         };
         let KeySlice { keys, kind, spread, .. } = keys;
-        let (count, route) = (bounds.len() as u32, self.route);
-        let bits = NUMBER_BITS..NUMBER_BITS + (u32::BITS - count.leading_zeros()).max(1);
-        // SAFETY: there is a place for each key, and `count < MAX_OWNERS`; scratch is freed in the order of the stream;
-        // the rest is this function's contract.
+        let of = Routing { keys, kind, spread, n, bounds: bounds.global(), owners, route: self.route };
+        let config = LaunchConfig::covering(tiles * 32, BLOCK);
+        // SAFETY: there is a place for each key and each count, and `owners <= MAX_OWNERS`; scratch is freed in the
+        // order of the stream; the rest is this function's contract.
         unsafe {
-            let (to, bounds) = ((words.global_mut(), owners.global_mut()), bounds.global());
-            kernels::exchange_route { keys, kind, spread, n, bounds, count, route, words: to.0, owners: to.1 }
-                .launch(stream, covering(stream, n))?;
-            let (from, to) = ((owners.as_slice(), words.as_slice()), (&mut routed.owners, &mut routed.words));
-            sort::sort_pairs_by_digits_async(stream, from.0, from.1, to.0, to.1, By::ascending().bits(bits))?;
-            let (sorted, firsts) = (routed.owners.as_slice(), firsts.as_slice());
-            search::lower_bound_async(stream, sorted, firsts, KeyMask::all(), &mut routed.starts)?;
+            kernels::exchange_count { of, counts: counts.global_mut() }.launch(stream, config)?;
+            scan::exclusive_in_place_async::<Sum<u32>>(stream, counts.as_mut_slice())?;
+            let (words, numbers) = (routed.words.global_mut(), routed.numbers.global_mut());
+            let (places, starts) = (counts.global(), routed.starts.global_mut());
+            kernels::exchange_move { of, places, words, numbers, starts }.launch(stream, config)?;
             if let Some(values) = values {
-                let (owners, out) = (routed.owners.global(), routed.values.global_mut());
-                kernels::exchange_gather { values, owners, n, out }.launch(stream, covering(stream, n))?;
+                let (numbers, out) = (routed.numbers.global(), routed.values.global_mut());
+                kernels::exchange_gather { values, numbers, n, out }.launch(stream, covering(stream, n))?;
             }
         }
         Ok(routed)
@@ -92,7 +83,7 @@ impl Routed {
     pub(super) fn ranges(&self) -> Result<Vec<Range<usize>>> {
         let mut starts = vec![0; self.starts.len()];
         self.stream.download(&self.starts, &mut starts)?;
-        let ends = starts.iter().map(|&start| start as usize).chain([self.words.len()]);
+        let ends = starts.iter().skip(1).map(|&start| start as usize).chain([self.words.len()]);
         let mut start = 0;
         Ok(ends.map(|end| std::mem::replace(&mut start, end)..end).collect())
     }
