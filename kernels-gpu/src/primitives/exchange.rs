@@ -14,9 +14,7 @@ use warpset_simt::{
 /// Threads per block, in every kernel of this module.
 pub const BLOCK: u32 = 256;
 /// Keys of a tile, which a warp counts and moves.
-pub const TILE: usize = 32 * ITEMS;
-/// Keys of a tile per lane.
-const ITEMS: usize = 8;
+pub const TILE: usize = 256;
 /// Largest number of owners: a lane counts the keys of each.
 pub const MAX_OWNERS: usize = 32;
 
@@ -66,13 +64,24 @@ pub struct Routing {
 
 #[cfg(feature = "bodies")]
 impl Routing {
-    /// Returns the owner of key `i`, the number of bounds that do not exceed its hash, and the word that travels.
+    /// Returns the first key of each row of a tile, which has a key per lane. Their number is not a constant, so that
+    /// loops over them stay loops: hashes of strings are long code.
+    #[inline(always)]
+    fn rows(&self, tile: usize) -> impl Iterator<Item = usize> {
+        (tile * TILE..Ord::min((tile + 1) * TILE, self.n)).step_by(32)
+    }
+
+    /// Returns the owner of key `i`, the number of bounds that do not exceed its hash, and the word that travels. A key
+    /// past the end has owner [`MAX_OWNERS`].
     ///
     /// # Safety
-    /// `i < n`, and the contract of [`exchange_count`] for the routing.
+    /// The contract of [`exchange_count`] for the routing.
     #[inline(always)]
     unsafe fn owner_and_word(&self, i: usize) -> (u32, u64) {
-        let Routing { keys, kind, spread, bounds, owners, route, .. } = *self;
+        let Routing { keys, kind, spread, n, bounds, owners, route } = *self;
+        if i >= n {
+            return (MAX_OWNERS as u32, 0);
+        }
         // SAFETY: `i < n`, and `b` is below the number of bounds.
         unsafe {
             let (hash, word) = match route.by {
@@ -99,24 +108,6 @@ impl Routing {
             (owner, word)
         }
     }
-
-    /// Returns the owners and words of the calling lane's keys of a tile, item by item; keys past the end have owner
-    /// [`MAX_OWNERS`].
-    ///
-    /// # Safety
-    /// As for [`owner_and_word`](Self::owner_and_word), for any `i`.
-    #[inline(always)]
-    unsafe fn of_tile(&self, tile: usize) -> ([u32; ITEMS], [u64; ITEMS]) {
-        let (mut owners, mut words) = ([MAX_OWNERS as u32; ITEMS], [0; ITEMS]);
-        for item in 0..ITEMS {
-            let i = tile * TILE + item * 32 + warp::lane_id() as usize;
-            if i < self.n {
-                // SAFETY: `i < n`; the rest is this function's contract.
-                (owners[item], words[item]) = unsafe { self.owner_and_word(i) };
-            }
-        }
-        (owners, words)
-    }
 }
 
 kernel! {
@@ -138,11 +129,11 @@ kernel! {
         // SAFETY: the routing is this kernel's contract. All lanes of a warp have the same tile, so all reach each
         // vote; lanes below `owners` each write their own word.
         unsafe {
-            let (owners, _) = of.of_tile(tile);
             let (lane, mut count) = (warp::lane_id(), 0);
-            for owner in 0..of.owners as u32 {
-                for item in 0..ITEMS {
-                    let keys = warp::ballot(FULL_MASK, owners[item] == owner).count_ones();
+            for row in of.rows(tile) {
+                let (own, _) = of.owner_and_word(row + lane as usize);
+                for owner in 0..of.owners as u32 {
+                    let keys = warp::ballot(FULL_MASK, own == owner).count_ones();
                     count += if lane == owner { keys } else { 0 };
                 }
             }
@@ -171,7 +162,6 @@ kernel! {
         // SAFETY: as for `exchange_count`; lanes below `owners` read and write their own word of `places` and `starts`.
         // The places of different keys differ, since the sums count each key once.
         unsafe {
-            let (owners, of_keys) = of.of_tile(tile);
             let (lane, mut next) = (warp::lane_id(), 0);
             if lane < of.owners as u32 {
                 next = places.read_nc(lane as usize * tiles + tile);
@@ -179,19 +169,21 @@ kernel! {
                     starts.write(lane as usize, next);
                 }
             }
-            for item in 0..ITEMS {
+            for row in of.rows(tile) {
+                let i = row + lane as usize;
+                let (own, word) = of.owner_and_word(i);
                 let mut place = 0;
                 for owner in 0..of.owners as u32 {
-                    let keys = warp::ballot(FULL_MASK, owners[item] == owner);
+                    let keys = warp::ballot(FULL_MASK, own == owner);
                     let first = warp::shuffle_idx(FULL_MASK, next, owner);
-                    if owners[item] == owner {
+                    if own == owner {
                         place = first + (keys & warp::lane_mask_lt()).count_ones();
                     }
                     next += if lane == owner { keys.count_ones() } else { 0 };
                 }
-                if owners[item] != MAX_OWNERS as u32 {
-                    words.write(place as usize, of_keys[item]);
-                    numbers.write(place as usize, (tile * TILE + item * 32) as u32 + lane);
+                if i < of.n {
+                    words.write(place as usize, word);
+                    numbers.write(place as usize, i as u32);
                 }
             }
         }
