@@ -46,6 +46,20 @@ const fn number_of(owner: u32) -> usize {
     (owner & ((1 << NUMBER_BITS) - 1)) as usize
 }
 
+/// Copies value `i` of `units` units to place `number`.
+///
+/// # Safety
+/// `from` is valid for reads of value `i`, and `to` for writes of value `number`, which nothing else accesses.
+#[cfg(feature = "bodies")]
+#[inline(always)]
+unsafe fn put<T: warpset_simt::Word>(from: Global<T>, i: usize, to: GlobalMut<T>, number: usize, units: u32) {
+    let units = units as usize;
+    for unit in 0..units {
+        // SAFETY: the contract of this function; `unit < units`.
+        unsafe { to.write(number * units + unit, from.read_nc(i * units + unit)) };
+    }
+}
+
 kernel! {
     /// Writes the word of each key that travels, and its owner with its number. The owner is the number of `bounds`
     /// that do not exceed the hash.
@@ -109,7 +123,7 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size, no shared memory.
-    /// - `width` is 0, 1, 2, 4 or 8.
+    /// - `answers` and `out` have the alignment of the largest power of two up to 8 that divides `width`.
     /// - `answers`: valid for `n` bits or values, and `owners` for `n` reads; nothing writes them while the kernel
     ///   runs.
     /// - `out`: valid for all numbers in `owners`, which differ; nothing else accesses these places.
@@ -122,10 +136,10 @@ kernel! {
                 let number = number_of(owners.read_nc(i));
                 match width {
                     0 => out.cast::<u8>().write(number, (answers.cast::<u32>().read_nc(i / 32) >> (i % 32) & 1) as u8),
-                    1 => out.cast::<u8>().write(number, answers.cast::<u8>().read_nc(i)),
-                    2 => out.cast::<u16>().write(number, answers.cast::<u16>().read_nc(i)),
-                    4 => out.cast::<u32>().write(number, answers.cast::<u32>().read_nc(i)),
-                    _ => out.write(number, answers.read_nc(i)),
+                    _ if width % 2 != 0 => put(answers.cast::<u8>(), i, out.cast::<u8>(), number, width),
+                    _ if width % 4 != 0 => put(answers.cast::<u16>(), i, out.cast::<u16>(), number, width / 2),
+                    _ if width % 8 != 0 => put(answers.cast::<u32>(), i, out.cast::<u32>(), number, width / 4),
+                    _ => put(answers, i, out, number, width / 8),
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use bytemuck::Pod;
 use warpset_gpu::batch::Hashing;
 use warpset_gpu::{DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::batch::keys::KeySlice;
@@ -12,14 +13,12 @@ use crate::sort::{self, By};
 use crate::{KeyMask, Result, search};
 
 /// Owners of hashes.
-pub(super) struct Router {
+pub struct Router {
     pub(super) hashing: Hashing,
     /// Hash that chooses the owner, and the word that travels.
     pub(super) route: Route,
     /// One per device.
     pub(super) tables: Vec<Table>,
-    /// Keys of a share that are exchanged at a time, a multiple of 64.
-    pub(super) round: usize,
 }
 
 /// Owners of hashes, in the memory of a device.
@@ -31,15 +30,17 @@ pub(super) struct Table {
 }
 
 /// Keys of a round on their device, grouped by owner.
-pub(super) struct Routed {
-    pub(super) stream: Stream,
-    pub(super) words: DeviceVec<u64>,
+pub struct Routed<W = u64> {
+    /// Stream that groups them.
+    pub stream: Stream,
+    /// Words that travel, one per key.
+    pub words: DeviceVec<W>,
     /// One per key, or none.
-    pub(super) values: DeviceVec<u64>,
-    /// Owner and number of each key.
-    pub(super) owners: DeviceVec<u32>,
+    pub values: DeviceVec<u64>,
+    /// Number of each key in its round, in the lowest bits; the bits above are ignored.
+    pub owners: DeviceVec<u32>,
     /// First place of each owner but the first.
-    pub(super) starts: DeviceVec<u64>,
+    pub starts: DeviceVec<u64>,
 }
 
 impl Router {
@@ -87,15 +88,23 @@ impl Router {
     }
 }
 
-impl Routed {
+impl<W: Pod> Routed<W> {
     /// Waits for the grouping, and returns the places of each owner's keys.
     pub(super) fn ranges(&self) -> Result<Vec<Range<usize>>> {
-        let mut starts = vec![0; self.starts.len()];
-        self.stream.download(&self.starts, &mut starts)?;
-        let ends = starts.iter().map(|&start| start as usize).chain([self.words.len()]);
-        let mut start = 0;
-        Ok(ends.map(|end| std::mem::replace(&mut start, end)..end).collect())
+        ranges(&self.stream, &self.starts, self.words.len())
     }
+}
+
+/// Waits for the stream, and returns the ranges of `len` places that begin at zero and at `starts`.
+///
+/// # Errors
+/// A failed copy.
+pub fn ranges(stream: &Stream, starts: &DeviceVec<u64>, len: usize) -> Result<Vec<Range<usize>>> {
+    let mut found = vec![0; starts.len()];
+    stream.download(starts, &mut found)?;
+    let ends = found.iter().map(|&start| start as usize).chain([len]);
+    let mut start = 0;
+    Ok(ends.map(|end| std::mem::replace(&mut start, end)..end).collect())
 }
 
 /// Returns a launch of at most the blocks that fit at once, for kernels that walk by grid stride.
