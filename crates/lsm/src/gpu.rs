@@ -25,6 +25,7 @@ mod host_transfer;
 mod index;
 mod ordered_map;
 mod query;
+mod sharded;
 mod tree;
 mod update;
 mod wide_values;
@@ -38,6 +39,7 @@ use index::search_index::TreeIndex;
 pub use query::DeviceRanges;
 pub use query::neighbours::NeighboursMut;
 pub use query::range_chunks::{RangeChunk, RangeChunks, RangeCursor};
+pub use sharded::{ShardedBuilder, ShardedDictionary, ShardedLsm, ShardedSortedArray};
 pub use tree::Lsm;
 pub use update::cleanup::{Iter, LiveElements};
 pub use warpset_primitives::reduce::ByKeyKernels;
@@ -109,8 +111,13 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
 
     /// Returns the current state, which can be queried while this dictionary changes. The levels are shared.
     pub fn snapshot(&self) -> Snapshot<K, V> {
+        self.with_policy(ReadOnlyPolicy(()))
+    }
+
+    /// Returns a dictionary with this policy that shares the levels.
+    fn with_policy<Q>(&self, policy: Q) -> Dictionary<K, V, Q> {
         Dictionary {
-            policy: ReadOnlyPolicy(()),
+            policy,
             device: self.device.clone(),
             levels: self.levels.clone(),
             table: self.table.clone(),

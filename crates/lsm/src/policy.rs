@@ -8,7 +8,7 @@ use crate::level::{LevelIndex, place_for};
 use crate::settings::Settings;
 
 /// Rule for merging batches with levels and for dropping dead elements: [`TreePolicy`] or [`ArrayPolicy`]. Sealed.
-pub trait MergePolicy: fmt::Debug + Copy + PartialEq + rules::Rules {}
+pub trait MergePolicy: fmt::Debug + Copy + PartialEq + Send + Sync + rules::Rules {}
 
 /// Policy of an [`Lsm`](crate::Lsm): each level is twice as large as the previous one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

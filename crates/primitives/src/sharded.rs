@@ -26,7 +26,7 @@ pub use warpset_kernels::primitives::exchange::{By, MAX_OWNERS, Route};
 use crate::{DeviceFilter, Error, Result};
 pub use change::Total;
 pub use reply::Replies;
-use route::Router;
+pub use route::{Routed, Router, ranges};
 
 mod change;
 mod reply;
@@ -37,10 +37,14 @@ const ROUND: usize = 1 << 26;
 /// Keys of the host that are inserted at a time, or asked for values, for each device.
 const HOST_ROUND: usize = 1 << 24;
 
-/// Structure with a part on each of several devices. Every part answers for the hashes of its range.
-pub struct Sharded<F> {
+/// Structure with a part on each of several devices. Every part answers for the hashes of its range, which the router
+/// defines; dictionaries have a router of their own, of ranges of keys.
+pub struct Sharded<F, R = Router> {
     devices: Devices,
-    router: Router,
+    /// Owners of hashes or keys.
+    pub router: R,
+    /// Keys of a share that are exchanged at a time, a multiple of 64.
+    round: usize,
     /// One per device.
     parts: Vec<F>,
 }
@@ -66,12 +70,20 @@ pub fn owners(devices: &Devices, units: u64) -> Devices {
 /// # Errors
 /// A device that does not tell its free memory.
 pub fn divide(devices: &Devices, units: u64, bytes: u64) -> Result<Vec<Range<u64>>> {
+    divide_with(devices, units, bytes, &vec![0; devices.all().len()])
+}
+
+/// Divides as [`divide`] does, where the devices have `held` units already, whose memory counts as free.
+///
+/// # Errors
+/// A device that does not tell its free memory.
+pub fn divide_with(devices: &Devices, units: u64, bytes: u64, held: &[u64]) -> Result<Vec<Range<u64>>> {
     let count = devices.all().len() as u64;
     let mut room = Vec::new();
-    for (place, device) in devices.all().iter().enumerate() {
+    for (place, (device, held)) in devices.all().iter().zip(held).enumerate() {
         // A part of the memory stays free for batches.
         let free = device.memory_info()?.free as u64;
-        room.push(((free - free / 8) / bytes.max(1), place));
+        room.push((held + (free - free / 8) / bytes.max(1), place));
     }
     room.sort_unstable();
     let mut ends: Vec<u64> =
@@ -112,7 +124,14 @@ impl<F> Sharded<F> {
         assert!(bounds.len() + 1 == devices.all().len() && bounds.len() < MAX_OWNERS, "a bound between any two parts");
         let made = devices.each(|place, device| Ok((device.from_slice(bounds)?, make(place, device)?)));
         let (bounds, parts) = made.into_iter().collect::<std::result::Result<Vec<_>, E>>()?.into_iter().unzip();
-        Ok(Self { devices: devices.clone(), router: Router { hashing, route, bounds, round: ROUND }, parts })
+        Ok(Self::with_parts(devices, Router { hashing, route, bounds }, parts))
+    }
+}
+
+impl<F, R> Sharded<F, R> {
+    /// Joins parts, one per device.
+    pub fn with_parts(devices: &Devices, router: R, parts: Vec<F>) -> Self {
+        Self { devices: devices.clone(), router, round: ROUND, parts }
     }
 
     /// Returns the devices, one per part.
@@ -125,6 +144,11 @@ impl<F> Sharded<F> {
         &self.parts
     }
 
+    /// Returns the parts in the order of their hashes, to change them.
+    pub fn parts_mut(&mut self) -> &mut [F] {
+        &mut self.parts
+    }
+
     /// Returns the part, if there is a single one.
     pub fn only(&mut self) -> Option<&mut F> {
         match &mut self.parts[..] {
@@ -135,31 +159,32 @@ impl<F> Sharded<F> {
 
     /// Sets the number of keys of each device that are exchanged at a time. Rounded up to a multiple of 64.
     pub fn set_chunk_keys(&mut self, keys: usize) {
-        self.router.round = keys.clamp(1, ROUND).next_multiple_of(64);
+        self.round = keys.clamp(1, ROUND).next_multiple_of(64);
     }
 
     /// Runs `work` for each part and its place, on a thread of its own.
     ///
     /// # Errors
     /// The first error of `work`.
-    pub fn each<R: Send, E: Send>(
+    pub fn each<T: Send, E: Send>(
         &self,
-        work: impl Fn(usize, &F) -> std::result::Result<R, E> + Sync,
-    ) -> std::result::Result<Vec<R>, E>
+        work: impl Fn(usize, &F) -> std::result::Result<T, E> + Sync,
+    ) -> std::result::Result<Vec<T>, E>
     where
         F: Sync,
     {
-        self.devices.each(|place, _| work(place, &self.parts[place])).into_iter().collect()
+        let parts = &self.parts;
+        self.devices.each(|place, _| work(place, &parts[place])).into_iter().collect()
     }
 
     /// Runs `work` for each part, mutable, and its place; see [`each`](Self::each).
     ///
     /// # Errors
     /// The first error of `work`.
-    pub fn each_mut<R: Send, E: Send>(
+    pub fn each_mut<T: Send, E: Send>(
         &mut self,
-        work: impl Fn(usize, &mut F) -> std::result::Result<R, E> + Sync,
-    ) -> std::result::Result<Vec<R>, E>
+        work: impl Fn(usize, &mut F) -> std::result::Result<T, E> + Sync,
+    ) -> std::result::Result<Vec<T>, E>
     where
         F: Send,
     {
@@ -202,7 +227,10 @@ impl<F> Sharded<F> {
     }
 
     /// Returns the place of a device in the list.
-    fn place_of(&self, device: &Device, operation: &'static str) -> Result<usize> {
+    ///
+    /// # Errors
+    /// A device that has no part.
+    pub fn place_of(&self, device: &Device, operation: &'static str) -> Result<usize> {
         match self.devices.all().iter().position(|own| own == device) {
             Some(place) => Ok(place),
             None => {
@@ -213,7 +241,7 @@ impl<F> Sharded<F> {
     }
 
     /// Returns the share of the host's keys for the device at `place`; all but the last are multiples of 64.
-    fn share<'k, K>(&self, keys: &'k [K], place: usize) -> (usize, &'k [K]) {
+    pub fn share<'k, K>(&self, keys: &'k [K], place: usize) -> (usize, &'k [K]) {
         let share = keys.len().div_ceil(self.parts.len()).next_multiple_of(64);
         let at = |place: usize| keys.len().min(share * place);
         (at(place), &keys[at(place)..at(place + 1)])

@@ -110,6 +110,20 @@ impl Routing {
     }
 }
 
+/// Copies value `i` of `units` units to place `number`.
+///
+/// # Safety
+/// `from` is valid for reads of value `i`, and `to` for writes of value `number`, which nothing else accesses.
+#[cfg(feature = "bodies")]
+#[inline(always)]
+unsafe fn put<T: warpset_simt::Word>(from: Global<T>, i: usize, to: GlobalMut<T>, number: usize, units: u32) {
+    let units = units as usize;
+    for unit in 0..units {
+        // SAFETY: the contract of this function; `unit < units`.
+        unsafe { to.write(number * units + unit, from.read_nc(i * units + unit)) };
+    }
+}
+
 kernel! {
     /// Counts the keys of each owner in each tile: `counts[owner * tiles + tile]`.
     ///
@@ -144,16 +158,16 @@ kernel! {
     }
 
     /// Moves words and numbers of keys to the places of their owners, in the order of the keys: a tile's keys of an
-    /// owner go from `places[owner * tiles + tile]` on. Writes the place of each owner's first key to `starts`.
+    /// owner go from `places[owner * tiles + tile]` on. Writes the place of the first key of each owner but the first to `starts`.
     ///
     /// # Safety
     /// - Launch and `of`: as for [`exchange_count`].
     /// - `places`: exclusive sums of its counts; nothing writes them while the kernel runs.
-    /// - `words` and `numbers`: valid for `n` writes, and `starts` for `owners`; they overlap nothing else, and nothing
-    ///   else accesses them.
+    /// - `words` and `numbers`: valid for `n` writes, and `starts` for `owners - 1`; they overlap nothing else, and
+    ///   nothing else accesses them.
     #[launch_bounds(256)]
     pub unsafe fn exchange_move(
-        of: Routing, places: Global<u32>, words: GlobalMut<u64>, numbers: GlobalMut<u32>, starts: GlobalMut<u32>,
+        of: Routing, places: Global<u32>, words: GlobalMut<u64>, numbers: GlobalMut<u32>, starts: GlobalMut<u64>,
     ) {
         let (tile, tiles) = (thread::index_1d() as usize / 32, of.n.div_ceil(TILE));
         if tile >= tiles {
@@ -165,8 +179,8 @@ kernel! {
             let (lane, mut next) = (warp::lane_id(), 0);
             if lane < of.owners as u32 {
                 next = places.read_nc(lane as usize * tiles + tile);
-                if tile == 0 {
-                    starts.write(lane as usize, next);
+                if tile == 0 && lane > 0 {
+                    starts.write(lane as usize - 1, next as u64);
                 }
             }
             for row in of.rows(tile) {
@@ -207,7 +221,7 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size, no shared memory.
-    /// - `width` is 0, 1, 2, 4 or 8.
+    /// - `answers` and `out` have the alignment of the largest power of two up to 8 that divides `width`.
     /// - `answers`: valid for `n` bits or values, and `numbers` for `n` reads; nothing writes them while the kernel
     ///   runs.
     /// - `out`: valid for all of these numbers, which differ; nothing else accesses these places.
@@ -220,10 +234,10 @@ kernel! {
                 let number = numbers.read_nc(i) as usize;
                 match width {
                     0 => out.cast::<u8>().write(number, (answers.cast::<u32>().read_nc(i / 32) >> (i % 32) & 1) as u8),
-                    1 => out.cast::<u8>().write(number, answers.cast::<u8>().read_nc(i)),
-                    2 => out.cast::<u16>().write(number, answers.cast::<u16>().read_nc(i)),
-                    4 => out.cast::<u32>().write(number, answers.cast::<u32>().read_nc(i)),
-                    _ => out.write(number, answers.read_nc(i)),
+                    _ if width % 2 != 0 => put(answers.cast::<u8>(), i, out.cast::<u8>(), number, width),
+                    _ if width % 4 != 0 => put(answers.cast::<u16>(), i, out.cast::<u16>(), number, width / 2),
+                    _ if width % 8 != 0 => put(answers.cast::<u32>(), i, out.cast::<u32>(), number, width / 4),
+                    _ => put(answers, i, out, number, width / 8),
                 }
             }
         }

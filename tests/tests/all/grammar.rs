@@ -316,6 +316,7 @@ fn dictionaries_on_the_host() {
 fn dictionaries_on_devices() {
     on_devices(|device| looks_up(Lsm::builder().batch_size(256).on(device).build().unwrap()));
     on_devices(|device| looks_up(SortedArray::builder().on(device).build().unwrap()));
+    on_devices(|device| looks_up(Lsm::builder().sharded_on(&device.into()).build().unwrap()));
 }
 
 #[test]

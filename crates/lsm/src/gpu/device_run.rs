@@ -1,5 +1,6 @@
 //! Sorted runs in device memory, and the table of their addresses.
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use bytemuck::Pod;
@@ -70,6 +71,37 @@ impl<K: StoredKey, V: DeviceValue> DeviceElements<K, V> {
     pub(super) fn of_distinct(keys: DeviceVec<K>, values: DeviceVec<V::Stored>) -> Self {
         let (addresses, search_index) = (None, OnceLock::new());
         DeviceElements { len: keys.len(), keys, values, addresses, tombstones: None, search_index }
+    }
+
+    /// Queues copies of pieces of runs, one after the other, also from other devices; tombstones are not copied.
+    pub(super) fn gathered(stream: &Stream, pieces: &[Piece<'_, K, V>]) -> Result<Self, Error> {
+        let mut all = Self::uninit(stream, pieces.iter().map(|(_, range)| range.len()).sum(), false)?;
+        let mut first = 0;
+        for (run, range) in pieces {
+            let to = first..first + range.len();
+            first = to.end;
+            stream.copy(all.keys.slice_mut(to.clone()), run.keys.slice(range.clone()))?;
+            if V::WORDS != 0 {
+                stream.copy(all.values.slice_mut(to), run.values.slice(range.clone()))?;
+            }
+        }
+        if let Some(addresses) = &mut all.addresses {
+            // SAFETY: the memory is new and has a place for the address of each row.
+            unsafe { wide_values::write_addresses(stream, all.values.as_slice(), addresses.as_mut_slice())? };
+        }
+        Ok(all)
+    }
+
+    /// Queues the merge of runs without tombstones, the newest first.
+    pub(super) fn merged(stream: &Stream, mut runs: Vec<Self>) -> Result<Self, Error> {
+        if runs.len() == 1 {
+            return Ok(runs.remove(0));
+        }
+        let mut all = Self::uninit(stream, runs.iter().map(|run| run.len).sum(), false)?;
+        let runs: Vec<&Self> = runs.iter().collect();
+        // SAFETY: the output is new and as long as all runs, which are freed in stream order.
+        unsafe { V::merge(stream, &runs, &mut all)? };
+        Ok(all)
     }
 
     pub(super) fn from_host(
@@ -162,6 +194,9 @@ impl<K: StoredKey, V: DeviceValue> DeviceElements<K, V> {
         (self.keys.byte_len() + self.values.byte_len() + addresses + bitmap + search_index) as u64
     }
 }
+
+/// Elements of a run at some of its places.
+pub(super) type Piece<'a, K, V> = (&'a DeviceElements<K, V>, Range<usize>);
 
 /// Result of [`DeviceElements::parts_mut`].
 pub(super) type PartsMut<'a, K, T> = (DeviceSliceMut<'a, K>, DeviceSliceMut<'a, T>, Option<DeviceSliceMut<'a, u32>>);

@@ -243,14 +243,7 @@ impl Batch {
             runs.insert(0, unsafe { batch::insertions::<_, V>(stream, keys, values)? });
             Ok::<_, Error>(())
         })?;
-        if runs.len() == 1 {
-            return Ok(runs.remove(0));
-        }
-        let runs: Vec<&DeviceElements<K::Stored, V>> = runs.iter().collect();
-        let mut all = DeviceElements::uninit(stream, n, false)?;
-        // SAFETY: the output is new and as long as all runs, which are freed in stream order.
-        unsafe { V::merge(stream, &runs, &mut all)? };
-        Ok(all)
+        DeviceElements::merged(stream, runs)
     }
 
     /// Queues the copy of keys and values to the device.

@@ -248,6 +248,10 @@ proptest! {
             behaves_like_btreemap(tree.on(&device).build()?, &ops)?;
             behaves_like_btreemap(array.on(&device).build()?, &ops)?;
         }
+        for devices in testing::lists_of_devices(schedule / 2) {
+            behaves_like_btreemap(tree.sharded_on(&devices).build()?, &ops)?;
+            behaves_like_btreemap(array.sharded_on(&devices).build()?, &ops)?;
+        }
     }
 
     // Each type of keys and of values occurs once; a pair takes seconds to compile.
@@ -281,6 +285,9 @@ proptest! {
         for device in testing::devices(schedule) {
             behaves_like_btreemap(tree::<i128, [u8; 16]>().on(&device).build()?, &ops)?;
             behaves_like_btreemap(array::<[u8; 16], u32>().on(&device).build()?, &ops)?;
+        }
+        for devices in testing::lists_of_devices(schedule / 2) {
+            behaves_like_btreemap(tree::<i128, [u8; 16]>().sharded_on(&devices).build()?, &ops)?;
         }
     }
 }

@@ -104,7 +104,7 @@ impl<F: Send + Sync> Sharded<F> {
             device.synchronize()?;
             sources.push((keys, values.get(i), place, [device.new_stream()?, device.new_stream()?]));
         }
-        let round = self.router.round;
+        let round = self.round;
         let rounds = sources.iter().map(|(keys, ..)| keys.count().div_ceil(round)).max().unwrap_or(0);
         let route = |router: &Router, i: usize| {
             let begun = sources.iter().filter(|(keys, ..)| i * round < keys.count());
@@ -148,7 +148,7 @@ impl<F: Send + Sync> Sharded<F> {
         if !values.is_empty() {
             LengthMismatch::unless_equal("values", keys.len(), values.len())?;
         }
-        let (step, mut total) = (self.router.round.min(HOST_ROUND) * self.parts.len(), R::NOTHING);
+        let (step, mut total) = (self.round.min(HOST_ROUND) * self.parts.len(), R::NOTHING);
         for (i, keys) in keys.chunks(step).enumerate() {
             let values = if values.is_empty() { values } else { &values[i * step..][..keys.len()] };
             let routed = self.devices.each(|place, device| {

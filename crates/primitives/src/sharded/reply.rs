@@ -1,5 +1,6 @@
 //! Lookups: keys to their owners, and answers back in the order of the keys.
 
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use bytemuck::Pod;
@@ -7,7 +8,6 @@ use warpset_base::filter::{Filter, LengthMismatch, Take};
 use warpset_base::key::{Hashed, Key};
 use warpset_gpu::batch::{Answers, DeviceBatch, DeviceKeys, Staging, expect_room};
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, GpuError, LaunchConfig, Stream};
-use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::primitives::exchange::{self as kernels, BLOCK};
 use warpset_simt::GlobalMut;
 
@@ -22,7 +22,7 @@ pub struct Replies {
     pub found: Option<Answers>,
     /// Values of the keys, if their width is not 0.
     pub values: GlobalMut<u64>,
-    /// Bytes of a value: 1, 2, 4 or 8; 0 if values are not asked.
+    /// Bytes of a value; 0 if values are not asked.
     width: usize,
 }
 
@@ -32,7 +32,8 @@ impl Replies {
         Self { found: Some(found), values: found.words, width: 0 }
     }
 
-    /// Takes values of 1, 2, 4 or 8 bytes, and whether keys are found if `found` is given.
+    /// Takes values, aligned to the largest power of two up to 8 that divides their size, and whether keys are found if
+    /// `found` is given.
     pub fn values<V>(values: GlobalMut<V>, found: Option<Answers>) -> Self {
         // The length is rounded up, since values may share a word.
         let words = words_of(size_of::<V>(), values.len());
@@ -53,6 +54,12 @@ impl Replies {
         Ok(Self::values(values.global_mut(), Some(found)))
     }
 
+    /// Returns this destination in the memory of a part: bits of found keys, and values.
+    fn at(self, mut bits: DeviceSliceMut<'_, u64>, mut values: DeviceSliceMut<'_, u64>) -> Self {
+        let found = self.found.map(|_| Answers::bits_at(bits.global_mut()));
+        Self { found, values: values.global_mut(), ..self }
+    }
+
     /// Returns the destination of the answers to the keys from `first` on, a multiple of 64.
     fn from(self, first: usize) -> Self {
         let found = self.found.map(|found| found.from(first));
@@ -65,13 +72,30 @@ fn words_of(width: usize, n: usize) -> usize {
     (n * width).div_ceil(8)
 }
 
+/// Queue of the answers of a part to the words that it gets: bits of found keys, and values, if they are asked.
+pub trait Ask<F, W: Pod, E>:
+    Fn(&F, &Stream, DeviceSlice<'_, W>, DeviceSliceMut<'_, u64>, DeviceSliceMut<'_, u64>) -> std::result::Result<(), E>
+{
+}
+
+impl<F, W: Pod, E, A> Ask<F, W, E> for A where
+    A: Fn(
+        &F,
+        &Stream,
+        DeviceSlice<'_, W>,
+        DeviceSliceMut<'_, u64>,
+        DeviceSliceMut<'_, u64>,
+    ) -> std::result::Result<(), E>
+{
+}
+
 /// Streams of the rounds that take turns with others: one of the source, and one per part.
 struct Lane {
     source: Stream,
     parts: Vec<Stream>,
 }
 
-impl<F> Sharded<F> {
+impl<F, R> Sharded<F, R> {
     /// Makes the streams of rounds that begin after the work of `source`.
     fn lanes(&self, source: &Stream) -> Result<[Lane; 2]> {
         let lane = || -> std::result::Result<Lane, GpuError> {
@@ -84,26 +108,22 @@ impl<F> Sharded<F> {
     }
 }
 
-impl<F: Sync> Sharded<F> {
-    /// Queues the answers to a round of `n` keys of the device at `place`; waits for the grouping. The lane's source
+impl<F: Sync, R> Sharded<F, R> {
+    /// Queues the answers to a round of `n` keys, grouped on the lane's source; waits for the grouping. The source
     /// follows all of the work.
     ///
     /// # Safety
-    /// The contracts of [`Router::route`] for the lane's source and of [`Sharded::reply_async`].
-    unsafe fn reply_round<E: Failure>(
+    /// The contract of [`Sharded::reply_by`].
+    unsafe fn reply_round<W: Pod, E: Failure>(
         &self,
-        place: usize,
         lane: &Lane,
-        keys: KeySlice,
         n: usize,
+        routed: &Routed<W>,
         to: Replies,
-        ask: &impl Fn(&F, &Stream, DeviceSlice<'_, u64>, Replies) -> std::result::Result<(), E>,
+        ask: &impl Ask<F, W, E>,
     ) -> std::result::Result<(), E> {
-        let source = &lane.source;
         // SAFETY: this function's contract.
-        let routed = unsafe { self.router.route(source, place, keys, n, None)? };
-        // SAFETY: this function's contract.
-        let answered = unsafe { self.reply_routed(lane, &routed, n, to, ask) };
+        let answered = unsafe { self.reply_routed(lane, n, routed, to, ask) };
         if answered.is_err() {
             // The part on this device may still read `routed`, which is freed in the order of the source's stream.
             lane.parts.iter().for_each(|stream| drop(stream.synchronize()));
@@ -115,13 +135,13 @@ impl<F: Sync> Sharded<F> {
     ///
     /// # Safety
     /// As for [`reply_round`](Self::reply_round). On an error the work of the lane's parts may still read `routed`.
-    unsafe fn reply_routed<E: Failure>(
+    unsafe fn reply_routed<W: Pod, E: Failure>(
         &self,
         lane: &Lane,
-        routed: &Routed,
         n: usize,
+        routed: &Routed<W>,
         to: Replies,
-        ask: &impl Fn(&F, &Stream, DeviceSlice<'_, u64>, Replies) -> std::result::Result<(), E>,
+        ask: &impl Ask<F, W, E>,
     ) -> std::result::Result<(), E> {
         let source = &lane.source;
         let mut replies = Vec::new();
@@ -131,14 +151,13 @@ impl<F: Sync> Sharded<F> {
             }
             let (mut keys, mut copied) = (routed.words.slice(range.clone()), None);
             if stream.device() != source.device() {
-                let copied = copied.insert(stream.alloc_uninit::<u64>(range.len())?);
+                let copied = copied.insert(stream.alloc_uninit::<W>(range.len())?);
                 stream.copy(&mut *copied, keys)?;
                 keys = copied.as_slice();
             }
             let mut bits = stream.alloc_uninit::<u64>(to.found.map_or(0, |_| range.len().div_ceil(64)))?;
             let mut values = stream.alloc_uninit::<u64>(words_of(to.width, range.len()))?;
-            let found = to.found.map(|_| Answers::bits_at(bits.global_mut()));
-            ask(part, stream, keys, Replies { found, values: values.global_mut(), ..to })?;
+            ask(part, stream, keys, bits.as_mut_slice(), values.as_mut_slice())?;
             replies.push((bits, values, range));
         }
         // After the loop, because the copies above follow what the source's stream holds.
@@ -167,6 +186,49 @@ impl<F: Sync> Sharded<F> {
         Ok(())
     }
 
+    /// Queues the answers to `n` keys on any one of the devices, after the work of `stream`. `route` queues the grouping
+    /// of some keys on the stream and the device in the place that it gets, and `ask` those of a part to the words that
+    /// travel: a bit per word if `to` asks for bits, and a value if it asks for values. Waits for the grouping of each
+    /// round. `others` are the devices of keys and answers.
+    ///
+    /// # Errors
+    /// Memory of a device that has no part; failed allocations and launches, and the errors of `route` and `ask`.
+    ///
+    /// # Safety
+    /// - `to` has a place for the answers to all keys. Until `stream` has passed this work, the structure, the keys and
+    ///   the answers stay allocated; nothing writes the structure or the keys, and nothing else accesses the answers.
+    /// - `route` and `ask` queue all their work on the stream that they get; `route` writes a permutation of the numbers
+    ///   below that of its keys, and `ask` an answer per word.
+    pub unsafe fn reply_by<W: Pod, E: Failure>(
+        &self,
+        stream: &Stream,
+        n: usize,
+        others: &[&Device],
+        to: Replies,
+        route: impl Fn(usize, &Stream, Range<usize>) -> std::result::Result<Routed<W>, E>,
+        ask: impl Ask<F, W, E>,
+    ) -> std::result::Result<(), E> {
+        const OPERATION: &str = "a lookup in a structure on several devices";
+        if n == 0 {
+            return Ok(());
+        }
+        stream.device().expect_all_here(others.iter().copied(), OPERATION)?;
+        let place = self.place_of(stream.device(), OPERATION)?;
+        let lanes = self.lanes(stream)?;
+        let mut rounds = (0..n).step_by(self.round).enumerate();
+        let queued = rounds.try_for_each(|(i, first)| {
+            let lane = &lanes[i % lanes.len()];
+            let range = first..n.min(first + self.round);
+            let routed = route(place, &lane.source, range.clone())?;
+            // SAFETY: `stream` waits for the lanes below; the rest is this function's contract.
+            unsafe { self.reply_round(lane, range.len(), &routed, to.from(first), &ask) }
+        });
+        let queued = queued.and_then(|()| Ok(lanes.iter().try_for_each(|lane| stream.wait_for(&lane.source))?));
+        settled(&lanes, queued)
+    }
+}
+
+impl<F: Sync> Sharded<F> {
     /// Queues the answers to keys on any one of the devices, after the work of `stream`: `ask` queues those of a part
     /// to the words that travel. Waits for the grouping of each round. `others` are the devices of the destination.
     ///
@@ -174,10 +236,7 @@ impl<F: Sync> Sharded<F> {
     /// Memory of a device that has no part; failed allocations and launches, and the errors of `ask`.
     ///
     /// # Safety
-    /// - `to` has room for the answers to all keys. Until `stream` has passed this work, the structure, the keys and
-    ///   the answers stay allocated; nothing writes the structure or the keys, and nothing else accesses the answers.
-    /// - `ask` queues all its work on the stream that it gets, and writes an answer per word in the form of its
-    ///   replies.
+    /// The contract of [`reply_by`](Self::reply_by); `ask` writes in the form of its replies.
     pub unsafe fn reply_async<K: DeviceKeys, E: Failure>(
         &self,
         stream: &Stream,
@@ -186,26 +245,18 @@ impl<F: Sync> Sharded<F> {
         to: Replies,
         ask: impl Fn(&F, &Stream, DeviceSlice<'_, u64>, Replies) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
-        const OPERATION: &str = "a lookup in a structure on several devices";
-        let n = keys.count();
-        if n == 0 {
-            return Ok(());
+        let others: Vec<&Device> = [keys.device()].into_iter().chain(others.iter().copied()).collect();
+        // SAFETY: this function's contract; the keys of a part are as many as its range.
+        unsafe {
+            let route = |place: usize, stream: &Stream, range: Range<usize>| {
+                let part = keys.part(range);
+                let hashed = part.kernel_keys(&self.router.hashing, stream)?;
+                Ok(self.router.route(stream, place, hashed.keys, part.count(), None)?)
+            };
+            self.reply_by(stream, keys.count(), &others, to, route, |part, stream, keys, bits, values| {
+                ask(part, stream, keys, to.at(bits, values))
+            })
         }
-        stream.device().expect_all_here([keys.device()].into_iter().chain(others.iter().copied()), OPERATION)?;
-        let place = self.place_of(stream.device(), OPERATION)?;
-        let lanes = self.lanes(stream)?;
-        let mut rounds = (0..n).step_by(self.router.round).enumerate();
-        let queued = rounds.try_for_each(|(i, first)| {
-            let lane = &lanes[i % lanes.len()];
-            let part = keys.part(first..n.min(first + self.router.round));
-            // SAFETY: `stream` waits for the lanes below; the rest is this function's contract.
-            unsafe {
-                let hashed = part.kernel_keys(&self.router.hashing, &lane.source)?;
-                self.reply_round(place, lane, hashed.keys, part.count(), to.from(first), &ask)
-            }
-        });
-        let queued = queued.and_then(|()| Ok(lanes.iter().try_for_each(|lane| stream.wait_for(&lane.source))?));
-        settled(&lanes, queued)
     }
 
     /// Answers keys of the host: `values` has a place for the value of each key, or is empty if values are not asked.
@@ -223,7 +274,7 @@ impl<F: Sync> Sharded<F> {
         is_found_asked: bool,
         ask: impl Fn(&F, &Stream, DeviceSlice<'_, u64>, Replies) -> std::result::Result<(), E> + Sync,
     ) -> std::result::Result<Vec<u64>, E> {
-        let (with_values, chunk) = (!values.is_empty(), self.router.round.min(HOST_ROUND));
+        let (with_values, chunk) = (!values.is_empty(), self.round.min(HOST_ROUND));
         let (mut rest, mut shares) = (values, Vec::new());
         for place in 0..self.parts.len() {
             let (share, later) = rest.split_at_mut(if with_values { self.share(keys, place).1.len() } else { 0 });
@@ -254,7 +305,12 @@ impl<F: Sync> Sharded<F> {
                     };
                     // SAFETY: the keys have arrived; memory is freed in the order of the source's stream; the parts are
                     // borrowed until all of the work has been waited for; `ask` has this function's contract.
-                    unsafe { self.reply_round(place, lane, slice, n, to, &ask)? };
+                    unsafe {
+                        let routed = self.router.route(source, place, slice, n, None)?;
+                        self.reply_round(lane, n, &routed, to, &|part, stream, keys, bits, values| {
+                            ask(part, stream, keys, to.at(bits, values))
+                        })?;
+                    }
                     queued = Some((source, range, bits, column));
                 }
                 // While a chunk is brought and grouped, the owners answer the one before.
@@ -277,7 +333,9 @@ impl<F: Sync> Sharded<F> {
         }
         Ok(all)
     }
+}
 
+impl<F: Sync, R: Sync> Sharded<F, R> {
     /// Runs `ask` for a batch per device and the destination of its answers, on a thread per device.
     ///
     /// # Errors

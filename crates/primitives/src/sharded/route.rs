@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use bytemuck::Pod;
 use warpset_gpu::batch::Hashing;
 use warpset_gpu::{DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::batch::keys::KeySlice;
@@ -12,26 +13,26 @@ use crate::Result;
 use crate::scan::{self, Sum};
 
 /// Owners of hashes.
-pub(super) struct Router {
+pub struct Router {
     pub(super) hashing: Hashing,
     /// Hash that chooses the owner, and the word that travels.
     pub(super) route: Route,
     /// First hash of each part but the first, in the memory of each device.
     pub(super) bounds: Vec<DeviceVec<u64>>,
-    /// Keys of a share that are exchanged at a time, a multiple of 64.
-    pub(super) round: usize,
 }
 
 /// Keys of a round on their device, grouped by owner.
-pub(super) struct Routed {
-    pub(super) stream: Stream,
-    pub(super) words: DeviceVec<u64>,
+pub struct Routed<W = u64> {
+    /// Stream that groups them.
+    pub stream: Stream,
+    /// Words that travel, one per key.
+    pub words: DeviceVec<W>,
     /// One per key, or none.
-    pub(super) values: DeviceVec<u64>,
+    pub values: DeviceVec<u64>,
     /// Number of each key in its round.
-    pub(super) numbers: DeviceVec<u32>,
-    /// First place of each owner.
-    starts: DeviceVec<u32>,
+    pub numbers: DeviceVec<u32>,
+    /// First place of each owner but the first.
+    pub starts: DeviceVec<u64>,
 }
 
 impl Router {
@@ -56,7 +57,7 @@ impl Router {
             words: stream.alloc_uninit(n)?,
             values: stream.alloc_uninit(values.map_or(0, |_| n))?,
             numbers: stream.alloc_uninit(n)?,
-            starts: stream.alloc_uninit(owners)?,
+            starts: stream.alloc_uninit(owners - 1)?,
         };
         let KeySlice { keys, kind, spread, .. } = keys;
         let of = Routing { keys, kind, spread, n, bounds: bounds.global(), owners, route: self.route };
@@ -78,15 +79,23 @@ impl Router {
     }
 }
 
-impl Routed {
+impl<W: Pod> Routed<W> {
     /// Waits for the grouping, and returns the places of each owner's keys.
     pub(super) fn ranges(&self) -> Result<Vec<Range<usize>>> {
-        let mut starts = vec![0; self.starts.len()];
-        self.stream.download(&self.starts, &mut starts)?;
-        let ends = starts.iter().skip(1).map(|&start| start as usize).chain([self.words.len()]);
-        let mut start = 0;
-        Ok(ends.map(|end| std::mem::replace(&mut start, end)..end).collect())
+        ranges(&self.stream, &self.starts, self.words.len())
     }
+}
+
+/// Waits for the stream, and returns the ranges of `len` places that begin at zero and at `starts`.
+///
+/// # Errors
+/// A failed copy.
+pub fn ranges(stream: &Stream, starts: &DeviceVec<u64>, len: usize) -> Result<Vec<Range<usize>>> {
+    let mut found = vec![0; starts.len()];
+    stream.download(starts, &mut found)?;
+    let ends = found.iter().map(|&start| start as usize).chain([len]);
+    let mut start = 0;
+    Ok(ends.map(|end| std::mem::replace(&mut start, end)..end).collect())
 }
 
 /// Returns a launch of at most the blocks that fit at once, for kernels that walk by grid stride.

@@ -108,7 +108,7 @@ fn failures_are_errors_and_leave_answers() {
     );
     assert!(failed > 8);
     let made = fail_each(&mut (), |()| ShardedBinaryFuse::from_host(&devices, &host), |(), _| {});
-    assert!(made > 4);
+    assert!(made > 3);
     let there: Vec<_> = devices.all().iter().map(|device| device.from_slice(&asked[..200]).unwrap()).collect();
     let batches: Vec<_> = there.iter().map(|keys| keys.as_slice()).collect();
     let mut answers: Vec<_> = devices.all().iter().map(|device| device.alloc_zeroed::<u8>(200).unwrap()).collect();

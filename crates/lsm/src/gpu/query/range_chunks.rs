@@ -39,7 +39,8 @@ pub(in crate::gpu) fn room_for<K: StoredKey, V: DeviceValue>(
     })
 }
 
-fn element_bytes<K, V: DeviceValue>() -> u64 {
+/// Returns the bytes of device memory that an element takes.
+pub(in crate::gpu) fn element_bytes<K, V: DeviceValue>() -> u64 {
     // Values in rows need memory for their addresses until they have been copied.
     let carried = if V::IN_ROWS { 4 * V::WORDS as usize } else { 0 };
     (size_of::<K>() + size_of::<V>() + carried) as u64
