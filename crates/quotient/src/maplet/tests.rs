@@ -7,6 +7,9 @@ use warpset_core::bits::lowest;
 use warpset_core::hash::mix;
 
 #[cfg(feature = "gpu")]
+use warpset_gpu::testing::{devices, fail_each, is_sanitized, sized};
+
+#[cfg(feature = "gpu")]
 use super::gpu;
 use super::{Maplet, MapletBuilder, MapletLayout, MapletView};
 use crate::{
@@ -377,11 +380,11 @@ proptest! {
 
 #[cfg(feature = "gpu")]
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(if is_sanitized() { 2 } else { 24 }))]
 
     #[test]
     fn on_devices(shape in shapes(), steps in steps(), schedule in any::<u64>()) {
-        for device in warpset_gpu::testing::devices(schedule) {
+        for device in devices(schedule) {
             behaves_like_map(empty(shape).to_device(&device).unwrap(), steps.clone());
         }
     }
@@ -459,8 +462,9 @@ fn full_maplets_on_the_host() {
 #[cfg(feature = "gpu")]
 #[test]
 fn full_maplets_on_devices() {
-    for device in warpset_gpu::testing::devices(5) {
-        for shape in SHAPES {
+    for device in devices(5) {
+        let large = (sized(&device, 10, 10, 17), 12, 8, Duplicates::Kept);
+        for shape in SHAPES.into_iter().chain([large]).step_by(sized(&device, 1, 4, 1)) {
             fills_and_empties(empty(shape).to_device(&device).unwrap());
         }
     }
@@ -469,7 +473,7 @@ fn full_maplets_on_devices() {
 #[cfg(feature = "gpu")]
 #[test]
 fn refused_on_devices() {
-    for device in warpset_gpu::testing::devices(1) {
+    for device in devices(1) {
         let builder = RankSelectBuilder::with_bits(8, 8).exact(16).values(4);
         let mut maplet = builder.on(&device).build().unwrap();
         let (keys, values) = (device.from_slice(&[1u64, 2]).unwrap(), device.from_slice(&[3u64, 16]).unwrap());
@@ -490,18 +494,24 @@ fn refused_on_devices() {
     }
 }
 
-/// Checks that a maplet on a device is unchanged by a failed operation, or has the result of a complete one.
 #[cfg(feature = "gpu")]
 #[test]
 fn failing_allocations_change_nothing() {
-    let device = warpset_gpu::Device::emulator(Default::default());
+    for device in devices(6) {
+        change_nothing_by_failing(&device);
+    }
+}
+
+/// Checks that a maplet is unchanged by a failed operation, or has the result of a complete one.
+#[cfg(feature = "gpu")]
+fn change_nothing_by_failing(device: &warpset_gpu::Device) {
     let keys: Vec<u64> = (0..300).collect();
     let values: Vec<u64> = keys.iter().map(|key| key % 50).collect();
     let mut start = empty((9, 9, 8, Duplicates::Dropped));
     start.insert_bulk(&keys[..200], &values[..200]).unwrap();
     let mut other = empty((9, 11, 8, Duplicates::Dropped));
     other.insert_bulk(&keys[100..], &values[..200]).unwrap();
-    let there = other.to_device(&device).unwrap();
+    let there = other.to_device(device).unwrap();
     let mut several = start.clone();
     several.insert_bulk(&keys[..200], &values[50..250]).unwrap();
     type Operation = fn(&mut gpu::Maplet, &gpu::Maplet, &[u64], &[u64]) -> Result<(), Error>;
@@ -516,17 +526,17 @@ fn failing_allocations_change_nothing() {
     let cases = [&start, &several].into_iter().flat_map(|before| (0..operations.len()).map(move |i| (before, i)));
     for (before, i) in cases {
         let operation = operations[i];
-        let mut done = before.to_device(&device).unwrap();
+        let mut done = before.to_device(device).unwrap();
         operation(&mut done, &there, &keys, &values).unwrap();
         let done = done.to_host().unwrap();
-        let mut state = before.to_device(&device).unwrap();
-        let failures = warpset_gpu::testing::fail_each(
+        let mut state = before.to_device(device).unwrap();
+        let failures = fail_each(
             &mut state,
             |maplet| operation(maplet, &there, &keys, &values),
             |maplet, result| {
                 let now = maplet.to_host().unwrap();
                 assert!(now == *if result.is_ok() { &done } else { before }, "{i}");
-                *maplet = before.to_device(&device).unwrap();
+                *maplet = before.to_device(device).unwrap();
             },
         );
         assert!(failures > 2);

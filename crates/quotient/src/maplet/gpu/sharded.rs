@@ -421,18 +421,11 @@ impl fmt::Debug for ShardedMaplet {
 #[cfg(test)]
 mod tests {
     use warpset_core::hash::mix;
-    use warpset_gpu::testing::{deferred, fail_each};
-    use warpset_gpu::{EmulatorOptions, GpuError};
+    use warpset_gpu::GpuError;
+    use warpset_gpu::testing::{deferred, fail_each, unequal, unequal_lists};
 
     use super::*;
     use crate::{Duplicates, RankSelectBuilder, Sum};
-
-    /// Returns emulators of unequal memory.
-    fn unequal(count: usize) -> Devices {
-        let device =
-            |i: usize| Device::emulator_with(EmulatorOptions::default().memory_bytes((i + 1) << 26).deferred(true));
-        Devices::new((0..count).map(device)).unwrap()
-    }
 
     /// Compares bytes and answers with those of the host's maplet.
     fn behaves_as_on_the_host(devices: &Devices, builder: &MapletBuilder) {
@@ -497,8 +490,8 @@ mod tests {
 
     #[test]
     fn the_maplet_of_the_host_on_any_number_of_devices() {
-        for count in [1, 2, 3, 8] {
-            behaves_as_on_the_host(&unequal(count), &RankSelectBuilder::with_bits(11, 9).values(12));
+        for devices in &unequal_lists() {
+            behaves_as_on_the_host(devices, &RankSelectBuilder::with_bits(11, 9).values(12));
         }
         let kept = RankSelectBuilder::with_bits(11, 9).duplicates(Duplicates::Kept);
         behaves_as_on_the_host(&unequal(2), &kept.values(12));
@@ -546,11 +539,11 @@ mod tests {
     #[test]
     fn nothing_is_applied_of_batches_of_which_one_is_unfit() {
         let builder = RankSelectBuilder::with_bits(9, 9).values(8);
-        for count in [1, 2] {
-            let devices = unequal(count);
-            let mut maplet = builder.sharded_on(&devices).build().unwrap();
+        for devices in &unequal_lists() {
+            let mut maplet = builder.sharded_on(devices).build().unwrap();
             maplet.set_chunk_keys(64);
-            let (first, last) = (devices.first(), devices.all().last().unwrap());
+            let used = maplet.devices().clone();
+            let (first, last) = (used.first(), used.all().last().unwrap());
             let keys: Vec<u64> = (0..200).map(|i| mix(i, 5)).collect();
             let mut values = vec![1u64; 200];
             let (here, of_here) = (first.from_slice(&keys).unwrap(), first.from_slice(&values).unwrap());
