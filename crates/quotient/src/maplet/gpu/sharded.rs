@@ -3,16 +3,17 @@
 
 use std::fmt;
 
-use warpset_base::filter::{Filter, Take, same_length};
+use warpset_base::filter::same_length;
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, Devices, Stream};
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::quotient::rank_select::combine::MapletKernels;
 use warpset_primitives::reduce::reduce_async;
 use warpset_primitives::sharded::{Replies, Sharded};
 
-use super::{Maplet, MapletBuilder, MapletLayout, QuotientFilter, found_bits, present};
-use crate::gpu::DeviceKeys;
+use super::lookup::present;
+use super::{Maplet, MapletBuilder, MapletLayout};
 use crate::gpu::sharded::Division;
+use crate::gpu::{DeviceKeys, QuotientFilter};
 use crate::{Error, Hashed, Key, Max};
 
 /// [`Maplet`] divided among devices, as many as the largest power of two allows; an exact maplet stays on the first
@@ -397,19 +398,6 @@ fn upsert_words<O: MapletKernels>(
 /// Removes all values of keys by their hashes from a part.
 fn remove_words(part: &mut Maplet, hashes: DeviceSlice<'_, u64>, _: DeviceSlice<'_, u64>) -> Result<u64, Error> {
     part.remove_device(hashes.cast::<Hashed>()?)
-}
-
-impl Filter for ShardedMaplet {
-    type Error = Error;
-
-    fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Error> {
-        take(0, &found_bits(&self.get_bulk(keys)?));
-        Ok(())
-    }
-
-    fn memory_bytes(&self) -> u64 {
-        self.memory_bytes()
-    }
 }
 
 impl fmt::Debug for ShardedMaplet {
