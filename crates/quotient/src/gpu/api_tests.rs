@@ -2,7 +2,7 @@
 //! answers and ways to change agree; on CUDA too where there is a device.
 
 use warpset_base::filter::{Count, Filter, Insert, Remove};
-use warpset_core::hash::mix;
+use warpset_base::testing::keys;
 use warpset_gpu::testing::devices;
 use warpset_gpu::{Device, GpuError};
 use warpset_primitives::DeviceFilter;
@@ -15,10 +15,6 @@ use crate::{
     Duplicates, Error, LengthMismatch, RankSelectQuotientFilter, Standard, StandardBuilder,
     StandardQuotientFilter as HostFilter,
 };
-
-fn keys(n: u64, seed: u64) -> Vec<u64> {
-    (0..n).map(|i| mix(i, seed)).collect()
-}
 
 fn is_refused<T>(result: Result<T, Error>) {
     match result {
