@@ -129,35 +129,11 @@ impl SavedError for FileError {
     }
 }
 
-/// Completes the error enumeration of a structure: adds the variants that all of these have, the last two with the
-/// crate's feature `gpu`, and implements what every error has. Written with parentheses, `rustfmt` formats it.
+/// Implements [`SavedError`] for an enumeration with a variant `File` for a [`FileError`].
 #[doc(hidden)]
 #[macro_export]
-macro_rules! structure_error {
-    ($(#[$about:meta])* pub enum $error:ident { $($own:tt)* }) => {
-        $(#[$about])*
-        #[derive(::thiserror::Error)]
-        #[non_exhaustive]
-        pub enum $error {
-            $($own)*
-            /// Slices that belong together differ in length.
-            #[error(transparent)]
-            LengthMismatch(#[from] $crate::filter::LengthMismatch),
-            /// The bytes are not such a structure, or could not be read or written.
-            #[error(transparent)]
-            File(#[from] $crate::file::FileError),
-            /// The driver or the device failed.
-            #[cfg(feature = "gpu")]
-            #[error(transparent)]
-            Gpu(#[from] ::warpset_gpu::GpuError),
-            /// A device-wide primitive refused its arguments.
-            #[cfg(feature = "gpu")]
-            #[error(transparent)]
-            Primitive(Box<::warpset_primitives::Error>),
-        }
-
-        $crate::debug_as_display!($error);
-
+macro_rules! saved_error {
+    ($error:ty) => {
         impl $crate::file::SavedError for $error {
             fn into_file(self) -> $crate::file::FileError {
                 match self {
@@ -166,9 +142,6 @@ macro_rules! structure_error {
                 }
             }
         }
-
-        #[cfg(feature = "gpu")]
-        ::warpset_primitives::from_primitives!($error);
     };
 }
 

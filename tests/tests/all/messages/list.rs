@@ -48,35 +48,24 @@ fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Variants that `warpset_base::structure_error!` adds.
-const COMMON: [&str; 4] = ["LengthMismatch", "File", "Gpu", "Primitive"];
-
 /// Lists the public errors with their variants in the sources of the crate `of`, which are in `folder`.
 pub fn names_in_sources(of: &str, folder: &Path) -> Vec<String> {
     let mut files = Vec::new();
     rust_files(folder, &mut files);
     let mut names = Vec::new();
     for text in files.iter().map(|file| fs::read_to_string(file).unwrap()) {
-        for (at, mark) in
-            ["derive(thiserror::Error)]", "structure_error!("].iter().flat_map(|of| text.match_indices(of))
-        {
+        for (at, _) in text.match_indices("thiserror::Error)]") {
             let mut lines = text[at..].lines();
             let public = lines.find_map(|line| {
-                let (indent, rest) = line.split_at(line.find("pub ")?);
-                let (kind, rest) = rest["pub ".len()..].split_once(' ')?;
-                indent.trim().is_empty().then_some((indent, kind, rest.split(|c: char| !c.is_alphanumeric()).next()?))
+                let (kind, rest) = line.strip_prefix("pub ")?.split_once(' ')?;
+                Some((kind, rest.split(|c: char| !c.is_alphanumeric()).next()?))
             });
             match public {
-                Some((indent, "enum", name)) => {
-                    let own = lines.take_while(|line| *line != format!("{indent}}}")).filter_map(|line| {
-                        let rest = line.strip_prefix(indent)?.strip_prefix("    ")?;
-                        rest.split(|c: char| !c.is_alphanumeric()).next()
-                    });
-                    let common = COMMON.iter().copied().filter(|_| mark.starts_with("structure"));
-                    let variants = own.filter(|name| name.starts_with(char::is_uppercase)).chain(common);
-                    names.extend(variants.map(|variant| format!("{of}::{name}::{variant}")));
-                }
-                Some((_, _, name)) => names.push(format!("{of}::{name}")),
+                Some(("enum", name)) => names.extend(lines.take_while(|line| *line != "}").filter_map(|line| {
+                    let variant = line.strip_prefix("    ")?.split(|c: char| !c.is_alphanumeric()).next()?;
+                    variant.starts_with(char::is_uppercase).then(|| format!("{of}::{name}::{variant}"))
+                })),
+                Some((_, name)) => names.push(format!("{of}::{name}")),
                 None => {}
             }
         }
