@@ -130,7 +130,9 @@ fn update_by_default(filter: &mut StandardQuotientFilter, fingerprints: &[u64], 
     let layout = *filter.layout();
     let stream = filter.device().new_stream()?;
     let batch = Fingerprints::from_host(&layout, &stream, fingerprints)?.sorted(&layout, &stream)?;
-    filter.rewrite_with(&stream, &batch, change)
+    let before = filter.len();
+    *filter = filter.rewritten_with(&stream, &batch, change)?;
+    Ok(filter.len().abs_diff(before))
 }
 
 #[test]

@@ -413,7 +413,7 @@ mod tests {
     use warpset_gpu::testing::{deferred, fail_each, unequal, unequal_lists};
 
     use super::*;
-    use crate::{Duplicates, RankSelectBuilder, Sum};
+    use crate::{Duplicates, Filter, RankSelectBuilder, Sum};
 
     /// Compares bytes and answers with those of the host's maplet.
     fn behaves_as_on_the_host(devices: &Devices, builder: &MapletBuilder) {
