@@ -5,6 +5,7 @@
 
 #![cfg(feature = "gpu")]
 
+use warpset_base::testing::keys;
 use warpset_bloom::Filter;
 use warpset_bloom::gpu::DeviceFilter;
 use warpset_bloom::gpu::{self, DeviceOneBlock, Grouping, StringVec};
@@ -12,7 +13,6 @@ use warpset_bloom::{
     BlockShape, BlockedLayout, Builder, Bytes, Error, FirstLevel, Hashed, Insert, Layout, SplitBlockLayout, StringHash,
     TestAndInsert, cpu,
 };
-use warpset_base::testing::keys;
 use warpset_gpu::testing::devices;
 use warpset_gpu::{Device, DeviceVec, EmulatorOptions, GpuError};
 

@@ -9,9 +9,9 @@ use std::collections::HashSet;
 use warpset_bloom::Filter;
 use warpset_bloom::gpu::DeviceFilter;
 
+use warpset_base::testing::keys;
 use warpset_bloom::gpu::{self, DeviceKeys, StringVec};
 use warpset_bloom::{BucketShape, Builder, Error, FirstLevel, Insert, Key, RaoLayout, StringHash, TestAndInsert, cpu};
-use warpset_base::testing::keys;
 use warpset_gpu::testing::devices;
 use warpset_gpu::{Device, EmulatorOptions, GpuError};
 
