@@ -30,11 +30,7 @@ fn keys(count: usize, salt: u64) -> Vec<u64> {
 /// Returns keys per structure and rounds per thread: one small round under the sanitizer, which is a hundred times
 /// slower.
 fn size(device: &Device) -> (usize, u64) {
-    match (device.is_emulator(), testing::is_sanitized()) {
-        (true, _) => (100, 1),
-        (false, true) => (3000, 1),
-        (false, false) => (300_000, 4),
-    }
+    testing::sized(device, (100, 1), (3000, 1), (300_000, 4))
 }
 
 /// Checks that a filter answers as the host's does.

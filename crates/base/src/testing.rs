@@ -1,4 +1,6 @@
-//! Tiers of tests. Not part of the API.
+//! Tiers of tests, and their keys. Not part of the API.
+
+use warpset_core::hash::mix;
 
 /// The environment variable that selects the tier: `thorough`, or the default one.
 pub const TIER_VARIABLE: &str = "WARPSET_TESTS";
@@ -13,4 +15,9 @@ pub fn tier<T>(default: T, thorough: T) -> T {
         Err(_) | Ok("" | "default") => default,
         Ok(other) => panic!("{TIER_VARIABLE}={other}: `default` or `thorough`"),
     }
+}
+
+/// Returns `n` keys that look random, others for each seed.
+pub fn keys(n: u64, seed: u64) -> Vec<u64> {
+    (0..n).map(|i| mix(i, seed)).collect()
 }

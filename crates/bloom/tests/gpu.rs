@@ -5,6 +5,7 @@
 
 #![cfg(feature = "gpu")]
 
+use warpset_base::testing::keys;
 use warpset_bloom::Filter;
 use warpset_bloom::gpu::DeviceFilter;
 use warpset_bloom::gpu::{self, DeviceOneBlock, Grouping, StringVec};
@@ -12,13 +13,8 @@ use warpset_bloom::{
     BlockShape, BlockedLayout, Builder, Bytes, Error, FirstLevel, Hashed, Insert, Layout, SplitBlockLayout, StringHash,
     TestAndInsert, cpu,
 };
-use warpset_core::hash::mix;
 use warpset_gpu::testing::devices;
 use warpset_gpu::{Device, DeviceVec, EmulatorOptions, GpuError};
-
-fn keys(n: u64, seed: u64) -> Vec<u64> {
-    (0..n).map(|i| mix(i, seed)).collect()
-}
 
 fn shape(block_bits: u32, word_bits: u32, hashes: u32) -> BlockShape {
     BlockShape::new(block_bits, word_bits, hashes).unwrap()

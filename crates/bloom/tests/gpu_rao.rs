@@ -9,15 +9,11 @@ use std::collections::HashSet;
 use warpset_bloom::Filter;
 use warpset_bloom::gpu::DeviceFilter;
 
+use warpset_base::testing::keys;
 use warpset_bloom::gpu::{self, DeviceKeys, StringVec};
 use warpset_bloom::{BucketShape, Builder, Error, FirstLevel, Insert, Key, RaoLayout, StringHash, TestAndInsert, cpu};
-use warpset_core::hash::mix;
 use warpset_gpu::testing::devices;
 use warpset_gpu::{Device, EmulatorOptions, GpuError};
-
-fn keys(n: u64, seed: u64) -> Vec<u64> {
-    (0..n).map(|i| mix(i, seed)).collect()
-}
 
 /// Makes Rao's filter with either kind of assignment, of several batches.
 fn rao(choices: u32, first_level: FirstLevel) -> cpu::RaoBloom {

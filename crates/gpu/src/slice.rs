@@ -56,31 +56,47 @@ pub(crate) fn resolve(range: impl RangeBounds<usize>, len: usize) -> (usize, usi
     (start, end - start)
 }
 
+/// Implements what slices for reading and for writing share.
+macro_rules! memory_and_length {
+    ($($slice:ident)*) => {$(
+        impl<'a, T: Pod> $slice<'a, T> {
+            pub(crate) fn new(memory: &'a Memory, len: usize) -> Self {
+                Self { memory, address: memory.address(), len, items: PhantomData }
+            }
+
+            /// Returns the number of items.
+            pub fn len(&self) -> usize {
+                self.len
+            }
+
+            /// Whether there are no items.
+            pub fn is_empty(&self) -> bool {
+                self.len == 0
+            }
+
+            /// Returns the bytes that the items take.
+            pub fn byte_len(&self) -> usize {
+                self.len * size_of::<T>()
+            }
+
+            /// Returns the device of the items.
+            pub fn device(&self) -> &'a Device {
+                &self.memory.device
+            }
+
+            pub(crate) fn memory(&self) -> &'a Memory {
+                self.memory
+            }
+
+            pub(crate) fn address(&self) -> usize {
+                self.address
+            }
+        }
+    )*};
+}
+memory_and_length! { DeviceSlice DeviceSliceMut }
+
 impl<'a, T: Pod> DeviceSlice<'a, T> {
-    pub(crate) fn new(memory: &'a Memory, len: usize) -> Self {
-        Self { memory, address: memory.address(), len, items: PhantomData }
-    }
-
-    /// Returns the number of items.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether there are no items.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Returns the bytes that the items take.
-    pub fn byte_len(&self) -> usize {
-        self.len * size_of::<T>()
-    }
-
-    /// Returns the device of the items.
-    pub fn device(&self) -> &'a Device {
-        &self.memory.device
-    }
-
     /// Returns the argument for a kernel that reads the items.
     pub fn global(&self) -> Global<T> {
         Global::from_raw_parts(std::ptr::with_exposed_provenance(self.address), self.len)
@@ -127,41 +143,9 @@ impl<'a, T: Pod> DeviceSlice<'a, T> {
         }
         self.memory.download(self.address, bytemuck::cast_slice_mut(target))
     }
-
-    pub(crate) fn memory(&self) -> &'a Memory {
-        self.memory
-    }
-
-    pub(crate) fn address(&self) -> usize {
-        self.address
-    }
 }
 
 impl<'a, T: Pod> DeviceSliceMut<'a, T> {
-    pub(crate) fn new(memory: &'a Memory, len: usize) -> Self {
-        Self { memory, address: memory.address(), len, items: PhantomData }
-    }
-
-    /// Returns the number of items.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether there are no items.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Returns the bytes that the items take.
-    pub fn byte_len(&self) -> usize {
-        self.len * size_of::<T>()
-    }
-
-    /// Returns the device of the items.
-    pub fn device(&self) -> &'a Device {
-        &self.memory.device
-    }
-
     /// Returns the argument for a kernel that reads the items.
     pub fn global(&self) -> Global<T> {
         self.as_slice().global()
@@ -261,14 +245,6 @@ impl<'a, T: Pod> DeviceSliceMut<'a, T> {
     /// [`GpuError::DeviceLost`] or [`GpuError::Driver`] if earlier work on the device failed.
     pub fn fill_bytes(&mut self, byte: u8) -> Result<()> {
         self.memory.set(self.address, byte, self.byte_len())
-    }
-
-    pub(crate) fn memory(&self) -> &'a Memory {
-        self.memory
-    }
-
-    pub(crate) fn address(&self) -> usize {
-        self.address
     }
 }
 

@@ -53,6 +53,28 @@ pub fn devices(seed: u64) -> Vec<Device> {
     std::iter::once(deferred(seed)).chain(cuda()).collect()
 }
 
+/// Picks by the cost of a launch on this device: on an emulator, under compute-sanitizer, or on CUDA without it.
+pub fn sized<T>(device: &Device, emulated: T, sanitized: T, full: T) -> T {
+    match (device.is_emulator(), is_sanitized()) {
+        (true, _) => emulated,
+        (false, true) => sanitized,
+        (false, false) => full,
+    }
+}
+
+/// Makes so many [`deferred`] devices of unequal memory: 64 MiB, 128 MiB and so on.
+pub fn unequal(count: usize) -> Devices {
+    let device =
+        |i: usize| Device::emulator_with(EmulatorOptions::default().memory_bytes((i + 1) << 26).deferred(true));
+    Devices::new((0..count).map(device)).expect("different devices")
+}
+
+/// Lists of [`unequal`] devices, and all CUDA devices of this machine, which may be a single one.
+pub fn unequal_lists() -> Vec<Devices> {
+    let cuda = cuda().map(|_| Devices::cuda_all().expect("they were just found"));
+    [1, 2, 3, 8].map(unequal).into_iter().chain(cuda).collect()
+}
+
 /// Lists of several devices: two emulators with this seed, three, and the CUDA devices if there are several.
 pub fn lists_of_devices(seed: u64) -> Vec<Devices> {
     let some = devices(seed);

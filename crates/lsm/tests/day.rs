@@ -189,10 +189,7 @@ fn snapshots_answer_while_a_day_goes_on() {
     let seed = std::env::var(warpset_gpu::emulator::SEED_VARIABLE).ok();
     let seed = seed.and_then(|text| u64::from_str_radix(text.trim_start_matches("0x"), 16).ok()).unwrap_or(1);
     for device in testing::devices(seed) {
-        match (device.is_emulator(), testing::is_sanitized()) {
-            (true, _) => day(&device, seed, 64, 24),
-            (_, true) => day(&device, seed, 1000, 24),
-            _ => day(&device, seed, 20_000, 72),
-        }
+        let (batch, hours) = testing::sized(&device, (64, 24), (1000, 24), (20_000, 72));
+        day(&device, seed, batch, hours);
     }
 }

@@ -112,16 +112,16 @@ pub unsafe fn sort_pairs_by_digits_async<'a, 'b, K: SortKey, V: Payload>(
     out_values: impl Into<DeviceSliceMut<'b, V>>,
     by: By,
 ) -> Result<()> {
-    let (out_keys, out_values) = (out_keys.into(), out_values.into());
     let n = keys.len();
+    if n == 0 || by.is_reversed() {
+        // SAFETY: the contract of this function.
+        return unsafe { sort_pairs_async(stream, keys, values, out_keys, out_values, by) };
+    }
+    let (out_keys, out_values) = (out_keys.into(), out_values.into());
     check_pairs(stream, keys, values, &out_keys, &out_values)?;
     let (source, target) = (SortInput::pairs(keys, values), SortOutput::pairs(out_keys, out_values));
     let widths = Widths::pairs::<K, V>();
     let bits = by.range::<K>()?;
-    if n == 0 || by.is_reversed() {
-        // SAFETY: the contract of this function; lengths are checked.
-        return unsafe { sort_items::<K>(stream, widths, source, target, n, by, false) };
-    }
     if n <= ONE_BLOCK {
         // SAFETY: as above.
         return unsafe { sort_in_one_block(stream, widths, source, target, n as u32, bits, by.flip()) };

@@ -4,17 +4,13 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use warpset_core::hash::mix;
+use warpset_base::testing::keys;
 
 use crate::width::Width;
 use crate::{Arity, BinaryFuse, BinaryFuse8, BinaryFuse16, BinaryFuse32, Error, Filter, Form, Hashed};
 
 const ARITIES: [Arity; 2] = [Arity::Three, Arity::Four];
 const FORMS: [Form; 2] = [Form::OneGraph, Form::Sharded];
-
-fn keys(n: u64, seed: u64) -> Vec<u64> {
-    (0..n).map(|i| mix(i, seed)).collect()
-}
 
 /// Runs `body` for every combination of arity and form.
 fn each_form(mut body: impl FnMut(Arity, Form)) {

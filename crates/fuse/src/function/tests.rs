@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use proptest::prelude::*;
-use warpset_base::testing::tier;
+use warpset_base::testing::{keys, tier};
 use warpset_core::hash::mix;
 
 use super::*;
@@ -11,10 +11,6 @@ use crate::{Arity, Form};
 
 const ARITIES: [Arity; 2] = [Arity::Three, Arity::Four];
 const FORMS: [Form; 2] = [Form::OneGraph, Form::Sharded];
-
-fn keys(n: u64, seed: u64) -> Vec<u64> {
-    (0..n).map(|i| mix(i, seed)).collect()
-}
 
 fn values<V: FunctionValue>(keys: &[u64], bits: u32) -> Vec<V> {
     keys.iter().map(|&key| V::of(mix(key, 99) >> (64 - bits))).collect()

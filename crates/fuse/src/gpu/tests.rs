@@ -1,17 +1,13 @@
 //! Tests of filters on the emulator and on CUDA: bytes and answers equal the host's.
 
 use warpset_base::filter::Filter;
-use warpset_core::hash::mix;
+use warpset_base::testing::keys;
 use warpset_gpu::testing::{devices, fail_each, is_sanitized};
 use warpset_gpu::{Device, GpuError};
 use warpset_primitives::DeviceFilter;
 
 use super::{BinaryFuse, DeviceStrings, DeviceWidth};
 use crate::{Arity, BinaryFuse8, BinaryFuse16, BinaryFuse32, Error, Form, Hashed};
-
-fn keys(n: u64, seed: u64) -> Vec<u64> {
-    (0..n).map(|i| mix(i, seed)).collect()
-}
 
 fn each_form(mut body: impl FnMut(Arity, Form)) {
     for arity in [Arity::Three, Arity::Four] {

@@ -2,15 +2,11 @@
 
 use std::path::PathBuf;
 
-use warpset_core::hash::mix;
+use warpset_base::testing::keys;
 use xorf::Filter as _;
 
 use super::*;
 use crate::{BinaryFuse8, BinaryFuse16, BinaryFuse32, Filter};
-
-fn keys(n: u64, seed: u64) -> Vec<u64> {
-    (0..n).map(|i| mix(i, seed)).collect()
-}
 
 /// Both ways: built there and queried here, built here and queried there, as values, by `bincode` and by serde.
 macro_rules! exchanges_with_xorf {

@@ -7,7 +7,7 @@ use warpset_base::filter::Filter;
 use warpset_base::key::{Hash128, Key};
 use warpset_core::hash::mix;
 use warpset_gpu::batch::StringVec;
-use warpset_gpu::testing::{devices, fail_each, is_sanitized};
+use warpset_gpu::testing::{devices, fail_each, sized};
 use warpset_gpu::{Backend, Device, Devices, GpuError};
 
 use super::DeviceHashKind;
@@ -48,11 +48,7 @@ fn is_the_hosts<M: DeviceHashKind>(device: &Device, builder: &Builder<M>, n: usi
 
 fn words_are_those_of_the_host<M: TestKind>() {
     for device in devices(1) {
-        let most = match (device.is_emulator(), is_sanitized()) {
-            (true, _) => 700,
-            (false, true) => 20_000,
-            (false, false) => 1_000_000,
-        };
+        let most = sized(&device, 700, 20_000, 1_000_000);
         for (builder, share) in M::shapes() {
             for n in [0, 1, 2, 3, 9, (most as f64 * share) as usize] {
                 is_the_hosts(&device, &builder, n);

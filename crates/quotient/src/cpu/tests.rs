@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use warpset_base::testing::tier;
-use warpset_core::hash::mix;
+use warpset_base::testing::{keys, tier};
 use warpset_core::quotient::rank_select::counters;
 use warpset_core::quotient::slots::Container;
 
@@ -369,10 +368,6 @@ for_kinds! {
     empty_inputs
     filters_grow_with_iterators
     forms_of_answers_agree
-}
-
-fn keys(n: u64, seed: u64) -> Vec<u64> {
-    (0..n).map(|i| mix(i, seed)).collect()
 }
 
 fn full_filters_in_parallel_parts<S: SlotKind>() {

@@ -5,6 +5,7 @@ use warpset_gpu::{Device, DeviceSlice, DeviceVec, Stream};
 
 use super::counted_fingerprints::CountedFingerprints;
 use super::fingerprints::{Fingerprints, TooWide};
+use super::launch::waiting_on_errors;
 use super::scan::{check_count, scan};
 use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, exact, part_sort};
 use crate::{Error, Key, Layout};
@@ -53,20 +54,17 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
             device.expect_same(keys.device(), "building a quotient filter")?;
             device.synchronize()?;
         }
-        // SAFETY: the keys are borrowed until the layout has been waited for, on an error too.
-        let sorted = unsafe {
-            if part_sort::pays(&layout, keys.count()) {
-                part_sort::sorted(&layout, &stream, keys)
-            } else {
-                Fingerprints::of_device_keys(&layout, &stream, keys, TooWide::Refused)
-                    .and_then(|fingerprints| fingerprints.sorted(&layout, &stream))
-            }
-        };
-        let built = sorted.and_then(|sorted| QuotientFilter::lay_out_by(&stream, layout, &sorted, lay_out));
-        if built.is_err() {
-            stream.synchronize()?;
-        }
-        built
+        waiting_on_errors(&stream, || {
+            // SAFETY: the keys are borrowed until the layout has been waited for, on an error too.
+            let sorted = unsafe {
+                if part_sort::pays(&layout, keys.count()) {
+                    part_sort::sorted(&layout, &stream, keys)?
+                } else {
+                    Fingerprints::of_device_keys(&layout, &stream, keys, TooWide::Refused)?.sorted(&layout, &stream)?
+                }
+            };
+            QuotientFilter::lay_out_by(&stream, layout, &sorted, lay_out)
+        })
     }
 
     /// Builds a filter of these fingerprints, in any order.
@@ -95,11 +93,10 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
             device.expect_all_here([fingerprints.device(), copies.device()], "building a quotient filter")?;
             device.synchronize()?;
         }
-        let counts = CountedFingerprints::given(&layout, &stream, fingerprints, copies);
-        if counts.is_err() {
-            stream.synchronize()?;
-        }
-        QuotientFilter::from_counts(&stream, layout, counts?)
+        waiting_on_errors(&stream, || {
+            let counts = CountedFingerprints::given(&layout, &stream, fingerprints, copies)?;
+            QuotientFilter::from_counts(&stream, layout, counts)
+        })
     }
 
     /// Builds a filter of ascending fingerprints. Waits for all of `stream`, on an error too.
@@ -114,19 +111,13 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         sorted: &Fingerprints,
         lay_out: LayOut<'_>,
     ) -> Result<QuotientFilter<S>, Error> {
-        if layout.is_counted() {
-            let counts = CountedFingerprints::of_sorted(&layout, stream, sorted);
-            if counts.is_err() {
-                stream.synchronize()?;
+        waiting_on_errors(stream, || {
+            if layout.is_counted() {
+                let counts = CountedFingerprints::of_sorted(&layout, stream, sorted)?;
+                return QuotientFilter::from_counts(stream, layout, counts);
             }
-            return QuotientFilter::from_counts(stream, layout, counts?);
-        }
-        match lay_out(stream, &layout, sorted) {
-            Ok((words, items)) => Ok(QuotientFilter::from_parts(stream.device(), layout, words, items)),
-            Err(error) => {
-                stream.synchronize()?;
-                Err(error)
-            }
-        }
+            let (words, items) = lay_out(stream, &layout, sorted)?;
+            Ok(QuotientFilter::from_parts(stream.device(), layout, words, items))
+        })
     }
 }

@@ -7,6 +7,7 @@ use warpset_gpu::{DeviceSlice, DeviceVec, Stream};
 
 use super::counted_fingerprints::{CountedFingerprints, DIFFERENCE, total};
 use super::fingerprints::{Fingerprints, TooWide};
+use super::launch::waiting_on_errors;
 use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, exact};
 use crate::cpu::counted::removals;
 use crate::cpu::rewrite::MOST_COPIES;
@@ -102,21 +103,17 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         }
         let mut own = stream.alloc_uninit::<u64>(copies.len())?;
         stream.copy(&mut own, copies)?;
-        // SAFETY: keys and copies are borrowed until the stream has been waited for, on an error too; there is a number
-        // per key.
-        let batch = unsafe {
-            let too_wide = match change {
-                Change::Insert => TooWide::Refused,
-                Change::Remove => TooWide::Zeroed(own.global_mut()),
-            };
-            Fingerprints::of_device_keys(&layout, &stream, keys, too_wide)
-                .and_then(|fingerprints| CountedFingerprints::of_pairs(&layout, &stream, fingerprints, own))
+        let too_wide = match change {
+            Change::Insert => TooWide::Refused,
+            Change::Remove => TooWide::Zeroed(own.global_mut()),
         };
-        let changed = batch.and_then(|batch| self.recount(&stream, &batch, change));
-        if changed.is_err() {
-            stream.synchronize()?;
-        }
-        changed
+        waiting_on_errors(&stream, || {
+            // SAFETY: keys and copies are borrowed until the stream has been waited for, on an error too; there is a
+            // number per key.
+            let fingerprints = unsafe { Fingerprints::of_device_keys(&layout, &stream, keys, too_wide)? };
+            let batch = CountedFingerprints::of_pairs(&layout, &stream, fingerprints, own)?;
+            self.recount(&stream, &batch, change)
+        })
     }
 
     fn expect_counters(&self) -> Result<(), Error> {
@@ -156,7 +153,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         layout: Layout,
         mut counts: CountedFingerprints,
     ) -> Result<QuotientFilter<S>, Error> {
-        let mut made = || {
+        waiting_on_errors(stream, || {
             if layout.is_counted() {
                 let (words, held) = S::lay_out_counts(stream, &layout, &counts)?;
                 return Ok(QuotientFilter::from_parts(stream.device(), layout, words, held));
@@ -169,12 +166,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
             }
             let all = counts.repeated(&layout, stream, total as usize)?;
             QuotientFilter::lay_out(stream, layout, &all)
-        };
-        let made = made();
-        if made.is_err() {
-            stream.synchronize()?;
-        }
-        made
+        })
     }
 
     /// Extracts the stored fingerprints with their copies. Waits.

@@ -1,4 +1,4 @@
-//! Common arguments of launches: layout, threads, hashing of keys, and zero words.
+//! Common parts of launches: arguments for layout, threads and hashing of keys, zero words, and the wait after an error.
 
 use warpset_gpu::batch::Hashing;
 use warpset_gpu::{DeviceVec, LaunchConfig, Stream};
@@ -25,6 +25,15 @@ pub(crate) fn hashing(layout: &Layout) -> Hashing {
 /// Returns the number of words of a filter of this layout.
 pub(super) fn word_count(layout: &Layout) -> Result<usize, OutOfMemory> {
     usize::try_from(layout.words()).map_err(|_| OutOfMemory { bytes: layout.words().saturating_mul(8) })
+}
+
+/// Runs `work`, and waits for the stream if it fails: what `work` has queued may use borrowed memory.
+pub(crate) fn waiting_on_errors<T>(stream: &Stream, work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    let done = work();
+    if done.is_err() {
+        stream.synchronize()?;
+    }
+    done
 }
 
 /// Allocates the words of an empty filter.

@@ -63,7 +63,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
             return Ok(());
         }
         let (stream, theirs) = self.extract_other(other)?;
-        self.rewrite_with(&stream, &theirs, change)?;
+        *self = self.rewritten_with(&stream, &theirs, change)?;
         Ok(())
     }
 
@@ -138,16 +138,18 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         ours.selected(stream, bits.as_slice())
     }
 
-    /// Inserts or removes ascending fingerprints: extracts, combines, and lays out. Waits; on an error the filter is
-    /// unchanged.
-    pub(crate) fn rewrite_with(&mut self, stream: &Stream, batch: &Fingerprints, change: Change) -> Result<u64, Error> {
-        let before = self.items;
+    /// Builds a filter of these fingerprints with or without ascending ones: extracts, combines, and lays out. Waits.
+    pub(crate) fn rewritten_with(
+        &self,
+        stream: &Stream,
+        batch: &Fingerprints,
+        change: Change,
+    ) -> Result<QuotientFilter<S>, Error> {
         let all = match change {
             Change::Insert => self.extract(stream)?.merged(batch, &self.layout, stream)?,
             Change::Remove => self.selected(stream, batch, false)?,
         };
-        *self = QuotientFilter::lay_out(stream, self.layout, &all)?;
-        Ok(self.items.abs_diff(before))
+        QuotientFilter::lay_out(stream, self.layout, &all)
     }
 }
 

@@ -400,20 +400,12 @@ impl<S: DeviceSlotKind> fmt::Debug for ShardedBuilder<S> {
 #[cfg(test)]
 mod tests {
     use warpset_core::hash::mix;
-    use warpset_gpu::testing::{cuda, deferred, fail_each};
-    use warpset_gpu::{EmulatorOptions, GpuError};
+    use warpset_gpu::GpuError;
+    use warpset_gpu::testing::{deferred, fail_each, unequal_lists};
 
     use super::*;
     use crate::gpu::DeviceFilter;
     use crate::{Duplicates, Filter, RankSelectBuilder, StandardBuilder};
-
-    /// Returns emulators of unequal memory, and every CUDA device of this machine.
-    fn several() -> Vec<Devices> {
-        let device =
-            |i: usize| Device::emulator_with(EmulatorOptions::default().memory_bytes((i + 1) << 26).deferred(true));
-        let emulators = [1, 2, 3, 8].map(|count| Devices::new((0..count).map(device)).unwrap());
-        emulators.into_iter().chain(cuda().map(|_| Devices::cuda_all().unwrap())).collect()
-    }
 
     /// Compares bytes and answers with those of the host's filter.
     fn behaves_as_on_the_host<S: DeviceSlotKind>(devices: &Devices, builder: &Builder<S>) {
@@ -470,7 +462,7 @@ mod tests {
 
     #[test]
     fn the_filter_of_the_host_on_any_number_of_devices() {
-        for devices in &several() {
+        for devices in &unequal_lists() {
             behaves_as_on_the_host(devices, &RankSelectBuilder::with_bits(11, 5));
         }
         let devices = Devices::new((0..3).map(deferred)).unwrap();

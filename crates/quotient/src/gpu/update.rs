@@ -4,6 +4,7 @@ use warpset_gpu::Stream;
 
 use super::counted_fingerprints::CountedFingerprints;
 use super::fingerprints::{Fingerprints, TooWide};
+use super::launch::waiting_on_errors;
 use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, exact};
 use crate::key::as_hashed;
 use crate::slot_kind::Change;
@@ -128,13 +129,11 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         }
         let (stream, layout) = (self.ready_stream()?, self.layout);
         let too_wide = if change == Change::Insert { TooWide::Refused } else { TooWide::Dropped };
-        // SAFETY: the keys are borrowed until the stream has been waited for, below on an error.
-        let batch = unsafe { Fingerprints::of_device_keys(&layout, &stream, keys, too_wide) };
-        let changed = batch.and_then(|batch| update(self, &stream, batch));
-        if changed.is_err() {
-            stream.synchronize()?;
-        }
-        changed
+        waiting_on_errors(&stream, || {
+            // SAFETY: the keys are borrowed until the stream has been waited for, on an error too.
+            let batch = unsafe { Fingerprints::of_device_keys(&layout, &stream, keys, too_wide)? };
+            update(self, &stream, batch)
+        })
     }
 
     /// Inserts or removes fingerprints, which travel as hashes with these fingerprints.
@@ -225,16 +224,39 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         Ok(changed)
     }
 
-    /// Rewrites a filter without counters from its own fingerprints and an ascending batch: in one pass if the kind of
-    /// slots has a faster one, otherwise by extraction, combination and layout. Returns the change of the number of
-    /// fingerprints, and waits. On an error the filter is unchanged.
+    /// Rewrites the filter by [`QuotientFilter::rebuilt`]. Returns the change of the number of fingerprints. On an error
+    /// the filter is unchanged.
     fn rebuild(&mut self, stream: &Stream, batch: &Fingerprints, change: Change) -> Result<u64, Error> {
         let before = self.items;
-        let Some(rebuilt) = S::rebuilt(stream, &self.layout, &self.words, batch, change)? else {
-            return self.rewrite_with(stream, batch, change);
-        };
-        (self.words, self.items) = rebuilt;
+        *self = self.rebuilt(stream, batch, change)?;
         Ok(self.items.abs_diff(before))
+    }
+
+    /// Builds a filter without counters from the fingerprints of this one and an ascending batch: in one pass if the
+    /// kind of slots has a faster one, otherwise by extraction, combination and layout. Waits.
+    fn rebuilt(&self, stream: &Stream, batch: &Fingerprints, change: Change) -> Result<QuotientFilter<S>, Error> {
+        match S::rebuilt(stream, &self.layout, &self.words, batch, change)? {
+            Some((words, items)) => Ok(QuotientFilter::from_parts(&self.device, self.layout, words, items)),
+            None => self.rewritten_with(stream, batch, change),
+        }
+    }
+
+    /// Applies an ascending batch like [`QuotientFilter::update_sorted`] to a copy of a filter without counters. Besides
+    /// this filter it takes memory for the slots of one more, and for two more only where an insertion in place has to
+    /// merge a rest.
+    pub(crate) fn changed(
+        &self,
+        stream: &Stream,
+        sorted: &Fingerprints,
+        change: Change,
+    ) -> Result<QuotientFilter<S>, Error> {
+        if self.method_for(sorted.len(), change, UpdateMethod::Auto) == UpdateMethod::InPlace {
+            let mut copy = self.queued_clone(stream)?;
+            if copy.change_in_place(stream, sorted, change)?.is_some() && copy.items <= self.layout.limit {
+                return Ok(copy);
+            }
+        }
+        self.rebuilt(stream, sorted, change)
     }
 }
 

@@ -307,20 +307,18 @@ pub(crate) fn for_each_prefixed(
 /// Returns the lowest `dropped` bits of the first item that [`for_each_prefixed`] visits.
 #[inline]
 pub(crate) fn first_prefixed(layout: &Layout, words: &[u64], least: u64, dropped: u32) -> Option<u64> {
-    if layout.is_counted() {
-        let lookup = Lookup::<true>::new(words, layout.split);
+    #[inline(always)]
+    fn first<const COUNTED: bool>(layout: &Layout, words: &[u64], least: u64, dropped: u32) -> Option<u64> {
+        let lookup = Lookup::<COUNTED>::new(words, layout.split);
         with_select!(|select| if lookup.is_occupied(least) {
             lookup.first_prefixed(least, dropped, select)
         } else {
             None
         })
-    } else {
-        let lookup = Lookup::<false>::new(words, layout.split);
-        with_select!(|select| if lookup.is_occupied(least) {
-            lookup.first_prefixed(least, dropped, select)
-        } else {
-            None
-        })
+    }
+    match layout.is_counted() {
+        true => first::<true>(layout, words, least, dropped),
+        false => first::<false>(layout, words, least, dropped),
     }
 }
 
@@ -353,27 +351,20 @@ pub(crate) fn first_prefixed_each(
     least: impl Fn(usize) -> u64,
     take: impl FnMut(usize, Option<u64>),
 ) {
-    if layout.is_counted() {
-        with_select!(|select| answer::<_, true>(
-            layout,
-            words,
-            len,
-            least,
-            #[inline(always)]
-            |lookup, _, least| lookup.first_prefixed(least, dropped, select),
-            take
-        ));
-    } else {
-        with_select!(|select| answer::<_, false>(
-            layout,
-            words,
-            len,
-            least,
-            #[inline(always)]
-            |lookup, _, least| lookup.first_prefixed(least, dropped, select),
-            take
-        ));
+    macro_rules! answer {
+        ($counted:literal) => {
+            with_select!(|select| answer::<_, $counted>(
+                layout,
+                words,
+                len,
+                least,
+                #[inline(always)]
+                |lookup, _, least| lookup.first_prefixed(least, dropped, select),
+                take
+            ))
+        };
     }
+    if layout.is_counted() { answer!(true) } else { answer!(false) }
 }
 
 /// Reports the answers of `ask`, which takes numbers of keys with their fingerprints, for fingerprints with occupied

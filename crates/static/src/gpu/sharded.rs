@@ -232,19 +232,11 @@ impl<K: StaticKey, V: Value> fmt::Debug for ShardedStaticMap<K, V> {
 mod tests {
     use warpset_base::key::Hashed;
     use warpset_core::hash::mix;
-    use warpset_gpu::testing::{cuda, deferred, fail_each};
-    use warpset_gpu::{EmulatorOptions, GpuError};
+    use warpset_gpu::GpuError;
+    use warpset_gpu::testing::{deferred, fail_each, unequal, unequal_lists};
 
     use super::*;
     use crate::{Bitmap, StaticSet};
-
-    /// Returns emulators of unequal memory, and every CUDA device of this machine.
-    fn several() -> Vec<Devices> {
-        let device =
-            |i: usize| Device::emulator_with(EmulatorOptions::default().memory_bytes((i + 1) << 26).deferred(true));
-        let emulators = [1, 2, 3, 8].map(|count| Devices::new((0..count).map(device)).unwrap());
-        emulators.into_iter().chain(cuda().map(|_| Devices::cuda_all().unwrap())).collect()
-    }
 
     /// Compares bytes, numbers and values with those of the host's map, for keys everywhere.
     fn behaves_as_on_the_host<K: DeviceStaticKey, V: DeviceMapValue + PartialEq + std::fmt::Debug>(
@@ -301,10 +293,10 @@ mod tests {
     fn the_map_of_the_host_on_any_number_of_devices() {
         let keys: Vec<u64> = (0..100_000).map(|i| mix(i, 1)).collect();
         let narrow: Vec<u32> = (0..40_000).map(|i: u32| i.wrapping_mul(0x9e37_79b1)).collect();
-        for devices in &several() {
+        for devices in &unequal_lists() {
             behaves_as_on_the_host(devices, &keys, |i| i as u32);
         }
-        let devices = &several()[2];
+        let devices = &unequal(3);
         behaves_as_on_the_host(devices, &keys[..40_000], |i| i * i);
         behaves_as_on_the_host(devices, &keys[..2_000], |i| i as u32);
         behaves_as_on_the_host(devices, &narrow, |i| i as u32);

@@ -3,7 +3,7 @@
 use warpset_core::hash::mix;
 use warpset_gpu::GpuError;
 use warpset_gpu::batch::StringVec;
-use warpset_gpu::testing::{devices, fail_each};
+use warpset_gpu::testing::{devices, fail_each, sized};
 
 use super::*;
 use crate::{Arity, Form};
@@ -101,18 +101,19 @@ fn check_other_lookups<V: DeviceFunctionValue>(function: &StaticFunction<V>, ask
 fn bytes_and_values_are_those_of_the_host() {
     for device in devices(41) {
         each_form(|arity, form| {
-            for n in [0, 1, 2, 31, 1025] {
+            for n in [0, 1, 2, 31, 1025].into_iter().step_by(sized(&device, 1, 4, 1)) {
                 let builder = crate::StaticFunction::builder().arity(arity).form(form);
                 is_that_of_the_host::<u8>(&device, n, builder, 8);
             }
-            for (bits, filter) in [(1, 0), (7, 9), (16, 0), (16, 16), (20, 3), (32, 32), (33, 0), (61, 2), (64, 0)] {
+            let widths = [(1, 0), (7, 9), (16, 0), (16, 16), (20, 3), (32, 32), (33, 0), (61, 2), (64, 0)];
+            for (bits, filter) in widths.into_iter().step_by(sized(&device, 1, 4, 1)) {
                 let builder = crate::StaticFunction::builder().arity(arity).form(form).filtered(filter);
                 is_that_of_the_host::<u64>(&device, 400, builder, bits);
             }
             is_that_of_the_host::<u16>(&device, 300, crate::StaticFunction::builder().arity(arity).form(form), 16);
             is_that_of_the_host::<u32>(&device, 300, crate::StaticFunction::builder().arity(arity).form(form), 5);
         });
-        let n = if device.is_emulator() { 13_500 } else { 1_000_000 };
+        let n = sized(&device, 13_500, 13_500, 1_000_000);
         is_that_of_the_host::<u8>(&device, n, crate::StaticFunction::builder().for_build(), 3);
     }
 }

@@ -2,20 +2,12 @@
 
 use warpset_base::filter::Filter;
 use warpset_core::hash::mix;
-use warpset_gpu::testing::{cuda, deferred, fail_each};
-use warpset_gpu::{EmulatorOptions, GpuError};
+use warpset_gpu::GpuError;
+use warpset_gpu::testing::{deferred, fail_each, unequal, unequal_lists};
 use warpset_primitives::DeviceFilter;
 
 use super::*;
 use crate::{Arity, BinaryFuse8, Bitmap, Builder, FunctionBuilder};
-
-/// Returns emulators of unequal memory, and every CUDA device of this machine.
-fn several() -> Vec<Devices> {
-    let device =
-        |i: usize| Device::emulator_with(EmulatorOptions::default().memory_bytes((i + 1) << 26).deferred(true));
-    let emulators = [1, 2, 3, 8].map(|count| Devices::new((0..count).map(device)).unwrap());
-    emulators.into_iter().chain(cuda().map(|_| Devices::cuda_all().unwrap())).collect()
-}
 
 fn keys(n: u64) -> Vec<u64> {
     (0..n).map(|i| mix(i, 1)).collect()
@@ -75,12 +67,12 @@ fn function_is_that_of_the_host<V: DeviceFunctionValue>(
 fn the_structures_of_the_host_on_any_number_of_devices() {
     let asked = keys(50_000);
     let strings: Vec<String> = asked[..40_000].iter().map(|word| format!("{word:x}")).collect();
-    for devices in &several() {
+    for devices in &unequal_lists() {
         filter_is_that_of_the_host(devices, BinaryFuse8::builder().for_build().seed(3), 45_000, &asked);
         function_is_that_of_the_host(devices, crate::StaticFunction::builder().for_build().filtered(9), |i| i as u8);
         function_is_that_of_the_host(devices, crate::StaticFunction::builder().for_build().value_bits(61), |i| i * i);
     }
-    let devices = &several()[2];
+    let devices = &unequal(3);
     filter_is_that_of_the_host(
         devices,
         crate::BinaryFuse16::builder().for_build().arity(Arity::Four),

@@ -56,6 +56,21 @@ impl Found {
     }
 }
 
+/// Queues a kernel with the arguments that those for bits and those for words share, and its own.
+macro_rules! launch {
+    ($found:ident, $stream:ident, $kernel:ident { $($own:tt)* }) => {
+        kernels::$kernel {
+            bounds: $found.sorted.bounds.global(),
+            buckets: $found.sorted.buckets,
+            rows: $found.rows.global(),
+            first_number: $found.sizes.first_number.global(),
+            numbers: $found.numbers.global(),
+            $($own)*
+        }
+        .launch($stream, $found.config())?
+    };
+}
+
 impl EncodedBuckets for Found {
     fn largest(&self) -> u32 {
         self.sizes.largest
@@ -67,26 +82,13 @@ impl EncodedBuckets for Found {
         mut bits_before: DeviceSliceMut<'_, u64>,
         least: &mut DeviceVec<u64>,
     ) -> Result<(), Error> {
-        macro_rules! launch {
-            ($kernel:ident) => {
-                kernels::$kernel {
-                    bounds: self.sorted.bounds.global(),
-                    buckets: self.sorted.buckets,
-                    rows: self.rows.global(),
-                    first_number: self.sizes.first_number.global(),
-                    numbers: self.numbers.global(),
-                    bits_before: bits_before.global_mut().at(1),
-                    least: least.global_mut(),
-                }
-                .launch(stream, self.config())?
-            };
-        }
+        let (next, least) = (bits_before.global_mut().at(1), least.global_mut());
         // SAFETY: there are rows and words of `least` for all buckets, numbers for all nodes; the rest is this
         // function's contract.
         unsafe {
             match self.lanes {
-                Lanes::Few => launch!(recsplit_bits_few),
-                Lanes::Warp => launch!(recsplit_bits),
+                Lanes::Few => launch!(self, stream, recsplit_bits_few { bits_before: next, least }),
+                Lanes::Warp => launch!(self, stream, recsplit_bits { bits_before: next, least }),
             }
             scan::inclusive_in_place_async::<Sum<u64>>(stream, bits_before)?;
         }
@@ -100,26 +102,12 @@ impl EncodedBuckets for Found {
         origin: u64,
         words: GlobalMut<u64>,
     ) -> Result<(), Error> {
-        macro_rules! launch {
-            ($kernel:ident) => {
-                kernels::$kernel {
-                    bounds: self.sorted.bounds.global(),
-                    buckets: self.sorted.buckets,
-                    rows: self.rows.global(),
-                    first_number: self.sizes.first_number.global(),
-                    numbers: self.numbers.global(),
-                    bits_before: bits_before.global(),
-                    origin,
-                    words,
-                }
-                .launch(stream, self.config())?
-            };
-        }
+        let bits_before = bits_before.global();
         // SAFETY: there are rows for all buckets, numbers for all nodes; the rest is this function's contract.
         unsafe {
             match self.lanes {
-                Lanes::Few => launch!(recsplit_encode_few),
-                Lanes::Warp => launch!(recsplit_encode),
+                Lanes::Few => launch!(self, stream, recsplit_encode_few { bits_before, origin, words }),
+                Lanes::Warp => launch!(self, stream, recsplit_encode { bits_before, origin, words }),
             }
         }
         Ok(())

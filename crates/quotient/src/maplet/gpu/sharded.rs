@@ -3,16 +3,17 @@
 
 use std::fmt;
 
-use warpset_base::filter::{Filter, Take, same_length};
+use warpset_base::filter::same_length;
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, Devices, Stream};
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::quotient::rank_select::combine::MapletKernels;
 use warpset_primitives::reduce::reduce_async;
 use warpset_primitives::sharded::{Replies, Sharded};
 
-use super::{Maplet, MapletBuilder, MapletLayout, QuotientFilter, found_bits, present};
-use crate::gpu::DeviceKeys;
+use super::lookup::present;
+use super::{Maplet, MapletBuilder, MapletLayout};
 use crate::gpu::sharded::Division;
+use crate::gpu::{DeviceKeys, QuotientFilter};
 use crate::{Error, Hashed, Key, Max};
 
 /// [`Maplet`] divided among devices, as many as the largest power of two allows; an exact maplet stays on the first
@@ -399,19 +400,6 @@ fn remove_words(part: &mut Maplet, hashes: DeviceSlice<'_, u64>, _: DeviceSlice<
     part.remove_device(hashes.cast::<Hashed>()?)
 }
 
-impl Filter for ShardedMaplet {
-    type Error = Error;
-
-    fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Error> {
-        take(0, &found_bits(&self.get_bulk(keys)?));
-        Ok(())
-    }
-
-    fn memory_bytes(&self) -> u64 {
-        self.memory_bytes()
-    }
-}
-
 impl fmt::Debug for ShardedMaplet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ShardedMaplet").field("layout", &self.layout).field("devices", self.devices()).finish()
@@ -421,18 +409,11 @@ impl fmt::Debug for ShardedMaplet {
 #[cfg(test)]
 mod tests {
     use warpset_core::hash::mix;
-    use warpset_gpu::testing::{deferred, fail_each};
-    use warpset_gpu::{EmulatorOptions, GpuError};
+    use warpset_gpu::GpuError;
+    use warpset_gpu::testing::{deferred, fail_each, unequal, unequal_lists};
 
     use super::*;
-    use crate::{Duplicates, RankSelectBuilder, Sum};
-
-    /// Returns emulators of unequal memory.
-    fn unequal(count: usize) -> Devices {
-        let device =
-            |i: usize| Device::emulator_with(EmulatorOptions::default().memory_bytes((i + 1) << 26).deferred(true));
-        Devices::new((0..count).map(device)).unwrap()
-    }
+    use crate::{Duplicates, Filter, RankSelectBuilder, Sum};
 
     /// Compares bytes and answers with those of the host's maplet.
     fn behaves_as_on_the_host(devices: &Devices, builder: &MapletBuilder) {
@@ -497,8 +478,8 @@ mod tests {
 
     #[test]
     fn the_maplet_of_the_host_on_any_number_of_devices() {
-        for count in [1, 2, 3, 8] {
-            behaves_as_on_the_host(&unequal(count), &RankSelectBuilder::with_bits(11, 9).values(12));
+        for devices in &unequal_lists() {
+            behaves_as_on_the_host(devices, &RankSelectBuilder::with_bits(11, 9).values(12));
         }
         let kept = RankSelectBuilder::with_bits(11, 9).duplicates(Duplicates::Kept);
         behaves_as_on_the_host(&unequal(2), &kept.values(12));
@@ -546,11 +527,11 @@ mod tests {
     #[test]
     fn nothing_is_applied_of_batches_of_which_one_is_unfit() {
         let builder = RankSelectBuilder::with_bits(9, 9).values(8);
-        for count in [1, 2] {
-            let devices = unequal(count);
-            let mut maplet = builder.sharded_on(&devices).build().unwrap();
+        for devices in &unequal_lists() {
+            let mut maplet = builder.sharded_on(devices).build().unwrap();
             maplet.set_chunk_keys(64);
-            let (first, last) = (devices.first(), devices.all().last().unwrap());
+            let used = maplet.devices().clone();
+            let (first, last) = (used.first(), used.all().last().unwrap());
             let keys: Vec<u64> = (0..200).map(|i| mix(i, 5)).collect();
             let mut values = vec![1u64; 200];
             let (here, of_here) = (first.from_slice(&keys).unwrap(), first.from_slice(&values).unwrap());

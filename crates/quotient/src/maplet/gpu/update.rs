@@ -7,10 +7,11 @@ use warpset_primitives::reduce::reduce_by_key_async;
 use warpset_primitives::select::unique_async;
 use warpset_primitives::{KeyMask, sort};
 
-use super::{Apart, Maplet, cpu, join, split, waiting_on_errors};
+use super::pairs::{Apart, join, split};
+use super::{Maplet, cpu};
 use crate::gpu::counted_fingerprints::CountedFingerprints;
 use crate::gpu::fingerprints::{Fingerprints, TooWide, with_width};
-use crate::gpu::launch::grid;
+use crate::gpu::launch::{grid, waiting_on_errors};
 use crate::gpu::{DeviceKeys, UpdateMethod};
 use crate::slot_kind::Change;
 use crate::{Error, Key};
@@ -38,6 +39,9 @@ impl Maplet {
 
     /// Combines values like [`crate::Maplet::upsert_bulk`]. `Sum`, `Min`, `Max` and `BitOr` have kernels; programs
     /// compile kernels of other operators by `by_key_kernels!` and `maplet_kernels!` of `warpset-kernels`.
+    ///
+    /// A batch that brings new keys and also combines values takes memory for a second copy of the slots; one with keys
+    /// of several values for two more, unless it is certain to fit.
     ///
     /// # Errors
     /// The errors of [`crate::Maplet::upsert_bulk`]; [`Error::Gpu`] if the device fails or has too little memory. If it
@@ -126,36 +130,34 @@ impl Maplet {
                 merge_pairs_async(stream, there.as_pairs(), batch, KeyMask::all(), keys, of_keys)?;
             }
             let new = combine::<O>(stream, &both, &mut count)?;
-            let mut changed = self.pairs.queued_clone(stream)?;
             let old = join(&layout, stream, there.fingerprints.as_slice(), there.values.as_slice(), None)?;
-            changed.update_sorted(stream, &old, Change::Remove, UpdateMethod::Auto)?;
+            let mut changed = self.pairs.changed(stream, &old, Change::Remove)?;
             let new = join(&layout, stream, new.fingerprints.slice(..unique), new.values.slice(..unique), None)?;
             changed.update_sorted(stream, &new, Change::Insert, UpdateMethod::Auto)?;
             self.pairs = changed;
             return Ok(absent_count as u64);
         }
-        // If values are also combined, new ones go to a copy, so that a failure leaves the maplet unchanged.
-        let is_mixed = absent_count > 0 && absent_count < unique;
-        let mut copy = if is_mixed { Some(Maplet { layout, pairs: self.pairs.queued_clone(stream)? }) } else { None };
-        let changed = copy.as_mut().unwrap_or(self);
+        let mut copy = None;
         if absent_count > 0 {
             let new = join(&layout, stream, fingerprints, values, None)?;
             let mut added = Fingerprints::alloc(&of_pairs, stream, unique)?;
             new.keep(stream, unique, &found.absent, &mut added, count.as_mut_slice())?;
             let added = added.first(stream, absent_count)?;
-            changed.pairs.update_sorted(stream, &added, Change::Insert, UpdateMethod::Auto)?;
-        }
-        if absent_count < unique {
-            if is_mixed {
-                // Values have moved; the new ones are skipped.
-                found.places = changed.find(stream, fingerprints)?.places;
+            if absent_count == unique {
+                return self.pairs.update_sorted(stream, &added, Change::Insert, UpdateMethod::Auto);
             }
-            let (words, value_bits, config) = (changed.pairs.words.global_mut(), layout.value_bits, grid(unique));
-            let (places, values, skipped) = (found.places.global(), values.global(), found.absent.global().cast());
-            // SAFETY: fingerprints are different, and the others have one value each, at its place; the words are
-            // borrowed until they have been waited for.
-            unsafe { O::launch_combine(stream, config, words, value_bits, places, values, skipped, unique)? };
+            // New values go to a copy, so that a failure leaves the maplet unchanged. Stored values have other places
+            // there; the new ones are skipped.
+            let changed = Maplet { layout, pairs: self.pairs.changed(stream, &added, Change::Insert)? };
+            found.places = changed.find(stream, fingerprints)?.places;
+            copy = Some(changed);
         }
+        let changed = copy.as_mut().unwrap_or(self);
+        let (words, value_bits, config) = (changed.pairs.words.global_mut(), layout.value_bits, grid(unique));
+        let (places, values, skipped) = (found.places.global(), values.global(), found.absent.global().cast());
+        // SAFETY: fingerprints are different, and the others have one value each, at its place; the words are
+        // borrowed until they have been waited for.
+        unsafe { O::launch_combine(stream, config, words, value_bits, places, values, skipped, unique)? };
         stream.synchronize()?;
         if let Some(changed) = copy {
             *self = changed;

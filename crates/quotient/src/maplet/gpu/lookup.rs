@@ -1,0 +1,249 @@
+//! Lookups in maplets: the value of a key, all values of a key, and the query that kernels ask with.
+
+use warpset_base::filter::{Filter, Take, same_length};
+use warpset_gpu::batch::{Reply, Staging, Stencil};
+use warpset_gpu::{DeviceSliceMut, DeviceVec, Stream};
+use warpset_kernels::batch::keys::KeySlice;
+use warpset_kernels::quotient::rank_select::device_query::{MapletQuery, RankSelectQuery};
+use warpset_kernels::quotient::rank_select::maplet::{
+    ABSENT, quotient_maplet_get, quotient_maplet_get_counted, quotient_maplet_get_paired,
+};
+use warpset_simt::GlobalMut;
+
+use super::pairs::Stored;
+use super::{Maplet, ShardedMaplet};
+use crate::gpu::fingerprints::{Fingerprints, TooWide};
+use crate::gpu::launch::{grid, hashing, parameters, waiting_on_errors};
+use crate::gpu::{DeviceKeys, exact};
+use crate::{Bitmap, Error, Key, Layout};
+
+impl Maplet {
+    /// Returns the value of each key, like [`crate::Maplet::get_bulk`].
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if the device fails or has too little memory.
+    pub fn get_bulk<K: Key>(&self, keys: &[K]) -> Result<Vec<Option<u64>>, Error> {
+        let mut values = vec![None; keys.len()];
+        if self.layout.keys.exact {
+            let (hashes, places) = exact::some_hashes(&self.layout.keys, keys);
+            let mut places = places.unwrap_or_else(|| (0..keys.len()).collect()).into_iter();
+            self.get_hashed(&hashes, |_, some| {
+                some.iter().zip(&mut places).for_each(|(&value, place)| values[place] = present(value));
+            })?;
+        } else {
+            self.get_hashed(keys, |first, some| {
+                values[first..].iter_mut().zip(some).for_each(|(place, &value)| *place = present(value));
+            })?;
+        }
+        Ok(values)
+    }
+
+    /// Looks up keys that are no integers of an exact maplet; gives values, or [`Maplet::ABSENT`], to `take`.
+    fn get_hashed<K: Key>(&self, keys: &[K], mut take: impl FnMut(usize, &[u64])) -> Result<(), Error> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        self.device().synchronize()?;
+        Staging::new(self.device(), hashing(&self.layout.keys)).run(
+            keys,
+            Reply::Words,
+            // SAFETY: there is a word per key; the filter is borrowed until `run` has waited.
+            |chunk| unsafe { self.look_up(chunk.stream, chunk.keys, chunk.range.len(), chunk.replies) },
+            |range, words| take(range.start, words),
+        )
+    }
+
+    /// Answer of lookups on the device for a key without a value; values have fewer than 64 bits.
+    pub const ABSENT: u64 = ABSENT;
+
+    /// Writes the value of each key, or [`Maplet::ABSENT`]; `values` has one word per key.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if not; memory of another device is refused.
+    pub fn get_device<K: DeviceKeys>(&self, keys: K, values: DeviceSliceMut<'_, u64>) -> Result<(), Error> {
+        // SAFETY: maplet, keys and values are borrowed until the stream has been waited for.
+        self.device().waiting(|stream| unsafe { self.get_async(stream, keys, values) })
+    }
+
+    /// Queues [`Maplet::get_device`].
+    ///
+    /// # Safety
+    /// Until `stream` has passed this work:
+    /// - the maplet, `keys` and `values` stay allocated;
+    /// - nothing writes the maplet or the keys;
+    /// - nothing else accesses `values`.
+    ///
+    /// # Errors
+    /// The errors of [`Maplet::get_device`].
+    pub unsafe fn get_async<K: DeviceKeys>(
+        &self,
+        stream: &Stream,
+        keys: K,
+        mut values: DeviceSliceMut<'_, u64>,
+    ) -> Result<(), Error> {
+        same_length(keys.count(), values.len())?;
+        if keys.count() == 0 {
+            return Ok(());
+        }
+        let lent = [keys.device(), values.device(), stream.device()];
+        self.device().expect_all_here(lent, "a lookup in a maplet")?;
+        let to = values.global_mut();
+        // SAFETY: the contract of this function; everything else is freed in the order of the stream.
+        unsafe {
+            keys.for_each_chunk(&hashing(&self.layout.keys), stream, |first, hashed, n| {
+                self.look_up(stream, exact::keys_for(&self.layout.keys, hashed.keys), n, to.at(first))
+            })
+        }
+    }
+
+    /// Writes the values of the keys that a stencil, bytes or bits, selects, like [`Maplet::get_device`];
+    /// [`Maplet::ABSENT`] for the others. All keys are looked up: if the stencil selects few,
+    /// [`select`](warpset_primitives::select) these first.
+    ///
+    /// # Errors
+    /// The errors of [`Maplet::get_device`]; [`Error::LengthMismatch`] if the stencil is too short.
+    pub fn get_if_device<'s, K: DeviceKeys>(
+        &self,
+        keys: K,
+        stencil: impl Into<Stencil<'s>>,
+        values: DeviceSliceMut<'_, u64>,
+    ) -> Result<(), Error> {
+        // SAFETY: maplet, keys, stencil and values are borrowed until the stream has been waited for.
+        self.device().waiting(|stream| unsafe { self.get_if_async(stream, keys, stencil, values) })
+    }
+
+    /// Queues [`Maplet::get_if_device`].
+    ///
+    /// # Safety
+    /// The contract of [`Maplet::get_async`]; the stencil stays allocated and unchanged like the keys.
+    ///
+    /// # Errors
+    /// The errors of [`Maplet::get_if_device`].
+    pub unsafe fn get_if_async<'s, K: DeviceKeys>(
+        &self,
+        stream: &Stream,
+        keys: K,
+        stencil: impl Into<Stencil<'s>>,
+        mut values: DeviceSliceMut<'_, u64>,
+    ) -> Result<(), Error> {
+        let (n, stencil, to) = (keys.count(), stencil.into(), values.global_mut());
+        stencil.expect_for(n)?;
+        self.device().expect_same(stencil.device(), "a lookup in a maplet")?;
+        // SAFETY: the lookup checks that there is a word per key; the stencil is for all keys; the rest is the contract
+        // of this function.
+        unsafe {
+            self.get_async(stream, keys, values)?;
+            Ok(stencil.fill(stream, to, ABSENT, n)?)
+        }
+    }
+
+    /// Returns the query that a kernel asks this maplet with, beside its [`words`](Maplet::words): see
+    /// [`warpset_kernels::quotient::rank_select::device_query`], and the chapter on kernels of your own in the
+    /// project's documentation.
+    pub fn query(&self) -> MapletQuery {
+        let (keys, Layout { blocks, split, .. }) = (&self.layout.keys, self.layout.pairs());
+        let pairs = RankSelectQuery::new(blocks, split, keys.seed(), keys.is_counted(), keys.exact);
+        MapletQuery::new(pairs, self.layout.value_bits)
+    }
+
+    /// Queues the lookup of `n` keys.
+    ///
+    /// # Safety
+    /// The contract of [`Maplet::get_async`], with `out` valid for a word per key.
+    pub(super) unsafe fn look_up(
+        &self,
+        stream: &Stream,
+        keys: KeySlice,
+        n: usize,
+        out: GlobalMut<u64>,
+    ) -> Result<(), Error> {
+        if n == 0 {
+            return Ok(());
+        }
+        let (layout, words, value_bits) = (self.layout.pairs(), self.pairs.words.global(), self.layout.value_bits);
+        let (blocks, parameters) = (layout.blocks, parameters(&layout));
+        let fields = warpset_core::quotient::rank_select::fields(layout.remainder_bits());
+        let KeySlice { keys, kind, spread, .. } = keys;
+        macro_rules! launch {
+            ($kernel:ident) => {
+                $kernel { words, blocks, parameters, value_bits, fields, keys, kind, spread, n, out }
+                    .launch(stream, grid(n))?
+            };
+        }
+        // SAFETY: the filter is sound, with counters where the kernel expects them; the rest is the contract of this
+        // function.
+        unsafe {
+            if layout.is_counted() {
+                launch!(quotient_maplet_get_counted);
+            } else if layout.block_words() % 2 == 0 {
+                launch!(quotient_maplet_get_paired);
+            } else {
+                launch!(quotient_maplet_get);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lists the different values of each key's fingerprint in ascending order. The values of key `i` are those from
+    /// place `i` of the first vector up to the next key's place; the second vector has all of them.
+    ///
+    /// # Errors
+    /// [`Error::KeyTooWide`] if the maplet is exact and a key has too many bits; [`Error::Gpu`] if the device fails or
+    /// has too little memory; memory of another device is refused.
+    pub fn values_device<K: DeviceKeys>(&self, keys: K) -> Result<(DeviceVec<u64>, DeviceVec<u64>), Error> {
+        let stream = self.pairs.ready_stream()?;
+        if keys.count() == 0 {
+            return Ok((stream.alloc_uninit(0)?, stream.alloc_uninit(0)?));
+        }
+        self.device().expect_same(keys.device(), "a lookup in a maplet")?;
+        waiting_on_errors(&stream, || {
+            // SAFETY: the keys are borrowed until the stream has been waited for.
+            let fingerprints =
+                unsafe { Fingerprints::wide_of_device_keys(&self.layout.keys, &stream, keys, TooWide::Refused)? };
+            let Stored { places, pairs, .. } =
+                self.stored(&stream, fingerprints.as_slice(), true, self.layout.value_of(!0))?;
+            stream.synchronize()?;
+            Ok((places, pairs))
+        })
+    }
+
+    /// Returns the different values of a key's fingerprint in ascending order, like [`crate::Maplet::values`].
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if the device fails or has too little memory.
+    pub fn values(&self, key: impl Key) -> Result<Vec<u64>, Error> {
+        let Some(fingerprint) = self.layout.keys.fingerprint(key) else { return Ok(Vec::new()) };
+        let stream = self.pairs.ready_stream()?;
+        waiting_on_errors(&stream, || {
+            let fingerprints = stream.from_slice(&[fingerprint])?;
+            let Stored { pairs, .. } = self.stored(&stream, fingerprints.as_slice(), true, self.layout.value_of(!0))?;
+            stream.synchronize()?;
+            Ok(pairs.to_vec()?)
+        })
+    }
+}
+
+/// Returns the value of an answer, if there is one.
+pub(super) fn present(value: u64) -> Option<u64> {
+    (value != ABSENT).then_some(value)
+}
+
+/// Implements [`Filter`] by `get_bulk`: a key with a value is contained.
+macro_rules! filters_by_values {
+    ($($maplet:ty),*) => {$(
+        impl Filter for $maplet {
+            type Error = Error;
+
+            fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Error> {
+                let found: Vec<bool> = self.get_bulk(keys)?.iter().map(Option::is_some).collect();
+                take(0, Bitmap::from_bools(&found).as_words());
+                Ok(())
+            }
+
+            fn memory_bytes(&self) -> u64 {
+                self.memory_bytes()
+            }
+        }
+    )*};
+}
+filters_by_values!(Maplet, ShardedMaplet);
