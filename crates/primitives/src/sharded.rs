@@ -143,6 +143,11 @@ impl<F> Sharded<F> {
         self.router.round = keys.clamp(1, ROUND).next_multiple_of(64);
     }
 
+    /// Replaces each part by what `make` makes of it.
+    pub fn map<G>(self, make: impl FnMut(F) -> G) -> Sharded<G> {
+        Sharded { devices: self.devices, router: self.router, parts: self.parts.into_iter().map(make).collect() }
+    }
+
     /// Runs `work` for each part and its place, on a thread of its own.
     ///
     /// # Errors
