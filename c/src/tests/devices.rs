@@ -1,7 +1,19 @@
-//! Structures, keys and answers in the memory of an emulated device.
+//! Structures, keys and answers in device memory: of an emulator, and of the first GPU if there is one.
 
 use super::structures::*;
 use super::*;
+
+/// Opens an emulator and every GPU up to `most`. The environment variable `WARPSET_REQUIRE_CUDA` makes it a failure if
+/// there is no GPU.
+fn devices(most: u32) -> Vec<*mut warpset_device> {
+    // SAFETY: the contract of the header; every call writes the handle or count that it is given.
+    unsafe {
+        let gpus = got(|count| warpset_device_count(count));
+        assert!(gpus > 0 || std::env::var_os("WARPSET_REQUIRE_CUDA").is_none(), "CUDA is required, and there is no GPU");
+        let opened = (0..gpus.min(most)).map(|ordinal| made(|out| warpset_device_open(ordinal, out)));
+        std::iter::once(made(|out| warpset_device_emulator(out))).chain(opened).collect()
+    }
+}
 
 /// Copies items to a device; returns their buffer and address.
 fn there<T>(device: *mut warpset_device, items: &[T]) -> (*mut warpset_buffer, u64) {
@@ -29,11 +41,14 @@ fn here<T: Default + Clone>(buffer: *mut warpset_buffer, len: usize) -> Vec<T> {
 
 #[test]
 fn keys_and_answers_stay_on_the_device() {
+    devices(1).into_iter().for_each(keys_and_answers_stay_on);
+}
+
+fn keys_and_answers_stay_on(device: *mut warpset_device) {
     let keys: Vec<u64> = (0..500).map(|i| i * 77).collect();
     let values: Vec<u64> = (0..500).collect();
     // SAFETY: the contract of the header.
     unsafe {
-        let device = made(|out| warpset_device_emulator(out));
         let stream = made(|out| warpset_stream_new(device, out));
         let (mut free, mut total) = (0, 0);
         ok(warpset_device_memory(device, &mut free, &mut total));
@@ -142,11 +157,14 @@ fn keys_and_answers_stay_on_the_device() {
 
 #[test]
 fn range_filters_answer_on_a_device() {
+    devices(1).into_iter().for_each(range_filters_answer_on);
+}
+
+fn range_filters_answer_on(device: *mut warpset_device) {
     let keys: Vec<u64> = (0..500).map(|i| i << 55).collect();
     let (firsts, lasts) = (words(&keys[..499]), words(&keys[1..]));
     // SAFETY: the contract of the header.
     unsafe {
-        let device = made(|out| warpset_device_emulator(out));
         let options = warpset_options { device, ..defaults() };
         let built = made(|out| warpset_range_filter_build(&words(&keys), &options, out));
         let on_host = made(|out| warpset_structure_copy(built, null(), out));
@@ -198,12 +216,15 @@ fn range_filters_answer_on_a_device() {
 
 #[test]
 fn strings_and_hashes_on_a_device_are_those_of_the_host() {
+    devices(1).into_iter().for_each(strings_and_hashes_are_those_of_the_host_on);
+}
+
+fn strings_and_hashes_are_those_of_the_host_on(device: *mut warpset_device) {
     let hashes: Vec<u64> = (0..500u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
     let on_host = warpset_keys { width: 8, ..described(warpset_key_type::FixedStrings, hashes.as_ptr().cast(), 500) };
     let as_hashes = described(warpset_key_type::Hashes, hashes.as_ptr().cast(), 500);
     // SAFETY: the contract of the header.
     unsafe {
-        let device = made(|out| warpset_device_emulator(out));
         let options = warpset_options { device, fpr: 1e-4, ..defaults() };
         let (bytes, address) = there(device, &hashes);
         let (narrow, of_i32) = there(device, &(0..=500).map(|i| 8 * i).collect::<Vec<i32>>());
@@ -247,11 +268,21 @@ fn strings_and_hashes_on_a_device_are_those_of_the_host() {
 
 #[test]
 fn groups_share_filters_and_builds() {
+    let all = devices(u32::MAX);
+    let (emulator, gpus) = all.split_first().expect("an emulator");
+    // SAFETY: the contract of the header.
+    shared_by_group(&[*emulator, made(|out| unsafe { warpset_device_emulator(out) })]);
+    if gpus.len() > 1 {
+        shared_by_group(gpus);
+    }
+}
+
+fn shared_by_group(members: &[*mut warpset_device]) {
     let keys: Vec<u64> = (0..500).map(|i| i * 77).collect();
     // SAFETY: the contract of the header.
     unsafe {
-        let both = [(); 2].map(|()| made(|out| warpset_device_emulator(out)).cast_const());
-        let group = made(|out| warpset_device_group(both.as_ptr(), 2, out));
+        let of_group: Vec<_> = members.iter().map(|member| member.cast_const()).collect();
+        let group = made(|out| warpset_device_group(of_group.as_ptr(), of_group.len(), out));
         let options = warpset_options { device: group, ..defaults() };
         let filter = made(|out| warpset_split_block_bloom_build(1000, &options, out));
         ok(warpset_filter_insert(filter, &words(&keys)));
@@ -269,10 +300,10 @@ fn groups_share_filters_and_builds() {
             numbers
         });
         assert_eq!(there, here);
-        let same = [both[0]; 2];
+        let same = [of_group[0]; 2];
         let mut out = null_mut();
         assert_eq!(warpset_device_group(same.as_ptr(), 2, &mut out), warpset_status::InvalidValue);
-        for device in [group, both[0].cast_mut(), both[1].cast_mut()] {
+        for &device in members.iter().chain([&group]) {
             ok(warpset_device_free(device));
         }
     }

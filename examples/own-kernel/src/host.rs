@@ -1,12 +1,13 @@
 //! Launches the kernels.
 
 use warpset_bloom::gpu::{BlockedBloom, SplitBlockBloom};
+use warpset_fuse::gpu::{DeviceFunctionValue, StaticFunction};
 use warpset_gpu::{Device, LaunchConfig};
 use warpset_lsm::gpu::Lsm;
 use warpset_primitives::{Result, reduce};
-use warpset_quotient::gpu::RankSelectQuotientFilter;
+use warpset_quotient::gpu::{Maplet, RankSelectQuotientFilter};
 
-use crate::{Extremes, pair, sum_known, weigh};
+use crate::{Extremes, calibrate, pair, sum_known, weigh};
 
 /// Finds the lowest and the highest reading; `None` if there is none.
 ///
@@ -111,4 +112,44 @@ pub fn weighed(filter: &RankSelectQuotientFilter, sensors: &[u64], readings: &[u
             .launch(&stream, LaunchConfig::covering(n, 256))?;
     }
     Ok(weighed.to_vec()?)
+}
+
+/// Multiplies each reading by the gain of its sensor and adds the offset of its sensor; gain 1 and offset 0 where there
+/// is none.
+///
+/// # Errors
+/// The device's error: no memory, or memory on another device.
+///
+/// # Panics
+/// Unless there is a sensor for each reading.
+pub fn calibrated<V: DeviceFunctionValue>(
+    gains: &StaticFunction<V>,
+    offsets: &Maplet,
+    sensors: &[u64],
+    readings: &[u32],
+) -> Result<Vec<u64>> {
+    assert_eq!(sensors.len(), readings.len(), "a sensor for each reading");
+    let (device, n) = (gains.device(), readings.len());
+    device.expect_same(offsets.device(), "a calibration of readings")?;
+    if n == 0 {
+        return Ok(Vec::new());
+    }
+    let stream = device.new_stream()?;
+    let (sensors, readings) = (device.from_slice(sensors)?, device.from_slice(readings)?);
+    let mut calibrated = device.alloc_uninit::<u64>(n)?;
+    // SAFETY: as above.
+    unsafe {
+        calibrate {
+            gain_words: gains.words().global(),
+            gains: gains.query(),
+            offset_words: offsets.words().global(),
+            offsets: offsets.query(),
+            sensors: sensors.global(),
+            readings: readings.global(),
+            calibrated: calibrated.global_mut(),
+            n,
+        }
+        .launch(&stream, LaunchConfig::covering(n, 256))?;
+    }
+    Ok(calibrated.to_vec()?)
 }

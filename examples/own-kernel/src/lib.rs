@@ -6,13 +6,14 @@
 //! An operator keeps the extremes of each sensor in a dictionary: an update combines new readings with the stored ones
 //! ([`combine_extremes`]).
 //!
-//! Two more kernels query filters: [`sum_known`] adds up the readings of known sensors, in one pass over both, and
-//! [`weigh`] multiplies each reading by the count of its sensor.
+//! Three more kernels query structures: [`sum_known`] adds up the readings of known sensors, in one pass over both,
+//! [`weigh`] multiplies each reading by the count of its sensor, and [`calibrate`] looks up a gain and an offset for it.
 
 #![cfg_attr(target_arch = "nvptx64", no_std, feature(abi_ptx))]
 
 use warpset_kernels::bloom::device_query::{BlockedQuery, SplitBlockQuery};
-use warpset_kernels::quotient::rank_select::device_query::RankSelectQuery;
+use warpset_kernels::fuse::device_query::FunctionQuery;
+use warpset_kernels::quotient::rank_select::device_query::{MapletQuery, RankSelectQuery};
 use warpset_kernels::{by_key_kernels, operators::Operator, reduce_kernels};
 use warpset_simt::{Global, GlobalMut, atomic, kernel, thread};
 
@@ -122,6 +123,30 @@ kernel! {
             }
         }
     }
+
+    /// Sets `calibrated[i]` to reading `i` times the gain of its sensor plus the offset of its sensor. A sensor without a
+    /// gain has gain 1, one without an offset has offset 0.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid, blocks of at most 256 threads, no shared memory.
+    /// - `gain_words`, `offset_words`: those of `gains` and `offsets`, not written while the kernel runs.
+    /// - `sensors`, `readings`: valid for `n` reads; not written while the kernel runs.
+    /// - `calibrated`: valid for `n` writes; no other thread accesses it while the kernel runs.
+    #[launch_bounds(256)]
+    pub unsafe fn calibrate(
+        gain_words: Global<u64>, gains: FunctionQuery, offset_words: Global<u64>, offsets: MapletQuery,
+        sensors: Global<u64>, readings: Global<u32>, calibrated: GlobalMut<u64>, n: usize,
+    ) {
+        for i in thread::grid_stride(n) {
+            // SAFETY: `i < n`; the words are those of the function and the maplet; one thread has each `i`.
+            unsafe {
+                let sensor = sensors.read(i);
+                let gain = gains.get(gain_words, sensor).unwrap_or(1);
+                let offset = offsets.get(offset_words, sensor).unwrap_or(0);
+                calibrated.write(i, (readings.read(i) as u64).wrapping_mul(gain).wrapping_add(offset));
+            }
+        }
+    }
 }
 
 reduce_kernels! {
@@ -137,4 +162,4 @@ by_key_kernels! {
 #[cfg(not(target_arch = "nvptx64"))]
 mod host;
 #[cfg(not(target_arch = "nvptx64"))]
-pub use host::{combine_extremes, extremes, sums_of_known, weighed};
+pub use host::{calibrated, combine_extremes, extremes, sums_of_known, weighed};

@@ -1,8 +1,9 @@
 //! Kernels that query filters give the answers of the filters themselves, on the emulator, and on CUDA if there is a
 //! device.
 
-use own_kernel::{sums_of_known, weighed};
+use own_kernel::{calibrated, sums_of_known, weighed};
 use warpset_bloom::{BlockedBloom, Filter, SplitBlockBloom};
+use warpset_fuse::{Arity, Form, StaticFunction};
 use warpset_gpu::testing::devices;
 use warpset_quotient::{Count, Duplicates, RankSelectQuotientFilter};
 
@@ -47,6 +48,31 @@ fn weights_are_the_filters_counts() {
                     let counts = filter.count_bulk(&asked).unwrap();
                     let expected: Vec<u64> = counts.iter().zip(&readings).map(|(c, &r)| c * u64::from(r)).collect();
                     assert_eq!(weighed(&filter, &asked, &readings).unwrap(), expected);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn calibrations_are_the_answers_of_functions_and_maplets() {
+    let (mut sensors, readings) = sensors();
+    sensors.truncate(2500); // all different
+    let readings = &readings[..sensors.len()];
+    let values: Vec<u8> = sensors.iter().map(|sensor| (sensor % 31) as u8).collect();
+    for device in &devices(5) {
+        for (form, arity) in [(Form::OneGraph, Arity::Three), (Form::Sharded, Arity::Four)] {
+            // Slots of whole bytes and others, with bits that notice other keys.
+            for filtered in [3, 11] {
+                let gains = StaticFunction::<u8>::builder().value_bits(5).filtered(filtered).form(form).arity(arity);
+                let gains = gains.on(device).build_from(&sensors[..1500], &values[..1500]).unwrap();
+                for duplicates in [Duplicates::Dropped, Duplicates::Counted] {
+                    let offsets = RankSelectQuotientFilter::builder(N as u64).duplicates(duplicates).values(5);
+                    let offsets = offsets.on(device).build_from(&sensors[1000..], &values[1000..]).unwrap();
+                    let (gain, offset) = (gains.get_bulk(&sensors).unwrap(), offsets.get_bulk(&sensors).unwrap());
+                    let of = |i: usize| u64::from(readings[i]) * gain[i].map_or(1, u64::from) + offset[i].unwrap_or(0);
+                    let expected: Vec<u64> = (0..sensors.len()).map(of).collect();
+                    assert_eq!(calibrated(&gains, &offsets, &sensors, readings).unwrap(), expected);
                 }
             }
         }
