@@ -60,7 +60,8 @@ pub struct ShardedStaticFunction<V> {
     shards: Sharded<StaticFunction<V>>,
 }
 
-/// Divides the graphs of a layout, each of which takes this many bytes, and makes each part of its graphs on its device.
+/// Divides the graphs of a layout, which take `graph_bytes` bytes each, and makes each part of its graphs on its
+/// device.
 fn divided<T: Send>(
     devices: &Devices,
     layout: &Layout,

@@ -1,7 +1,7 @@
 //! Builds on several devices: words of keys to the owners of their hashes, then each device builds its own graphs.
 //!
-//! The seed of an attempt chooses the owners, so each attempt exchanges all keys. Equal keys have one owner, which finds
-//! them; the different ones then stay on the devices, and further attempts exchange those.
+//! The seed of an attempt chooses the owners, so each attempt exchanges all keys. Equal keys have one owner, which
+//! finds them; the different ones then stay on the devices, and further attempts exchange those.
 
 use std::cell::RefCell;
 use std::fmt;

@@ -180,7 +180,7 @@ fn builds_on_any_number_of_devices() {
     assert!(built.to_host().unwrap() == sharded.0.build_from(&all[..15_000]).unwrap());
 }
 
-/// Without the repetitions all keys belong to one device.
+/// Leaves one owner once repetitions are gone.
 #[test]
 fn builds_count_repeated_keys_once() {
     let devices = Devices::new((0..2).map(deferred)).unwrap();
