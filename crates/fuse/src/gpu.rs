@@ -8,7 +8,6 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use warpset_base::filter::{Filter, share_of_hashes};
-use warpset_base::words::OutOfMemory;
 use warpset_gpu::batch::Hashing;
 use warpset_gpu::{Device, DeviceVec};
 use warpset_kernels::fuse::graph::fuse_graph_assign;
@@ -30,7 +29,7 @@ mod shards;
 
 pub use builder::DeviceBuilder;
 pub use function::{DeviceFunctionBuilder, DeviceFunctionValue, FunctionQuery, StaticFunction};
-pub use sharded::{ShardedBinaryFuse, ShardedStaticFunction};
+pub use sharded::{ShardedBinaryFuse, ShardedBuilder, ShardedFunctionBuilder, ShardedStaticFunction};
 pub use warpset_gpu::batch::{DeviceKey, DeviceKeys, DeviceStrings, Stencil};
 pub use warpset_primitives::DeviceFilter;
 
@@ -82,11 +81,6 @@ pub struct BinaryFuse<F> {
     /// The words of a filter of this layout, or of these graphs of it.
     words: DeviceVec<u64>,
     of: PhantomData<F>,
-}
-
-/// Returns the number of words of a filter with this layout.
-fn word_count(layout: &Layout) -> Result<usize, OutOfMemory> {
-    usize::try_from(layout.words()).map_err(|_| OutOfMemory { bytes: layout.words().saturating_mul(8) })
 }
 
 impl<F: DeviceWidth> BinaryFuse<F> {

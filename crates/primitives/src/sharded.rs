@@ -162,6 +162,12 @@ impl<F, R> Sharded<F, R> {
         self.round = keys.clamp(1, ROUND).next_multiple_of(64);
     }
 
+    /// Replaces each part by what `make` makes of it.
+    pub fn map<G>(self, make: impl FnMut(F) -> G) -> Sharded<G, R> {
+        let Self { devices, router, round, parts } = self;
+        Sharded { devices, router, round, parts: parts.into_iter().map(make).collect() }
+    }
+
     /// Runs `work` for each part and its place, on a thread of its own.
     ///
     /// # Errors

@@ -49,6 +49,14 @@ impl Stream {
         (0..n).into_par_iter().with_min_len(1 << 14).map(|i| self.key(i as u64)).collect()
     }
 
+    /// Returns `n` keys, drawn with repetitions from the first `n`: see [`zipf_rank`].
+    pub fn zipf_keys(self, n: usize) -> Vec<u64> {
+        // The complement is in another stream, and so independent of the keys.
+        let random = |i: usize| mix64(!(self.number << STREAM_BITS | i as u64) ^ self.seed);
+        let keys = (0..n).into_par_iter().with_min_len(1 << 14);
+        keys.map(|i| self.key(zipf_rank(n, random(i)) as u64)).collect()
+    }
+
     /// Returns the first `n` 32-bit keys, distinct up to `n` = 2^28 and stream 15.
     ///
     /// # Panics
@@ -93,6 +101,17 @@ impl Strings {
     pub fn slices(&self) -> Vec<&[u8]> {
         (0..self.count).map(|i| &self.bytes[i * self.length..(i + 1) * self.length]).collect()
     }
+}
+
+/// Returns the rank, below `n`, that a random word draws: rank `i` has a probability in proportion to `1 / (i + 1)`
+/// (Zipf, exponent 1).
+///
+/// # Panics
+/// If `n` is zero.
+pub fn zipf_rank(n: usize, random: u64) -> usize {
+    let share = (random >> 11) as f64 / (1u64 << 53) as f64;
+    // The sum of 1 / i up to x is about ln x.
+    ((n as f64).powf(share) as usize).clamp(1, n) - 1
 }
 
 /// Permutes 64-bit words (the finaliser of SplitMix64, Steele et al., OOPSLA 2014).

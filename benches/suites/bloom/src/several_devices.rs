@@ -1,6 +1,5 @@
 //! Filters divided among several GPUs: keys on the first, a share on each, keys on the host.
 
-use warpset::bloom::gpu::{DeviceFilter, DeviceInsert};
 use warpset::bloom::{Builder, Filter, Insert};
 use warpset::gpu::{Device, Devices};
 
@@ -8,7 +7,7 @@ use super::variant::split_block;
 use super::{ABSENT, BITS_PER_KEY, INSERTED, SEED};
 use bench_frame::clock::Effort;
 use bench_frame::input::keys::KeySpace;
-use bench_frame::several_devices::{self, OfOne, shares, time};
+use bench_frame::several_devices::{self, Batch, Batches, Rows, Skew, values_of};
 use bench_frame::suite::{Session, Setup, Step};
 use bench_frame::table;
 use bench_record::Record;
@@ -41,53 +40,41 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
 fn run(session: &mut Session, numbers: &[Devices], bytes: usize) -> anyhow::Result<()> {
     let first = numbers[0].first();
     let n = (bytes * 8 / BITS_PER_KEY).min(MOST);
-    let [inserted, absent] = [INSERTED, ABSENT].map(|stream| KeySpace::new(SEED).stream(stream).u64_keys(n));
     let builder = Builder::with_layout(split_block(bytes)?);
-    let plain = builder.on(first).build_from(&inserted)?;
-    let (expected, passed) = (plain.count_ones()?, plain.count_contained_bulk(&absent)?);
-    drop(plain);
-    let mut of_one = OfOne::default();
-    for devices in numbers {
-        let mut filter = builder.sharded_on(devices).build()?;
-        let (here, there) = (first.from_slice(&inserted)?, shares(devices, &inserted)?);
-        let slices: Vec<_> = there.iter().map(|keys| keys.as_slice()).collect();
-        let mut times = Vec::new();
-        let (seconds, ()) = time(first, || Ok(filter.insert_device(here.as_slice())?))?;
-        times.push(("insert from one device", seconds, filter.count_ones()? == expected));
-        filter.clear()?;
-        let (seconds, ()) = time(first, || Ok(filter.insert_each_device(&slices)?))?;
-        times.push(("insert from all devices", seconds, filter.count_ones()? == expected));
-        filter.clear()?;
-        let (seconds, ()) = time(first, || Ok(filter.insert_bulk(&inserted)?))?;
-        times.push(("insert from the host", seconds, filter.count_ones()? == expected));
-        drop(slices);
-        drop(there);
-        let mut answers = first.alloc_zeroed::<u8>(n)?;
-        let (seconds, ()) = time(first, || Ok(filter.contains_device(here.as_slice(), answers.as_mut_slice())?))?;
-        times.push(("contains from one device", seconds, answers.to_vec()?.iter().all(|&yes| yes == 1)));
-        let there = shares(devices, &absent)?;
-        let mut answers = Vec::new();
-        for keys in &there {
-            answers.push(keys.device().alloc_zeroed::<u8>(keys.len())?);
+    let mut rows = Rows::new(session, &numbers[0], |operation| {
+        let row = Record::new("bloom", operation, n).param("keys", "u64").param("filter_bytes", bytes);
+        row.by("split-block", false)
+    });
+    for skew in Skew::ALL {
+        let [inserted, absent] = [INSERTED, ABSENT].map(|stream| skew.keys(KeySpace::new(SEED).stream(stream), n));
+        let plain = builder.on(first).build_from(&inserted)?;
+        let (expected, passed) = (plain.count_ones()?, plain.count_contained_bulk(&absent)?);
+        drop(plain);
+        for devices in numbers {
+            rows.on(devices);
+            let mut filter = builder.sharded_on(devices).build()?;
+            rows.changes(
+                "insert",
+                &Batches::new(devices, skew, &inserted, &[])?,
+                &mut filter,
+                |filter| Ok(filter.clear()?),
+                |filter, batch| match batch {
+                    Batch::Devices(keys, _) => Ok(filter.insert_each_device(keys)?),
+                    Batch::Host(keys, _) => Ok(filter.insert_bulk(keys)?),
+                },
+                |filter| Ok(filter.count_ones()? == expected),
+            )?;
+            rows.lookups(
+                "contains",
+                &Batches::new(devices, skew, &absent, &[])?,
+                |keys, answers| Ok(filter.contains_each_device(keys, values_of(answers))?),
+                |answers: &[u8]| answers.iter().filter(|&&yes| yes == 1).count() == passed,
+                |keys, _| Ok(filter.count_contained_bulk(keys)?),
+                |found, _| found == passed,
+            )?;
         }
-        let slices: Vec<_> = there.iter().map(|keys| keys.as_slice()).collect();
-        let (seconds, ()) = time(first, || {
-            let answers = answers.iter_mut().map(|answers| answers.as_mut_slice()).collect();
-            Ok(filter.contains_each_device(&slices, answers)?)
-        })?;
-        let mut yes = 0;
-        for answers in &answers {
-            yes += answers.to_vec()?.iter().filter(|&&yes| yes == 1).count();
-        }
-        times.push(("contains from all devices", seconds, yes == passed));
-        let (seconds, found) = time(first, || Ok(filter.count_contained_bulk(&absent)?))?;
-        times.push(("contains from the host", seconds, found == passed));
-        of_one.add(session, devices, times, |operation| {
-            let row = Record::new("bloom", operation, n).param("keys", "u64").param("filter_bytes", bytes);
-            row.by("split-block", false)
-        });
     }
-    several_devices::show(session, &format!("{n} keys, {}", table::bytes(bytes as f64)), |row| {
+    rows.show(&format!("{n} keys, {}", table::bytes(bytes as f64)), |row| {
         row.number("filter_bytes") == Some(bytes as f64)
     });
     Ok(())
@@ -100,7 +87,7 @@ mod tests {
     #[test]
     fn each_number_of_devices_is_a_row_and_checked() {
         let rows = Session::rows_of(steps(&Setup::emulator()));
-        assert_eq!(rows.len(), 2 * 6);
+        assert_eq!(rows.len(), 2 * 2 * 6);
         assert!(rows.iter().all(|row| row.checked && row.seconds.is_some()));
     }
 }

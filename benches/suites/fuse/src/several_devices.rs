@@ -1,13 +1,13 @@
 //! Filters and functions divided among several GPUs: keys on the first, a share on each, keys on the host.
 
-use warpset::fuse::gpu::{DeviceFilter, ShardedBinaryFuse, ShardedStaticFunction};
+use warpset::fuse::gpu::{ShardedBinaryFuse, ShardedStaticFunction};
 use warpset::fuse::{BinaryFuse8, Filter, StaticFunction};
 use warpset::gpu::{Device, Devices};
 
 use super::SEED;
 use bench_frame::clock::Effort;
 use bench_frame::input::keys::KeySpace;
-use bench_frame::several_devices::{self, OfOne, shares, time};
+use bench_frame::several_devices::{self, Batches, Rows, Skew, values_of};
 use bench_frame::suite::{Session, Step};
 use bench_record::Record;
 
@@ -37,49 +37,51 @@ fn run(session: &mut Session, numbers: &[Devices], &n: &usize) -> anyhow::Result
         let builder = StaticFunction::<u16>::builder().for_build();
         (filter, builder.on(first).build_from_device(there.as_slice(), values.as_slice())?.to_host()?)
     };
-    let mut of_one = OfOne::default();
+    let mut rows = Rows::new(session, &numbers[0], |operation| {
+        let row = Record::new("fuse", operation, n).param("key", "u64").param("keys", n);
+        row.by("sharded", false)
+    });
     for devices in numbers {
-        let (here, there) = (first.from_slice(&keys)?, shares(devices, &keys)?);
-        let slices: Vec<_> = there.iter().map(|keys| keys.as_slice()).collect();
-        let mut times = Vec::new();
-
-        let (seconds, divided) = time(first, || Ok(ShardedBinaryFuse::from_host(devices, &filter)?))?;
-        times.push(("divide", seconds, divided.to_host()? == filter));
-        let mut answers = first.alloc_zeroed::<u8>(n)?;
-        let (seconds, ()) = time(first, || Ok(divided.contains_device(here.as_slice(), answers.as_mut_slice())?))?;
-        times.push(("contains from one device", seconds, answers.to_vec()?.iter().all(|&yes| yes == 1)));
-        let mut answers = Vec::new();
-        for keys in &there {
-            answers.push(keys.device().alloc_zeroed::<u8>(keys.len())?);
+        rows.on(devices);
+        let divided = rows.call(
+            "divide",
+            || Ok(ShardedBinaryFuse::from_host(devices, &filter)?),
+            |divided| Ok(divided.to_host()? == filter),
+        )?;
+        let there = first.from_slice(&keys)?;
+        let builder = BinaryFuse8::builder().for_build().sharded_on(devices);
+        for (operation, from_host) in [("build from one device", false), ("build from the host", true)] {
+            let build = || match from_host {
+                true => Ok(builder.build_from(&keys)?),
+                false => Ok(builder.build_from_each_device(&[there.as_slice()])?),
+            };
+            rows.call(operation, build, |built| Ok(built.to_host()? == filter))?;
         }
-        let (seconds, ()) = time(first, || {
-            let answers = answers.iter_mut().map(|answers| answers.as_mut_slice()).collect();
-            Ok(divided.contains_each_device(&slices, answers)?)
-        })?;
-        let mut right = true;
-        for answers in &answers {
-            right &= answers.to_vec()?.iter().all(|&yes| yes == 1);
+        drop(there);
+        let values = ShardedStaticFunction::from_host(devices, &function)?;
+        for skew in Skew::ALL {
+            let asked = skew.keys(KeySpace::new(SEED).stream(0), n);
+            let batches = Batches::new(devices, skew, &asked, &[])?;
+            rows.lookups(
+                "contains",
+                &batches,
+                |keys, answers| Ok(divided.contains_each_device(keys, values_of(answers))?),
+                |answers: &[u8]| answers.iter().all(|&yes| yes == 1),
+                |keys, _| Ok(divided.count_contained_bulk(keys)?),
+                |found, _| found == n,
+            )?;
+            let right = |values: &[u16]| values.iter().zip(&asked).all(|(&value, key)| value == (key >> 48) as u16);
+            rows.lookups(
+                "get",
+                &batches,
+                |keys, answers| Ok(values.get_each_device(keys, answers)?),
+                right,
+                |keys, out| Ok(values.get_bulk_into(keys, out)?),
+                |found, out| found.count_ones() == n && right(out),
+            )?;
         }
-        times.push(("contains from all devices", seconds, right));
-        let (seconds, found) = time(first, || Ok(divided.count_contained_bulk(&keys)?))?;
-        times.push(("contains from the host", seconds, found == n));
-        drop((divided, answers));
-
-        let divided = ShardedStaticFunction::from_host(devices, &function)?;
-        times.extend(several_devices::lookups(
-            devices,
-            &keys,
-            &values,
-            |keys, (values, found)| Ok(divided.get_device(keys, values, found)?),
-            |keys, answers| Ok(divided.get_each_device(keys, answers)?),
-            |keys, out| Ok(divided.get_bulk_into(keys, out)?.count_ones()),
-        )?);
-        of_one.add(session, devices, times, |operation| {
-            let row = Record::new("fuse", operation, n).param("key", "u64").param("keys", n);
-            row.by("sharded", false)
-        });
     }
-    several_devices::show(session, &format!("{n} keys"), |row| row.number("keys") == Some(n as f64));
+    rows.show(&format!("{n} keys"), |row| row.number("keys") == Some(n as f64));
     Ok(())
 }
 
@@ -92,7 +94,7 @@ mod tests {
     #[test]
     fn each_number_of_devices_is_a_row_and_checked() {
         let rows = Session::rows_of(steps(&emulator().unwrap(), Effort::Quick));
-        assert_eq!(rows.len(), 2 * 7);
+        assert_eq!(rows.len(), 2 * (3 + 2 * 6));
         assert!(rows.iter().all(|row| row.checked && row.seconds.is_some() && row.number("of_linear").is_some()));
     }
 }

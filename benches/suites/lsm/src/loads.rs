@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use bench_frame::input::keys::{KeySpace, mix64};
+use bench_frame::input::keys::{KeySpace, mix64, zipf_rank};
 use warpset::gpu::Device;
 use warpset::lsm::gpu::Lsm as DeviceLsm;
 use warpset::lsm::{Error, Lsm, OrderedMap, Sum};
@@ -48,11 +48,9 @@ impl Load {
     fn all(n: usize) -> Vec<Load> {
         let random = |i: u64, n: u64| ((u128::from(mix64(i ^ SEED)) * u128::from(n)) >> 64) as u64;
         let batch = (1 << 16).min(n / 4);
-        // Rank k with a probability in proportion to 1 / k.
-        let zipf = move |i: u64| (n as f64).powf(random(i, 1 << 53) as f64 / (1u64 << 53) as f64) as u64;
         vec![
             Load::new(DIFFERENT, n, batch, |i| i),
-            Load::new("Zipf", n, batch, zipf),
+            Load::new("Zipf", n, batch, |i| zipf_rank(n, mix64(i ^ SEED)) as u64),
             Load::new("1000 copies each", n, batch, |i| random(i, (n as u64).div_ceil(COPIES))),
             Load::new(DIFFERENT, n / 4, 1 << 10, |i| i),
             Load::new(DIFFERENT, n / 16, 1 << 6, |i| i),

@@ -8,6 +8,7 @@ use warpset::quotient::{Builder, Duplicates, QuotientFilter, RankSelect, SlotKin
 
 use super::subject::{Kind, qfilter_for};
 use super::{ABSENT, INSERTED, MAX_LOAD, Point, Size, keys};
+use bench_frame::input::keys::zipf_rank;
 use bench_frame::suite::{Session, Step, Target, Threads};
 use bench_record::Record;
 
@@ -46,8 +47,7 @@ impl Skew {
             let share = (f64::from(random) + 0.5) / 2f64.powi(32);
             let place = match self {
                 Skew::Even => share * different.len() as f64,
-                // The sum of 1 / i up to x is about ln x.
-                Skew::Zipf => (different.len() as f64).powf(share) - 1.0,
+                Skew::Zipf => return zipf_rank(different.len(), u64::from(random) << 32 | 1 << 31),
                 // The sum up to x is about 2 - 2 / sqrt(x).
                 Skew::SteepZipf => (1.0 - share * (1.0 - (different.len() as f64).powf(-0.5))).powi(-2) - 1.0,
             };

@@ -1,13 +1,13 @@
 //! Filters and maplets divided among several GPUs: keys on the first, a share on each, keys on the host.
 
-use warpset::gpu::{Device, DeviceVec, Devices};
-use warpset::quotient::gpu::{DeviceInsert, ShardedMaplet, ShardedQuotientFilter};
+use warpset::gpu::{Device, Devices};
+use warpset::quotient::gpu::{ShardedMaplet, ShardedQuotientFilter};
 use warpset::quotient::{Count, Insert, RankSelect, RankSelectBuilder};
 
 use super::{INSERTED, SEED};
 use bench_frame::clock::Effort;
 use bench_frame::input::keys::KeySpace;
-use bench_frame::several_devices::{self, OfOne, shares, time};
+use bench_frame::several_devices::{self, Batch, Batches, Rows, Skew, values_of};
 use bench_frame::suite::{Session, Setup, Step};
 use bench_record::Record;
 
@@ -36,90 +36,67 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
 fn run(session: &mut Session, numbers: &[Devices], &bits: &u32) -> anyhow::Result<()> {
     let first = numbers[0].first();
     let n = ((1u64 << bits) as f64 * LOAD) as usize;
-    let keys = KeySpace::new(SEED).stream(INSERTED).u64_keys(n);
-    let values: Vec<u64> = keys.iter().map(|key| key >> (64 - VALUE_BITS)).collect();
     let filters = RankSelectBuilder::with_bits(bits, REMAINDER_BITS);
     let maplets = filters.values(VALUE_BITS);
-    let held = filters.on(first).build_from(&keys)?.len();
-    let mut of_one = OfOne::default();
-    for devices in numbers {
-        let (here, there) = (first.from_slice(&keys)?, shares(devices, &keys)?);
-        let slices: Vec<_> = there.iter().map(|keys| keys.as_slice()).collect();
-        let mut times = Vec::new();
-
-        let mut filter: ShardedQuotientFilter<RankSelect> = filters.sharded_on(devices).build()?;
-        let (seconds, _) = time(first, || {
-            filter.clear()?;
-            Ok(filter.insert_device(here.as_slice())?)
-        })?;
-        times.push(("insert from one device", seconds, filter.len() == held));
-        let (seconds, _) = time(first, || {
-            filter.clear()?;
-            Ok(filter.insert_each_device(&slices)?)
-        })?;
-        times.push(("insert from all devices", seconds, filter.len() == held));
-        let mut counts = first.alloc_zeroed::<u64>(n)?;
-        let (seconds, ()) = time(first, || Ok(filter.count_device(here.as_slice(), counts.as_mut_slice())?))?;
-        times.push(("count from one device", seconds, counts.to_vec()?.iter().all(|&count| count == 1)));
-        let mut counts = zeroed(&there)?;
-        let (seconds, ()) = time(first, || {
-            let counts = counts.iter_mut().map(|counts| counts.as_mut_slice()).collect();
-            Ok(filter.count_each_device(&slices, counts)?)
-        })?;
-        let mut right = true;
-        for counts in &counts {
-            right &= counts.to_vec()?.iter().all(|&count| count == 1);
-        }
-        times.push(("count from all devices", seconds, right));
-        let (seconds, counts) = time(first, || Ok(filter.count_bulk(&keys)?))?;
-        times.push(("count from the host", seconds, counts.iter().all(|&count| count == 1)));
-        drop((filter, counts));
-
-        let mut maplet: ShardedMaplet = maplets.sharded_on(devices).build()?;
-        let (of_here, of_there) = (first.from_slice(&values)?, shares(devices, &values)?);
-        let values_there: Vec<_> = of_there.iter().map(|values| values.as_slice()).collect();
-        let (seconds, _) = time(first, || {
-            maplet.clear()?;
-            Ok(maplet.insert_each_device(&[here.as_slice()], &[of_here.as_slice()])?)
-        })?;
-        let stored = maplet.len();
-        times.push(("insert pairs from one device", seconds, stored >= held));
-        let (seconds, _) = time(first, || {
-            maplet.clear()?;
-            Ok(maplet.insert_each_device(&slices, &values_there)?)
-        })?;
-        times.push(("insert pairs from all devices", seconds, maplet.len() == stored));
-        // Two values of one fingerprint are rare; the least of them is found.
-        let is_found = |found: &[u64], values: &[u64]| found.iter().zip(values).all(|(found, value)| found <= value);
-        let mut found = first.alloc_zeroed::<u64>(n)?;
-        let (seconds, ()) = time(first, || Ok(maplet.get_device(here.as_slice(), found.as_mut_slice())?))?;
-        times.push(("get from one device", seconds, is_found(&found.to_vec()?, &values)));
-        let mut found = zeroed(&there)?;
-        let (seconds, ()) = time(first, || {
-            let found = found.iter_mut().map(|found| found.as_mut_slice()).collect();
-            Ok(maplet.get_each_device(&slices, found)?)
-        })?;
-        let mut right = true;
-        for (found, values) in found.iter().zip(&of_there) {
-            right &= is_found(&found.to_vec()?, &values.to_vec()?);
-        }
-        times.push(("get from all devices", seconds, right));
-        let (seconds, found) = time(first, || Ok(maplet.get_bulk(&keys)?))?;
-        times.push(("get from the host", seconds, found.iter().all(|found| found.is_some())));
-        of_one.add(session, devices, times, |operation| {
-            let row = Record::new("quotient", operation, n).param("keys", "u64").param("quotient_bits", bits);
-            row.param("remainder_bits", REMAINDER_BITS).by("rank-and-select", false)
-        });
-    }
-    several_devices::show(session, &format!("{n} keys, 2^{bits} slots"), |row| {
-        row.number("quotient_bits") == Some(f64::from(bits))
+    let mut rows = Rows::new(session, &numbers[0], |operation| {
+        let row = Record::new("quotient", operation, n).param("keys", "u64").param("quotient_bits", bits);
+        row.param("remainder_bits", REMAINDER_BITS).by("rank-and-select", false)
     });
-    Ok(())
-}
+    for skew in Skew::ALL {
+        let keys = skew.keys(KeySpace::new(SEED).stream(INSERTED), n);
+        let values: Vec<u64> = keys.iter().map(|key| key >> (64 - VALUE_BITS)).collect();
+        let held = filters.on(first).build_from(&keys)?.len();
+        for devices in numbers {
+            rows.on(devices);
+            let batches = Batches::new(devices, skew, &keys, &values)?;
+            let mut filter: ShardedQuotientFilter<RankSelect> = filters.sharded_on(devices).build()?;
+            rows.changes(
+                "insert",
+                &batches,
+                &mut filter,
+                |filter| Ok(filter.clear()?),
+                |filter, batch| match batch {
+                    Batch::Devices(keys, _) => Ok(filter.insert_each_device(keys).map(drop)?),
+                    Batch::Host(keys, _) => Ok(filter.insert_bulk(keys).map(drop)?),
+                },
+                |filter| Ok(filter.len() == held),
+            )?;
+            let right = |counts: &[u64]| counts.iter().all(|&count| count == 1);
+            rows.lookups(
+                "count",
+                &batches,
+                |keys, counts| Ok(filter.count_each_device(keys, values_of(counts))?),
+                right,
+                |keys, out| Ok(filter.count_bulk_into(keys, out)?),
+                |(), counts| right(counts),
+            )?;
+            drop(filter);
 
-/// Returns a word for each item of these vectors, where they are.
-fn zeroed(items: &[DeviceVec<u64>]) -> anyhow::Result<Vec<DeviceVec<u64>>> {
-    items.iter().map(|items| Ok(items.device().alloc_zeroed(items.len())?)).collect()
+            let mut maplet: ShardedMaplet = maplets.sharded_on(devices).build()?;
+            rows.changes(
+                "insert pairs",
+                &batches,
+                &mut maplet,
+                |maplet| Ok(maplet.clear()?),
+                |maplet, batch| match batch {
+                    Batch::Devices(keys, values) => Ok(maplet.insert_each_device(keys, values).map(drop)?),
+                    Batch::Host(keys, values) => Ok(maplet.insert_bulk(keys, values).map(drop)?),
+                },
+                |maplet| Ok(maplet.len() >= held),
+            )?;
+            rows.lookups(
+                "get",
+                &batches,
+                |keys, found| Ok(maplet.get_each_device(keys, values_of(found))?),
+                // Two values of one fingerprint are rare; the least of them is found.
+                |found: &[u64]| found.iter().zip(&values).all(|(found, value)| found <= value),
+                |keys, _| Ok(maplet.get_bulk(keys)?),
+                |found, _| found.iter().all(|found| found.is_some()),
+            )?;
+        }
+    }
+    rows.show(&format!("{n} keys, 2^{bits} slots"), |row| row.number("quotient_bits") == Some(f64::from(bits)));
+    Ok(())
 }
 
 #[cfg(test)]
@@ -129,7 +106,7 @@ mod tests {
     #[test]
     fn each_number_of_devices_is_a_row_and_checked() {
         let rows = Session::rows_of(steps(&Setup::emulator()));
-        assert_eq!(rows.len(), 2 * 10);
+        assert_eq!(rows.len(), 2 * 2 * 12);
         assert!(rows.iter().all(|row| row.checked && row.seconds.is_some() && row.number("of_linear").is_some()));
     }
 }

@@ -7,7 +7,7 @@ use warpset_mphf::Method;
 use super::SEED;
 use super::ours::Settings;
 use bench_frame::clock::Effort;
-use bench_frame::several_devices::{self, OfOne, time};
+use bench_frame::several_devices::{self, Rows};
 use bench_frame::suite::{Session, Setup, Step};
 use bench_record::Record;
 
@@ -43,23 +43,22 @@ fn run(session: &mut Session, numbers: &[Devices], settings: &Settings) -> anyho
     let there = first.from_slice(&keys)?;
     let builder = settings.builder();
     let expected = builder.on(first).build_from_device(there.as_slice())?.to_host()?;
-    let mut of_one = OfOne::default();
+    let mut rows = Rows::new(session, &numbers[0], |operation| {
+        let mut row = Record::new("recsplit", operation, n).param("keys", "u64");
+        row = row.param("leaf", settings.leaf).param("bucket", settings.bucket);
+        row.bits_per_item = Some(expected.bits_per_key());
+        row.by(settings.name(), false)
+    });
     for devices in numbers {
+        rows.on(devices);
         let on_each = builder.on_each(devices);
-        let (seconds, built) = time(first, || Ok(on_each.build_from_device(there.as_slice())?))?;
-        let mut times = vec![("build from device keys", seconds, built.to_host()? == expected)];
-        drop(built);
-        let (seconds, built) = time(first, || Ok(on_each.build_from(&keys)?))?;
-        times.push(("build from host keys", seconds, built.to_host()? == expected));
-        of_one.add(session, devices, times, |operation| {
-            let mut row = Record::new("recsplit", operation, n).param("keys", "u64");
-            row = row.param("leaf", settings.leaf).param("bucket", settings.bucket);
-            row.bits_per_item = Some(expected.bits_per_key());
-            row.by(settings.name(), false)
-        });
+        let from_device = || Ok(on_each.build_from_device(there.as_slice())?);
+        rows.call("build from device keys", from_device, |built| Ok(built.to_host()? == expected))?;
+        let from_host = || Ok(on_each.build_from(&keys)?);
+        rows.call("build from host keys", from_host, |built| Ok(built.to_host()? == expected))?;
     }
     let title = format!("{n} keys, leaf {}, bucket {}", settings.leaf, settings.bucket);
-    several_devices::show(session, &title, |row| {
+    rows.show(&title, |row| {
         row.number("leaf") == Some(settings.leaf.into()) && row.number("bucket") == Some(settings.bucket.into())
     });
     Ok(())

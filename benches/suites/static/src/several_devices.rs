@@ -2,7 +2,7 @@
 
 use bench_frame::clock::Effort;
 use bench_frame::input::keys::KeySpace;
-use bench_frame::several_devices::{self, OfOne, time};
+use bench_frame::several_devices::{self, Batches, Rows, Skew};
 use bench_frame::suite::{Session, Setup, Step};
 use warpset::gpu::{Device, Devices};
 use warpset::static_sets::StaticMap;
@@ -31,21 +31,28 @@ fn run(session: &mut Session, numbers: &[Devices], &n: &usize) -> anyhow::Result
     let keys = KeySpace::new(SEED).stream(PRESENT).u64_keys(n);
     let values: Vec<u32> = keys.iter().map(|key| (key >> 32) as u32).collect();
     let map = StaticMap::<u64, u32>::builder().on(first).build_from(&keys, &values)?.to_host()?;
-    let mut of_one = OfOne::default();
+    let mut rows = Rows::new(session, &numbers[0], |operation| row(operation, n, n, "u64", 0.0).by("sharded", false));
     for devices in numbers {
-        let (seconds, divided) = time(first, || Ok(ShardedStaticMap::from_host(devices, &map)?))?;
-        let mut times = vec![("divide", seconds, divided.to_host()? == map)];
-        times.extend(several_devices::lookups(
-            devices,
-            &keys,
-            &values,
-            |keys, (values, found)| Ok(divided.get_device(keys, values, found)?),
-            |keys, answers| Ok(divided.get_each_device(keys, answers)?),
-            |keys, out| Ok(divided.get_bulk_into(keys, out)?.count_ones()),
-        )?);
-        of_one.add(session, devices, times, |operation| row(operation, n, n, "u64", 0.0).by("sharded", false));
+        rows.on(devices);
+        let divided = rows.call(
+            "divide",
+            || Ok(ShardedStaticMap::from_host(devices, &map)?),
+            |divided| Ok(divided.to_host()? == map),
+        )?;
+        for skew in Skew::ALL {
+            let asked = skew.keys(KeySpace::new(SEED).stream(PRESENT), n);
+            let right = |values: &[u32]| values.iter().zip(&asked).all(|(&value, key)| value == (key >> 32) as u32);
+            rows.lookups(
+                "get",
+                &Batches::new(devices, skew, &asked, &[])?,
+                |keys, answers| Ok(divided.get_each_device(keys, answers)?),
+                right,
+                |keys, out| Ok(divided.get_bulk_into(keys, out)?),
+                |found, out| found.count_ones() == n && right(out),
+            )?;
+        }
     }
-    several_devices::show(session, &format!("{n} keys"), |row| row.number("keys") == Some(n as f64));
+    rows.show(&format!("{n} keys"), |row| row.number("keys") == Some(n as f64));
     Ok(())
 }
 
@@ -56,7 +63,7 @@ mod tests {
     #[test]
     fn each_number_of_devices_is_a_row_and_checked() {
         let rows = Session::rows_of(steps(&Setup::emulator()));
-        assert_eq!(rows.len(), 2 * 4);
+        assert_eq!(rows.len(), 2 * (1 + 2 * 3));
         assert!(rows.iter().all(|row| row.checked && row.seconds.is_some() && row.number("of_linear").is_some()));
     }
 }

@@ -1,9 +1,12 @@
 //! From keys to hashes in device memory, and from these to filters, attempt by attempt as on the host.
 
 use std::cell::RefCell;
+use std::ops::Range;
 
+use bytemuck::Pod;
+use warpset_base::words::OutOfMemory;
 use warpset_gpu::batch::{Chunk, Reply, Staging};
-use warpset_gpu::{Device, DeviceVec, LaunchConfig, Stream};
+use warpset_gpu::{Device, DeviceSlice, DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::fuse::keys::{BLOCK, fuse_hash, fuse_unhash};
 use warpset_kernels::fuse::values::{fuse_conflicts, fuse_contents, fuse_pack};
@@ -11,7 +14,8 @@ use warpset_primitives::select::{unique_async, unique_by_key_async};
 use warpset_primitives::sort::{By, sort_keys_in_place_async, sort_pairs_in_place_async};
 use warpset_simt::{Global, GlobalMut};
 
-use super::{DeviceKeys, DeviceWidth, HASHING, graph, shards, word_count};
+use super::function::words_of;
+use super::{DeviceKeys, DeviceWidth, HASHING, graph, shards};
 use crate::build::{Failure, Settings, attempts};
 use crate::{Error, Form, Key, Layout};
 
@@ -28,6 +32,37 @@ pub(super) trait Source {
 pub(super) struct HostSource<'k, K>(pub &'k [K]);
 /// Keys in device memory.
 pub(super) struct DeviceSource<K>(pub K);
+
+/// Graphs that a device builds.
+#[derive(Clone, Debug)]
+pub(super) struct Share {
+    /// Layout of the whole, with the number of keys of these graphs.
+    pub layout: Layout,
+    pub graphs: Range<u64>,
+}
+
+impl Share {
+    /// Returns the number of graphs.
+    pub(super) fn count(&self) -> u64 {
+        self.graphs.end - self.graphs.start
+    }
+
+    fn slots(&self) -> u64 {
+        self.count() * self.layout.graph_slots()
+    }
+
+    /// Returns the number of words of the slots.
+    fn slot_words(&self) -> usize {
+        (self.count() * self.layout.shard_words()) as usize
+    }
+
+    /// Returns the number of words: the slots, then one byte per shard.
+    fn words(&self) -> Result<usize, OutOfMemory> {
+        let seeds = self.count().min(self.layout.shards).div_ceil(8);
+        let words = self.count().saturating_mul(self.layout.shard_words()).saturating_add(seeds);
+        usize::try_from(words).map_err(|_| OutOfMemory { bytes: words.saturating_mul(8) })
+    }
+}
 
 /// Launches one thread per item.
 pub(super) fn grid(n: usize) -> LaunchConfig {
@@ -84,11 +119,20 @@ pub(super) struct Values {
     pub width: u32,
 }
 
+impl Values {
+    /// Returns values of this type.
+    pub(super) fn of<V: Pod>(values: DeviceSlice<'_, V>) -> Values {
+        // The length is rounded up, since values may share a word.
+        let words = words_of::<V>(values.len());
+        Values { values: Global::from_raw_parts(values.global().as_ptr().cast(), words), width: size_of::<V>() as u32 }
+    }
+}
+
 /// The words of different keys, and their values if there are any.
-struct Distinct {
-    words: DeviceVec<u64>,
-    values: Option<DeviceVec<u64>>,
-    count: usize,
+pub(super) struct Distinct {
+    pub words: DeviceVec<u64>,
+    pub values: Option<DeviceVec<u64>>,
+    pub count: usize,
 }
 
 /// Hashes of all keys on their way to slots, in any order, and their contents if these are not fingerprints.
@@ -132,7 +176,10 @@ pub(super) fn build<F: DeviceWidth>(
     let built = attempts(
         settings,
         source.count() as u64,
-        |layout, are_distinct| Ok((*layout, attempt::<F>(&stream, layout, source, values, &distinct, are_distinct)?)),
+        |layout, are_distinct| {
+            let share = Share { layout: *layout, graphs: 0..layout.graphs() };
+            Ok((*layout, attempt::<F>(&stream, &share, source, values, &distinct, are_distinct)?))
+        },
         || Ok(distinct.borrow().as_ref().map_or(0, |distinct| distinct.count as u64)),
     );
     // Borrowed keys are read until then.
@@ -140,16 +187,16 @@ pub(super) fn build<F: DeviceWidth>(
     built
 }
 
-/// Returns the words of a structure under this layout; if keys are equal, `distinct` gets the different ones.
-fn attempt<F: DeviceWidth>(
+/// Returns the words of these graphs; if keys are equal, `distinct` gets the different ones.
+pub(super) fn attempt<F: DeviceWidth>(
     stream: &Stream,
-    layout: &Layout,
+    share: &Share,
     source: &impl Source,
     values: Option<Values>,
     distinct: &RefCell<Option<Distinct>>,
     are_distinct: bool,
 ) -> Result<DeviceVec<u64>, Failure> {
-    let mut words = stream.alloc_zeroed(word_count(layout)?)?;
+    let (layout, mut words) = (&share.layout, stream.alloc_zeroed(share.words()?)?);
     if layout.keys == 0 {
         return Ok(words);
     }
@@ -166,13 +213,13 @@ fn attempt<F: DeviceWidth>(
     let is_built = match values {
         None => {
             let items = left.insert(Items { hashes: hash()?, contents: None });
-            fill::<F>(stream, layout, items, words.global_mut().cast(), &mut words)?
+            fill::<F>(stream, share, items, words.global_mut().cast(), &mut words)?
         }
         Some(given) => {
             let borrowed = distinct.borrow();
             let of_distinct = borrowed.as_ref().and_then(|distinct| distinct.values.as_ref());
             let values = of_distinct.map_or(given, |values| Values { values: values.global(), width: 8 });
-            fill_values(stream, layout, &hash, values, &mut words)?
+            fill_values(stream, share, &hash, values, &mut words)?
         }
     };
     if is_built {
@@ -198,16 +245,16 @@ fn attempt<F: DeviceWidth>(
 /// possible. Waits.
 fn fill<F: DeviceWidth>(
     stream: &Stream,
-    layout: &Layout,
+    share: &Share,
     items: &mut Items,
     slots: GlobalMut<F>,
     words: &mut DeviceVec<u64>,
 ) -> Result<bool, Error> {
-    match layout.form() {
-        Form::OneGraph => graph::build::<F>(stream, layout, items, slots),
+    match share.layout.form() {
+        Form::OneGraph => graph::build::<F>(stream, &share.layout, items, slots),
         Form::Sharded => {
-            let seeds = words.global_mut().at(layout.slot_words() as usize).cast();
-            shards::build::<F>(stream, layout, items, slots, seeds)
+            let seeds = words.global_mut().at(share.slot_words()).cast();
+            shards::build::<F>(stream, share, items, slots, seeds)
         }
     }
 }
@@ -216,11 +263,12 @@ fn fill<F: DeviceWidth>(
 /// are built in 32 bits each, or, if they have more bits, half by half, and packed. Waits.
 fn fill_values(
     stream: &Stream,
-    layout: &Layout,
+    share: &Share,
     hash: &dyn Fn() -> Result<DeviceVec<u64>, Error>,
     values: Values,
     words: &mut DeviceVec<u64>,
 ) -> Result<bool, Error> {
+    let layout = &share.layout;
     let items = |shift| {
         let hashes = hash()?;
         let mut contents = stream.alloc_uninit::<u32>(hashes.len())?;
@@ -230,24 +278,24 @@ fn fill_values(
     };
     let out = words.global_mut();
     match layout.bits {
-        8 => return fill::<u8>(stream, layout, &mut items(0)?, out.cast(), words),
-        16 => return fill::<u16>(stream, layout, &mut items(0)?, out.cast(), words),
-        32 => return fill::<u32>(stream, layout, &mut items(0)?, out.cast(), words),
+        8 => return fill::<u8>(stream, share, &mut items(0)?, out.cast(), words),
+        16 => return fill::<u16>(stream, share, &mut items(0)?, out.cast(), words),
+        32 => return fill::<u32>(stream, share, &mut items(0)?, out.cast(), words),
         _ => {}
     }
     let mut halves = Vec::new();
     for shift in (0..layout.bits).step_by(32) {
-        let mut half = stream.alloc_zeroed::<u32>(layout.slots() as usize)?;
-        if !fill::<u32>(stream, layout, &mut items(shift)?, half.global_mut(), words)? {
+        let mut half = stream.alloc_zeroed::<u32>(share.slots() as usize)?;
+        if !fill::<u32>(stream, share, &mut items(shift)?, half.global_mut(), words)? {
             return Ok(false);
         }
         halves.push(half);
     }
     let (low, high) = (halves[0].global(), halves[halves.len() - 1].global());
-    let (slots, bits) = (layout.slots(), layout.bits);
+    let (slots, bits) = (share.slots(), layout.bits);
     // SAFETY: both have all slots, and `out` the words of their fields; all is this build's own, used in the order of
     // the stream alone.
-    unsafe { fuse_pack { low, high, slots, bits, out }.launch(stream, grid(layout.slot_words() as usize))? };
+    unsafe { fuse_pack { low, high, slots, bits, out }.launch(stream, grid(share.slot_words()))? };
     Ok(true)
 }
 
@@ -257,7 +305,7 @@ fn fill_values(
 /// # Safety
 /// - `values` has a value per hash; `out` has a place per hash, of 4 bytes, or 8 without `shift`. Nothing else uses
 ///   `out`, and nothing writes the values.
-unsafe fn contents_of(
+pub(super) unsafe fn contents_of(
     stream: &Stream,
     hashes: &DeviceVec<u64>,
     Values { values, width }: Values,

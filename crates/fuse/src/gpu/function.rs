@@ -11,7 +11,7 @@ use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, LaunchConfig, 
 use warpset_kernels::batch::keys::KeySlice;
 pub use warpset_kernels::fuse::device_query::FunctionQuery;
 use warpset_kernels::fuse::values::{BLOCK, fuse_values};
-use warpset_simt::{Global, GlobalMut};
+use warpset_simt::GlobalMut;
 
 use super::build::{DeviceSource, HostSource, Source, Values, build};
 use super::{DeviceKeys, HASHING};
@@ -107,15 +107,14 @@ impl<V: DeviceFunctionValue> DeviceFunctionBuilder<V> {
     }
 
     fn build(&self, source: &impl Source, values: DeviceSlice<'_, V>) -> Result<StaticFunction<V>, Error> {
-        let given = Global::from_raw_parts(values.global().as_ptr().cast(), words_of::<V>(values.len()));
-        let given = Values { values: given, width: size_of::<V>() as u32 };
-        let (layout, words) = build::<u32>(&self.device, &self.settings.settings()?, source, Some(given))?;
+        let given = Some(Values::of(values));
+        let (layout, words) = build::<u32>(&self.device, &self.settings.settings()?, source, given)?;
         Ok(StaticFunction::from_parts(&self.device, layout, words))
     }
 }
 
 /// Returns the words of 64 bits that have parts of `n` values.
-fn words_of<V>(n: usize) -> usize {
+pub(super) fn words_of<V>(n: usize) -> usize {
     (n * size_of::<V>()).div_ceil(8)
 }
 

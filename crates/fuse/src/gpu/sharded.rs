@@ -60,14 +60,16 @@ pub struct ShardedStaticFunction<V> {
     shards: Sharded<StaticFunction<V>>,
 }
 
-/// Divides the graphs of a layout, and makes each part of its graphs on its device.
+/// Divides the graphs of a layout, which take `graph_bytes` bytes each, and makes each part of its graphs on its
+/// device.
 fn divided<T: Send>(
     devices: &Devices,
     layout: &Layout,
+    graph_bytes: u64,
     make: impl Fn(&Device, Range<u64>) -> Result<T, Error> + Sync,
 ) -> Result<Sharded<T>, Error> {
     let devices = sharded::owners(devices, layout.graphs());
-    let graphs = sharded::divide(&devices, layout.graphs(), 8 * layout.shard_words())?;
+    let graphs = sharded::divide(&devices, layout.graphs(), graph_bytes)?;
     let bounds = graphs[1..].iter().map(|graphs| least_of_shard(graphs.start, layout.shards).unwrap_or(u64::MAX));
     let route = Route { by: By::FuseHash, parameter: layout.seed };
     Sharded::new(&devices, HASHING, route, &bounds.collect::<Vec<_>>(), |place, device| {
@@ -101,7 +103,7 @@ macro_rules! divided {
             /// [`Error::Gpu`] if a device fails or has too little memory.
             pub fn from_host(devices: &Devices, host: &$host) -> Result<Self, Error> {
                 let layout = *host.layout();
-                let shards = divided(devices, &layout, |device, graphs| {
+                let shards = divided(devices, &layout, 8 * layout.shard_words(), |device, graphs| {
                     let words = words_on(device, &layout, host.words(), &graphs)?;
                     Ok($part::of_graphs(device, layout, graphs, words))
                 })?;
@@ -195,5 +197,8 @@ warpset_primitives::divided_values! {
     get_device get_async get_each_device get_bulk get_bulk_into
 }
 
+mod build;
 #[cfg(test)]
 mod tests;
+
+pub use build::{ShardedBuilder, ShardedFunctionBuilder};

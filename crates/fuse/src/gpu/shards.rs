@@ -7,31 +7,32 @@ use warpset_primitives::sort::By;
 use warpset_simt::GlobalMut;
 
 use super::DeviceWidth;
-use super::build::{Items, grid};
+use super::build::{Items, Share, grid};
 use crate::{Arity, Error, Layout};
 
-/// Builds all shards in `out`, a zero per slot, with a byte per shard in `seeds`; whether that was possible. Waits.
+/// Builds these shards in `out`, a zero per slot, with a byte per shard in `seeds`; whether that was possible. Waits.
 pub(super) fn build<F: DeviceWidth>(
     stream: &Stream,
-    layout: &Layout,
+    share: &Share,
     items: &mut Items,
     out: GlobalMut<F>,
     seeds: GlobalMut<u8>,
 ) -> Result<bool, Error> {
-    let (graph, shards) = (layout.graph, layout.shards);
+    let Share { layout: Layout { graph, shards, arity, .. }, graphs } = share.clone();
     // The high half says the shard.
     items.sort(stream, By::ascending().bits(32..64))?;
     let mut begins = stream.alloc_uninit::<u64>(shards as usize + 1)?;
     let mut failed = stream.alloc_zeroed::<u32>(1)?;
     let (hashes, (contents, given), failed_at) = (items.hashes.global(), items.contents(), failed.global_mut());
-    let config = LaunchConfig::new(shards as u32, BLOCK).shared(shared_bytes(layout.graph_slots() as u32));
+    let config = LaunchConfig::new(share.count() as u32, BLOCK).shared(shared_bytes(share.layout.graph_slots() as u32));
     // SAFETY: all memory is this build's own, used in the order of the stream alone: places for the shards' begins,
     // their slots and their seeds.
     unsafe {
-        fuse_shard_begins { hashes, n: layout.keys as usize, shards, begins: begins.global_mut() }
+        fuse_shard_begins { hashes, n: items.hashes.len(), shards, begins: begins.global_mut() }
             .launch(stream, grid(shards as usize + 1))?;
-        let begins = begins.global();
-        match layout.arity {
+        // Places of the shards here; no key belongs to another one.
+        let begins = begins.global().at(graphs.start as usize);
+        match arity {
             Arity::Three => {
                 fuse_shards_three::<F> { hashes, begins, graph, contents, given, out, seeds, failed: failed_at }
                     .launch(stream, config)?

@@ -116,7 +116,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         })
     }
 
-    fn expect_counters(&self) -> Result<(), Error> {
+    pub(super) fn expect_counters(&self) -> Result<(), Error> {
         if self.layout.is_counted() { Ok(()) } else { Err(Error::NoCounters { structure: S::NAME }) }
     }
 

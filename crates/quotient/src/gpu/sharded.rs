@@ -114,6 +114,30 @@ impl Division {
     }
 }
 
+/// Changes the parts of a structure by batches of keys, each on one of the devices, with slices of values or without:
+/// a single part by the keys themselves, which exact structures need, others by hashes. Evaluates to the sum of the
+/// changes.
+macro_rules! change_each {
+    ($shards:expr, $batches:expr $(, $all:expr)?; |$part:ident, $keys:ident $(, $values:ident)?| $change:expr) => {{
+        let (shards, batches) = (&mut $shards, $batches);
+        $(same_length(batches.len(), $all.len())?;)?
+        let all: &[DeviceSlice<'_, u64>] = [$($all,)? &[]][0];
+        shards.check_batches(batches, all)?;
+        match shards.only() {
+            Some($part) => batches.iter().enumerate().try_fold(0, |sum, (_i, &$keys)| {
+                $(let $values = all[_i];)?
+                Ok(sum + $change?)
+            }),
+            None => shards.change_each(batches, all, |$part, hashes, _values| {
+                let $keys = hashes.cast::<Hashed>()?;
+                $(let $values = _values;)?
+                $change
+            }),
+        }
+    }};
+}
+pub(crate) use change_each;
+
 /// [`Builder`] of filters divided among devices, made by [`Builder::sharded_on`].
 #[must_use = "a builder does nothing until `build`"]
 pub struct ShardedBuilder<S> {
@@ -156,6 +180,13 @@ impl<S: DeviceSlotKind> ShardedBuilder<S> {
         filter.insert_each_device(&[keys])?;
         Ok(filter)
     }
+}
+
+/// Refuses structures of other numbers of parts, or on other devices.
+pub(crate) fn same_devices<F>(one: &Sharded<F>, other: &Sharded<F>, operation: &'static str) -> Result<(), Error> {
+    let (one, other) = (one.devices().all(), other.devices().all());
+    same_length(one.len(), other.len())?;
+    Ok(one.iter().zip(other).try_for_each(|(own, other)| own.expect_same(other, operation))?)
 }
 
 impl<S: DeviceSlotKind> ShardedQuotientFilter<S> {
@@ -215,19 +246,176 @@ impl<S: DeviceSlotKind> ShardedQuotientFilter<S> {
     /// # Errors
     /// The errors of [`QuotientFilter::remove_device`].
     pub fn remove_device<K: DeviceKeys>(&mut self, keys: K) -> Result<u64, Error> {
+        self.remove_each_device(&[keys])
+    }
+
+    /// Removes batches of keys, each on one of the devices. Returns the number of fingerprints removed.
+    ///
+    /// # Errors
+    /// The errors of [`QuotientFilter::remove_device`].
+    pub fn remove_each_device<B: DeviceKeys>(&mut self, batches: &[B]) -> Result<u64, Error> {
+        change_each!(self.shards, batches; |part, keys| part.remove_device(keys))
+    }
+
+    /// Inserts key `i` `copies[i]` times, like [`QuotientFilter::insert_counted_bulk`].
+    ///
+    /// # Errors
+    /// The errors of [`QuotientFilter::insert_counted_bulk`].
+    pub fn insert_counted_bulk<K: Key>(&mut self, keys: &[K], copies: &[u64]) -> Result<u64, Error> {
+        same_length(keys.len(), copies.len())?;
+        self.expect_counters()?;
         match self.shards.only() {
-            Some(only) => only.remove_device(keys),
-            None => self.shards.change_each(&[keys], &[], Self::remove_words),
+            Some(only) => only.insert_counted_bulk(keys, copies),
+            None => self.shards.change_bulk(keys, copies, |part, hashes, copies| {
+                part.insert_counted_device(hashes.cast::<Hashed>()?, copies)
+            }),
         }
     }
 
-    /// Removes keys by their hashes from a part.
-    fn remove_words(
-        part: &mut QuotientFilter<S>,
-        hashes: DeviceSlice<'_, u64>,
-        _: DeviceSlice<'_, u64>,
+    /// Inserts keys and numbers on one of the devices, like [`QuotientFilter::insert_counted_device`].
+    ///
+    /// # Errors
+    /// The errors of [`QuotientFilter::insert_counted_device`].
+    pub fn insert_counted_device<K: DeviceKeys>(
+        &mut self,
+        keys: K,
+        copies: DeviceSlice<'_, u64>,
     ) -> Result<u64, Error> {
-        part.remove_device(hashes.cast::<Hashed>()?)
+        self.insert_counted_each_device(&[keys], &[copies])
+    }
+
+    /// Inserts batches of keys, each on one of the devices with its numbers, like
+    /// [`QuotientFilter::insert_counted_device`].
+    ///
+    /// # Errors
+    /// The errors of [`QuotientFilter::insert_counted_device`]; [`Error::LengthMismatch`] unless there are numbers for
+    /// each batch.
+    pub fn insert_counted_each_device<B: DeviceKeys>(
+        &mut self,
+        batches: &[B],
+        copies: &[DeviceSlice<'_, u64>],
+    ) -> Result<u64, Error> {
+        self.expect_counters()?;
+        change_each!(self.shards, batches, copies; |part, keys, copies| part.insert_counted_device(keys, copies))
+    }
+
+    /// Removes up to `copies[i]` copies of key `i`, like [`QuotientFilter::remove_counted_bulk`].
+    ///
+    /// # Errors
+    /// The errors of [`QuotientFilter::remove_counted_bulk`].
+    pub fn remove_counted_bulk<K: Key>(&mut self, keys: &[K], copies: &[u64]) -> Result<u64, Error> {
+        same_length(keys.len(), copies.len())?;
+        match self.shards.only() {
+            Some(only) => only.remove_counted_bulk(keys, copies),
+            None => self.shards.change_bulk(keys, copies, |part, hashes, copies| {
+                part.remove_counted_device(hashes.cast::<Hashed>()?, copies)
+            }),
+        }
+    }
+
+    /// Removes copies of keys on one of the devices, like [`QuotientFilter::remove_counted_device`].
+    ///
+    /// # Errors
+    /// The errors of [`QuotientFilter::remove_counted_device`].
+    pub fn remove_counted_device<K: DeviceKeys>(
+        &mut self,
+        keys: K,
+        copies: DeviceSlice<'_, u64>,
+    ) -> Result<u64, Error> {
+        self.remove_counted_each_device(&[keys], &[copies])
+    }
+
+    /// Removes copies of batches of keys, each on one of the devices with its numbers, like
+    /// [`QuotientFilter::remove_counted_device`].
+    ///
+    /// # Errors
+    /// The errors of [`QuotientFilter::remove_counted_device`]; [`Error::LengthMismatch`] unless there are numbers for
+    /// each batch.
+    pub fn remove_counted_each_device<B: DeviceKeys>(
+        &mut self,
+        batches: &[B],
+        copies: &[DeviceSlice<'_, u64>],
+    ) -> Result<u64, Error> {
+        change_each!(self.shards, batches, copies; |part, keys, copies| part.remove_counted_device(keys, copies))
+    }
+
+    /// Refuses filters without counters, before any part is changed.
+    fn expect_counters(&self) -> Result<(), Error> {
+        self.shards.parts()[0].expect_counters()
+    }
+
+    /// Keeps only fingerprints of another filter on the same devices, like [`QuotientFilter::intersect`].
+    ///
+    /// # Errors
+    /// The errors of [`QuotientFilter::merge`]. On an error of a device some parts may have been intersected.
+    pub fn intersect(&mut self, other: &Self) -> Result<(), Error> {
+        self.combine(other, QuotientFilter::intersect)
+    }
+
+    /// Removes the fingerprints of another filter on the same devices, like [`QuotientFilter::subtract`].
+    ///
+    /// # Errors
+    /// The errors of [`QuotientFilter::merge`]. On an error of a device some parts may have been changed.
+    pub fn subtract(&mut self, other: &Self) -> Result<(), Error> {
+        self.combine(other, QuotientFilter::subtract)
+    }
+
+    /// Changes each part by the other filter's part, which is on the same device.
+    fn combine(
+        &mut self,
+        other: &Self,
+        change: impl Fn(&mut QuotientFilter<S>, &QuotientFilter<S>) -> Result<(), Error> + Sync,
+    ) -> Result<(), Error> {
+        self.layout().bits_to_drop(other.layout())?;
+        same_devices(&self.shards, &other.shards, "two quotient filters")?;
+        self.shards.each_mut(|place, part| change(part, &other.shards.parts()[place])).map(drop)
+    }
+
+    /// Counts the fingerprints in both filters, like [`QuotientFilter::intersection_count`].
+    ///
+    /// # Errors
+    /// The errors of [`QuotientFilter::intersection_count`].
+    pub fn intersection_count(&self, other: &Self) -> Result<u64, Error> {
+        self.sum_with(other, QuotientFilter::intersection_count)
+    }
+
+    /// Counts the fingerprints in at least one of the filters, like [`QuotientFilter::union_count`].
+    ///
+    /// # Errors
+    /// The errors of [`QuotientFilter::intersection_count`].
+    pub fn union_count(&self, other: &Self) -> Result<u64, Error> {
+        self.sum_with(other, QuotientFilter::union_count)
+    }
+
+    /// Sums the counts of each part and the other filter's part, which is on the same device.
+    fn sum_with(
+        &self,
+        other: &Self,
+        count: impl Fn(&QuotientFilter<S>, &QuotientFilter<S>) -> Result<u64, Error> + Sync,
+    ) -> Result<u64, Error> {
+        same_devices(&self.shards, &other.shards, "two quotient filters")?;
+        Ok(self.shards.each(|place, part| count(part, &other.shards.parts()[place]))?.into_iter().sum())
+    }
+
+    /// Removes all fingerprints with fewer than `least` copies, like [`QuotientFilter::retain_counts`].
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] if a device fails or has too little memory; other parts may have been changed.
+    pub fn retain_counts(&mut self, least: u64) -> Result<u64, Error> {
+        Ok(self.shards.each_mut(|_, part| part.retain_counts(least))?.into_iter().sum())
+    }
+
+    /// Returns a histogram of copies, like [`QuotientFilter::count_histogram`].
+    ///
+    /// # Errors
+    /// The errors of [`QuotientFilter::count_histogram`].
+    pub fn count_histogram(&self, most: usize) -> Result<Vec<u64>, Error> {
+        let of_parts = self.shards.each(|_, part| part.count_histogram(most))?;
+        let sum = |mut sum: Vec<u64>, part: Vec<u64>| {
+            sum.iter_mut().zip(part).for_each(|(sum, count)| *sum += count);
+            sum
+        };
+        Ok(of_parts.into_iter().reduce(sum).unwrap_or_default())
     }
 
     /// Writes the number of stored copies of each key's fingerprint; `counts` has one word per key.
@@ -358,11 +546,7 @@ impl<S: DeviceSlotKind> Insert for ShardedQuotientFilter<S> {
     /// Adds the fingerprints of a filter on the same devices. A filter of other parameters or devices is refused before
     /// anything is added; on another error, such as a full part, some parts may have been merged.
     fn merge(&mut self, other: &Self) -> Result<(), Error> {
-        self.layout().bits_to_drop(other.layout())?;
-        for (own, other) in self.devices().all().iter().zip(other.devices().all()) {
-            own.expect_same(other, "two quotient filters")?;
-        }
-        self.shards.merge(&other.shards)
+        self.combine(other, QuotientFilter::merge)
     }
 }
 
@@ -380,7 +564,7 @@ impl<S: DeviceSlotKind> Remove for ShardedQuotientFilter<S> {
     fn remove_bulk<K: Key>(&mut self, keys: &[K]) -> Result<u64, Error> {
         match self.shards.only() {
             Some(only) => only.remove_bulk(keys),
-            None => self.shards.change_bulk(keys, &[], Self::remove_words),
+            None => self.shards.change_bulk(keys, &[], |part, hashes, _| part.remove_device(hashes.cast::<Hashed>()?)),
         }
     }
 }
@@ -418,6 +602,8 @@ mod tests {
         filter.set_chunk_keys(128);
         let last = filter.devices().all().last().unwrap().clone();
         let there = last.from_slice(more).unwrap();
+        let here = devices.first().from_slice(held).unwrap();
+        let everywhere = [here.as_slice(), there.as_slice()];
         assert_eq!(
             DeviceInsert::insert_device(&mut filter, there.as_slice()).unwrap(),
             on_host.insert_bulk(more).unwrap()
@@ -456,19 +642,92 @@ mod tests {
         filter.merge(&copy).unwrap();
         on_host.merge(&copy.to_host().unwrap()).unwrap();
         assert!(filter.to_host().unwrap() == on_host);
+        assert_eq!(filter.remove_each_device(&everywhere).unwrap(), on_host.remove_bulk(&keys).unwrap());
+        assert!(filter.to_host().unwrap() == on_host);
+        let other = builder.build_from(&asked[200..500]).unwrap();
+        let there = ShardedQuotientFilter::from_host(devices, &other).unwrap();
+        assert_eq!(there.union_count(&copy).unwrap(), other.union_count(&copy.to_host().unwrap()).unwrap());
+        for combine in 0..2 {
+            let (mut filter, mut on_host) = (ShardedQuotientFilter::from_host(devices, &other).unwrap(), other.clone());
+            let other = copy.to_host().unwrap();
+            assert_eq!(filter.intersection_count(&copy).unwrap(), on_host.intersection_count(&other).unwrap());
+            if combine == 0 {
+                filter.intersect(&copy).unwrap();
+                on_host.intersect(&other).unwrap();
+            } else {
+                filter.subtract(&copy).unwrap();
+                on_host.subtract(&other).unwrap();
+            }
+            assert!(filter.to_host().unwrap() == on_host);
+        }
+        counts_as_on_the_host(&mut filter, &mut on_host, &keys[..300], &everywhere.map(|keys| keys.slice(..150)));
         filter.clear().unwrap();
         assert!(filter.is_empty() && filter.to_host().unwrap() == builder.build().unwrap());
+    }
+
+    /// Compares changes by numbers of copies; without counters, insertions are refused.
+    fn counts_as_on_the_host<S: DeviceSlotKind>(
+        filter: &mut ShardedQuotientFilter<S>,
+        on_host: &mut cpu::QuotientFilter<S>,
+        keys: &[u64],
+        batches: &[DeviceSlice<'_, u64>],
+    ) {
+        // Some keys get no copy.
+        let copies: Vec<u64> = (0..keys.len() as u64).map(|i| i * i % 7).collect();
+        let of_batches: Vec<_> =
+            batches.iter().map(|keys| keys.device().from_slice(&copies[..keys.len()]).unwrap()).collect();
+        let of_batches: Vec<_> = of_batches.iter().map(|copies| copies.as_slice()).collect();
+        let all_keys: Vec<u64> = batches.iter().flat_map(|keys| keys.to_vec().unwrap()).collect();
+        let all_copies: Vec<u64> = of_batches.iter().flat_map(|copies| copies.to_vec().unwrap()).collect();
+        if on_host.layout().is_counted() {
+            assert_eq!(
+                filter.insert_counted_bulk(keys, &copies).unwrap(),
+                on_host.insert_counted_bulk(keys, &copies).unwrap()
+            );
+            assert_eq!(
+                filter.insert_counted_each_device(batches, &of_batches).unwrap(),
+                on_host.insert_counted_bulk(&all_keys, &all_copies).unwrap()
+            );
+            filter.insert_counted_device(batches[0], of_batches[0]).unwrap();
+            on_host.insert_counted_bulk(&all_keys[..batches[0].len()], &all_copies[..batches[0].len()]).unwrap();
+        } else {
+            let refused = filter.insert_counted_each_device(batches, &of_batches);
+            assert!(matches!(refused, Err(Error::NoCounters { .. })), "{refused:?}");
+            assert!(matches!(filter.insert_counted_bulk(keys, &copies), Err(Error::NoCounters { .. })));
+        }
+        assert!(filter.to_host().unwrap() == *on_host);
+        assert_eq!(filter.count_histogram(5).unwrap(), on_host.count_histogram(5).unwrap());
+        assert_eq!(
+            filter.remove_counted_bulk(&keys[..100], &copies[..100]).unwrap(),
+            on_host.remove_counted_bulk(&keys[..100], &copies[..100]).unwrap()
+        );
+        assert_eq!(
+            filter.remove_counted_each_device(batches, &of_batches).unwrap(),
+            on_host.remove_counted_bulk(&all_keys, &all_copies).unwrap()
+        );
+        filter.remove_counted_device(batches[0], of_batches[0]).unwrap();
+        on_host.remove_counted_bulk(&all_keys[..batches[0].len()], &all_copies[..batches[0].len()]).unwrap();
+        assert!(filter.to_host().unwrap() == *on_host);
+        for refused in [
+            filter.remove_counted_each_device(batches, &of_batches[..1]),
+            filter.remove_counted_device(batches[0], of_batches[0].slice(..3)),
+            filter.remove_counted_bulk(keys, &copies[..3]),
+        ] {
+            assert!(matches!(refused, Err(Error::LengthMismatch(_))), "{refused:?}");
+        }
+        assert_eq!(filter.retain_counts(2).unwrap(), on_host.retain_counts(2).unwrap());
+        assert!(filter.to_host().unwrap() == *on_host);
     }
 
     #[test]
     fn the_filter_of_the_host_on_any_number_of_devices() {
         for devices in &unequal_lists() {
             behaves_as_on_the_host(devices, &RankSelectBuilder::with_bits(11, 5));
+            behaves_as_on_the_host(devices, &RankSelectBuilder::with_bits(11, 9).duplicates(Duplicates::Counted));
         }
         let devices = Devices::new((0..3).map(deferred)).unwrap();
         behaves_as_on_the_host(&devices, &StandardBuilder::with_bits(11, 9));
         behaves_as_on_the_host(&devices, &StandardBuilder::with_bits(11, 9).duplicates(Duplicates::Kept));
-        behaves_as_on_the_host(&devices, &RankSelectBuilder::with_bits(11, 9).duplicates(Duplicates::Counted));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use warpset_core::hash::mix;
 use warpset_gpu::GpuError;
 use warpset_gpu::batch::StringVec;
 use warpset_gpu::testing::{devices, fail_each, sized};
+use warpset_simt::Global;
 
 use super::*;
 use crate::{Arity, Form};

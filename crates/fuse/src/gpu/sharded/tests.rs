@@ -119,3 +119,99 @@ fn failures_are_errors_and_leave_answers() {
     );
     assert!(failed > 8);
 }
+
+/// Compares the bytes of structures that several devices build with those of the host's: a filter from the host, and a
+/// function from batches of unequal lengths on the first device and the last one with a part.
+fn builds_have_the_bytes_of_the_host<F: DeviceWidth, V: DeviceFunctionValue>(
+    devices: &Devices,
+    (filter, function): (Builder<F>, FunctionBuilder<V>),
+    keys: &[u64],
+    of: fn(u64) -> V,
+) {
+    let values: Vec<V> = keys.iter().map(|&key| of(key)).collect();
+    let expected = (filter.build_from(keys).unwrap(), function.build_from(keys, &values).unwrap());
+    let owners = (expected.0.layout().graphs() as usize).min(devices.all().len());
+    let of_device = |place: usize, range: Range<usize>| {
+        let device = &devices.all()[place];
+        (device.from_slice(&keys[range.clone()]).unwrap(), device.from_slice(&values[range]).unwrap())
+    };
+    let third = keys.len() / 3;
+    let there = [of_device(0, 0..third), of_device(owners - 1, third..keys.len())];
+    let there = there.iter().map(|(keys, values)| (keys.as_slice(), values.as_slice()));
+    let (batches, of_batches): (Vec<_>, Vec<_>) = there.unzip();
+    let (filter, function) = (filter.sharded_on(devices), function.sharded_on(devices));
+    let built = filter.build_from(keys).unwrap();
+    assert!(built.to_host().unwrap() == expected.0, "{:?}", expected.0.layout());
+    assert_eq!((built.devices().all().len(), built.len()), (owners, expected.0.len()));
+    assert_eq!(built.count_contained_bulk(keys).unwrap(), keys.len());
+    let built = function.build_from_each_device(&batches, &of_batches).unwrap();
+    assert!(built.to_host().unwrap() == expected.1, "{:?}", expected.1.layout());
+    assert!(built.get_bulk(keys).unwrap().into_iter().eq(values.iter().copied().map(Some)));
+}
+
+#[test]
+fn builds_on_any_number_of_devices() {
+    let all = keys(28_000);
+    let sharded = (BinaryFuse8::builder().for_build(), crate::StaticFunction::builder().for_build().filtered(3));
+    for devices in &unequal_lists() {
+        builds_have_the_bytes_of_the_host(devices, sharded, &all, |key| key as u8);
+    }
+    let devices = &unequal(3);
+    let wide = crate::StaticFunction::builder().for_build().value_bits(45);
+    let four = crate::BinaryFuse16::builder().for_build().arity(Arity::Four);
+    builds_have_the_bytes_of_the_host(devices, (four, wide), &all[..16_000], |key| key >> 19);
+    let one_graph = (crate::BinaryFuse32::builder(), crate::StaticFunction::builder());
+    for n in [0, 1, 2_000] {
+        builds_have_the_bytes_of_the_host(devices, one_graph, &all[..n], |key| key as u16);
+    }
+    let strings: Vec<String> = all[..15_000].iter().map(|word| format!("{word:x}")).collect();
+    let built = sharded.0.sharded_on(devices).build_from(&strings).unwrap();
+    assert!(built.to_host().unwrap() == sharded.0.build_from(&strings).unwrap());
+    let there = devices.first().from_slice(&all[..15_000]).unwrap();
+    let built = sharded.0.sharded_on(devices).build_from_each_device(&[there.as_slice()]).unwrap();
+    assert!(built.to_host().unwrap() == sharded.0.build_from(&all[..15_000]).unwrap());
+}
+
+/// Leaves one owner once repetitions are gone.
+#[test]
+fn builds_count_repeated_keys_once() {
+    let devices = Devices::new((0..2).map(deferred)).unwrap();
+    let all = keys(13_000);
+    let repeated = [&all[..], &all[..2_000]].concat();
+    let values: Vec<u8> = repeated.iter().map(|&key| key as u8).collect();
+    let builder = crate::StaticFunction::<u8>::builder().for_build();
+    assert_eq!(builder.layout(15_000).unwrap().graphs(), 2);
+    let built = builder.sharded_on(&devices).build_from(&repeated, &values).unwrap();
+    assert_eq!(built.devices(), &devices.at_most(1));
+    assert!(built.to_host().unwrap() == builder.build_from(&repeated, &values).unwrap());
+}
+
+#[test]
+fn failures_and_unfit_values_of_builds_are_errors() {
+    let devices = Devices::new((0..2).map(deferred)).unwrap();
+    let all = keys(16_000);
+    let filter = BinaryFuse8::builder().for_build();
+    let expected = filter.build_from(&all).unwrap();
+    assert!(expected.layout().graphs() == 2);
+    let on_both = filter.sharded_on(&devices);
+    let failed = fail_each(&mut (), |()| on_both.build_from(&all), |(), _| {});
+    assert!(failed > 8);
+    assert!(on_both.build_from(&all).unwrap().to_host().unwrap() == expected);
+
+    let function = crate::StaticFunction::<u16>::builder().for_build().value_bits(9).sharded_on(&devices);
+    let mut values = vec![7; all.len()];
+    let refused = function.build_from(&all, &values[1..]);
+    assert!(matches!(refused, Err(Error::LengthMismatch(_))), "{refused:?}");
+    let twice: Vec<u64> = all.iter().chain([&all[9]]).copied().collect();
+    let refused = function.build_from(&twice, &[&values[..], &[8]].concat());
+    assert!(matches!(refused, Err(Error::TwoValues { .. })), "{refused:?}");
+    values[77] = 512;
+    let refused = function.build_from(&all, &values);
+    assert!(matches!(refused, Err(Error::WideValue { value: 512, bits: 9 })), "{refused:?}");
+    let stray = deferred(9);
+    let (stray, of_stray) = (stray.from_slice(&all).unwrap(), stray.from_slice(&values).unwrap());
+    let refused = function.build_from_each_device(&[stray.as_slice()], &[of_stray.as_slice()]);
+    assert!(matches!(refused, Err(Error::Gpu(GpuError::OtherDevice { .. }))), "{refused:?}");
+    let refused = function.build_from_each_device(&[stray.as_slice()], &[]);
+    assert!(matches!(refused, Err(Error::LengthMismatch(_))), "{refused:?}");
+}

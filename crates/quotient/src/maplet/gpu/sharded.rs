@@ -12,7 +12,7 @@ use warpset_primitives::sharded::{Replies, Sharded};
 
 use super::lookup::present;
 use super::{Maplet, MapletBuilder, MapletLayout};
-use crate::gpu::sharded::Division;
+use crate::gpu::sharded::{Division, change_each, same_devices};
 use crate::gpu::{DeviceKeys, QuotientFilter};
 use crate::{Error, Hashed, Key, Max};
 
@@ -185,9 +185,19 @@ impl ShardedMaplet {
             Some(only) => only.insert_bulk(keys, values),
             None => {
                 let values = self.checked(keys.len(), values)?;
-                self.shards.change_bulk(keys, &values, insert_words)
+                self.shards.change_bulk(keys, &values, |part, hashes, values| {
+                    part.insert_device(hashes.cast::<Hashed>()?, values)
+                })
             }
         }
+    }
+
+    /// Stores values like [`Maplet::insert_device`], keys and values on one of the devices.
+    ///
+    /// # Errors
+    /// The errors of [`Maplet::insert_device`].
+    pub fn insert_device<K: DeviceKeys>(&mut self, keys: K, values: DeviceSlice<'_, u64>) -> Result<u64, Error> {
+        self.insert_each_device(&[keys], &[values])
     }
 
     /// Stores values like [`Maplet::insert_device`]: batches of keys, each on one of the devices with its values.
@@ -199,7 +209,8 @@ impl ShardedMaplet {
         batches: &[K],
         values: &[DeviceSlice<'_, u64>],
     ) -> Result<u64, Error> {
-        self.change_each(batches, values, Maplet::insert_device, insert_words)
+        self.check_values(batches, values)?;
+        change_each!(self.shards, batches, values; |part, keys, values| part.insert_device(keys, values))
     }
 
     /// Combines values like [`Maplet::upsert_bulk`].
@@ -216,9 +227,23 @@ impl ShardedMaplet {
             Some(only) => only.upsert_bulk::<O, _, _>(keys, values),
             None => {
                 let values = self.checked(keys.len(), values)?;
-                self.shards.change_bulk(keys, &values, upsert_words::<O>)
+                self.shards.change_bulk(keys, &values, |part, hashes, values| {
+                    part.upsert_device::<O, _>(hashes.cast::<Hashed>()?, values)
+                })
             }
         }
+    }
+
+    /// Combines values like [`Maplet::upsert_device`], keys and values on one of the devices.
+    ///
+    /// # Errors
+    /// The errors of [`Maplet::upsert_device`].
+    pub fn upsert_device<O: MapletKernels, K: DeviceKeys>(
+        &mut self,
+        keys: K,
+        values: DeviceSlice<'_, u64>,
+    ) -> Result<u64, Error> {
+        self.upsert_each_device::<O, _>(&[keys], &[values])
     }
 
     /// Combines values like [`Maplet::upsert_device`]: batches of keys, each on one of the devices with its values.
@@ -232,18 +257,12 @@ impl ShardedMaplet {
         values: &[DeviceSlice<'_, u64>],
     ) -> Result<u64, Error> {
         self.layout.check_combines()?;
-        self.change_each(batches, values, Maplet::upsert_device::<O, _>, upsert_words::<O>)
+        self.check_values(batches, values)?;
+        change_each!(self.shards, batches, values; |part, keys, values| part.upsert_device::<O, _>(keys, values))
     }
 
-    /// Changes the parts by batches with their values: a single part by the keys themselves, others by their hashes.
-    /// Too wide values are refused before any batch is applied.
-    fn change_each<K: DeviceKeys>(
-        &mut self,
-        batches: &[K],
-        values: &[DeviceSlice<'_, u64>],
-        by_keys: impl Fn(&mut Maplet, K, DeviceSlice<'_, u64>) -> Result<u64, Error>,
-        by_words: impl Fn(&mut Maplet, DeviceSlice<'_, u64>, DeviceSlice<'_, u64>) -> Result<u64, Error> + Sync,
-    ) -> Result<u64, Error> {
+    /// Refuses batches of a change before any of them is applied, too wide values among them.
+    fn check_values<K: DeviceKeys>(&self, batches: &[K], values: &[DeviceSlice<'_, u64>]) -> Result<(), Error> {
         same_length(batches.len(), values.len())?;
         self.shards.check_batches(batches, values)?;
         for &values in values.iter().filter(|values| !values.is_empty()) {
@@ -254,12 +273,7 @@ impl ShardedMaplet {
             })?;
             self.layout.check_value(most.to_vec()?[0])?;
         }
-        match self.shards.only() {
-            Some(only) => {
-                batches.iter().zip(values).try_fold(0, |sum, (&keys, &values)| Ok(sum + by_keys(only, keys, values)?))
-            }
-            None => self.shards.change_each(batches, values, by_words),
-        }
+        Ok(())
     }
 
     /// Removes all values of keys like [`crate::Maplet::remove_bulk`].
@@ -269,7 +283,7 @@ impl ShardedMaplet {
     pub fn remove_bulk<K: Key>(&mut self, keys: &[K]) -> Result<u64, Error> {
         match self.shards.only() {
             Some(only) => only.remove_bulk(keys),
-            None => self.shards.change_bulk(keys, &[], remove_words),
+            None => self.shards.change_bulk(keys, &[], |part, hashes, _| part.remove_device(hashes.cast::<Hashed>()?)),
         }
     }
 
@@ -278,10 +292,15 @@ impl ShardedMaplet {
     /// # Errors
     /// The errors of [`Maplet::remove_device`].
     pub fn remove_device<K: DeviceKeys>(&mut self, keys: K) -> Result<u64, Error> {
-        match self.shards.only() {
-            Some(only) => only.remove_device(keys),
-            None => self.shards.change_each(&[keys], &[], remove_words),
-        }
+        self.remove_each_device(&[keys])
+    }
+
+    /// Removes all values of batches of keys, each on one of the devices.
+    ///
+    /// # Errors
+    /// The errors of [`Maplet::remove_device`].
+    pub fn remove_each_device<K: DeviceKeys>(&mut self, batches: &[K]) -> Result<u64, Error> {
+        change_each!(self.shards, batches; |part, keys| part.remove_device(keys))
     }
 
     /// Adds all values of another maplet on the same devices, like [`crate::Maplet::merge`].
@@ -308,10 +327,7 @@ impl ShardedMaplet {
         merge: impl Fn(&mut Maplet, &Maplet) -> Result<(), Error> + Sync,
     ) -> Result<(), Error> {
         self.layout.bits_to_drop(&other.layout)?;
-        same_length(self.shards.parts().len(), other.shards.parts().len())?;
-        for (own, other) in self.devices().all().iter().zip(other.devices().all()) {
-            own.expect_same(other, "two maplets")?;
-        }
+        same_devices(&self.shards, &other.shards, "two maplets")?;
         self.shards.each_mut(|place, part| merge(part, &other.shards.parts()[place])).map(drop)
     }
 
@@ -381,25 +397,6 @@ fn look_up(part: &Maplet, stream: &Stream, hashes: DeviceSlice<'_, u64>, to: Rep
     unsafe { part.look_up(stream, KeySlice::hashes(hashes.global()), hashes.len(), to.values) }
 }
 
-/// Stores values by the hashes of their keys in a part.
-fn insert_words(part: &mut Maplet, hashes: DeviceSlice<'_, u64>, values: DeviceSlice<'_, u64>) -> Result<u64, Error> {
-    part.insert_device(hashes.cast::<Hashed>()?, values)
-}
-
-/// Combines values by the hashes of their keys with those of a part.
-fn upsert_words<O: MapletKernels>(
-    part: &mut Maplet,
-    hashes: DeviceSlice<'_, u64>,
-    values: DeviceSlice<'_, u64>,
-) -> Result<u64, Error> {
-    part.upsert_device::<O, _>(hashes.cast::<Hashed>()?, values)
-}
-
-/// Removes all values of keys by their hashes from a part.
-fn remove_words(part: &mut Maplet, hashes: DeviceSlice<'_, u64>, _: DeviceSlice<'_, u64>) -> Result<u64, Error> {
-    part.remove_device(hashes.cast::<Hashed>()?)
-}
-
 impl fmt::Debug for ShardedMaplet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ShardedMaplet").field("layout", &self.layout).field("devices", self.devices()).finish()
@@ -439,9 +436,13 @@ mod tests {
             assert_eq!(maplet.upsert_each_device::<Sum<u64>, _>(&batch.0, &batch.1).unwrap(), new);
             on_host.upsert_bulk::<Sum<u64>, _, _>(&keys, &values).unwrap();
             maplet.upsert_bulk::<Sum<u64>, _, _>(&keys, &values).unwrap();
+            on_host.upsert_bulk::<Sum<u64>, _, _>(&keys[300..600], &values[300..600]).unwrap();
+            maplet.upsert_device::<Sum<u64>, _>(batch.0[0], batch.1[0]).unwrap();
         }
         let added = on_host.insert_bulk(keys_of, values_of).unwrap();
         assert_eq!(maplet.insert_each_device(&batch.0, &batch.1).unwrap(), added);
+        let added = on_host.insert_bulk(&keys[600..], &values[600..]).unwrap();
+        assert_eq!(maplet.insert_device(batch.0[1], batch.1[1]).unwrap(), added);
         assert!(maplet.to_host().unwrap() == on_host && maplet.len() == on_host.len());
 
         let asked: Vec<u64> = (0..1_000).map(|i| mix(i, 1)).collect();
@@ -463,7 +464,8 @@ mod tests {
         let copy = ShardedMaplet::from_host(devices, &on_host).unwrap();
         assert!(copy.to_host().unwrap() == on_host);
         assert_eq!(maplet.remove_bulk(&keys[..200]).unwrap(), on_host.remove_bulk(&keys[..200]).unwrap());
-        assert_eq!(maplet.remove_device(at_keys.as_slice()).unwrap(), on_host.remove_bulk(keys_of).unwrap());
+        assert_eq!(maplet.remove_device(at_keys.slice(..100)).unwrap(), on_host.remove_bulk(&keys[300..400]).unwrap());
+        assert_eq!(maplet.remove_each_device(&batch.0).unwrap(), on_host.remove_bulk(keys_of).unwrap());
         assert!(maplet.to_host().unwrap() == on_host);
         maplet.merge(&copy).unwrap();
         on_host.merge(&copy.to_host().unwrap()).unwrap();
