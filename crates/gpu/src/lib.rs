@@ -101,6 +101,7 @@ pub mod testing;
 mod transfer;
 mod upload;
 mod vector;
+mod zeroed;
 
 pub use adopt::AdoptedMemory;
 pub use backend::{BACKEND_VARIABLE, Backend};
@@ -118,6 +119,8 @@ pub use ptx::register_ptx;
 pub use slice::{DeviceSlice, DeviceSliceMut};
 pub use stream::Stream;
 pub use vector::DeviceVec;
+#[doc(hidden)]
+pub use zeroed::ZeroedWords;
 
 #[cfg(feature = "emulator")]
 pub use warpset_simt::emulator;

@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use warpset_base::filter::LengthMismatch;
 
 use bytemuck::Pod;
@@ -21,6 +21,7 @@ use crate::slice::{DeviceSlice, DeviceSliceMut, same_len};
 use crate::testing;
 use crate::transfer::{LARGE, download_large, upload_large};
 use crate::vector::DeviceVec;
+use crate::zeroed::Halves;
 
 /// A queue of work for a device. Clones are handles to the same stream, usable from any thread.
 ///
@@ -30,6 +31,8 @@ use crate::vector::DeviceVec;
 pub struct Stream(Arc<Inner>);
 
 struct Inner {
+    /// Dropped before the queue, so that it is freed after the queue's work.
+    zeroed: Mutex<Option<Halves>>,
     device: Device,
     queue: Queue,
     /// Whether [`Device::waiting`] made the stream and waits for it.
@@ -59,7 +62,7 @@ impl Stream {
             Executor::Cuda(device) => Queue::Cuda(CudaStream::new(device.clone(), priority)?),
             Executor::Emulator(device) => Queue::Emulated(EmulatedStream::new(device.clone())),
         };
-        Ok(Self(Arc::new(Inner { device: device.clone(), queue, is_waited })))
+        Ok(Self(Arc::new(Inner { zeroed: Mutex::default(), device: device.clone(), queue, is_waited })))
     }
 
     /// Wraps a stream of the driver.
@@ -70,7 +73,8 @@ impl Stream {
     pub(crate) unsafe fn adopted(device: &Device, cuda: &Arc<CudaDevice>, raw: *mut c_void) -> Result<Self> {
         // SAFETY: the contract of `CudaStream::adopt` is this function's.
         let stream = unsafe { CudaStream::adopt(cuda.clone(), raw)? };
-        Ok(Self(Arc::new(Inner { device: device.clone(), queue: Queue::Cuda(stream), is_waited: false })))
+        let (zeroed, device, queue) = (Mutex::default(), device.clone(), Queue::Cuda(stream));
+        Ok(Self(Arc::new(Inner { zeroed, device, queue, is_waited: false })))
     }
 
     /// Returns the driver's stream. Only for streams of a CUDA device.
@@ -89,6 +93,16 @@ impl Stream {
             #[cfg(feature = "cuda")]
             Queue::Cuda(_) => unreachable!("asked of streams of emulated devices only"),
         }
+    }
+
+    /// Returns the zeroed words that stay with the stream.
+    pub(crate) fn zeroed(&self) -> &Mutex<Option<Halves>> {
+        &self.0.zeroed
+    }
+
+    /// Whether [`Device::waiting`] made the stream, for one call.
+    pub(crate) fn is_waited(&self) -> bool {
+        self.0.is_waited
     }
 
     /// Returns the device of the stream.

@@ -65,7 +65,7 @@ pub use warpset_core::scan::non_associative::{Additive, Lifted, Lindley, NextSlo
 pub use warpset_kernels::primitives::non_associative::NonAssociativeKernels;
 pub use warpset_kernels::primitives::scan::RecurrenceKernels;
 
-use crate::scan::{Kind, ScanLaunch, Sum, inclusive_in_place_async, segmented_inclusive_in_place_async};
+use crate::scan::{self, Kind, Sum, inclusive_in_place_async, segmented_inclusive_in_place_async};
 use crate::{Error, Result, check};
 
 /// Largest number of items of the three methods of the paper: positions and labels have 32 bits.
@@ -90,12 +90,11 @@ pub unsafe fn scan_async<R: RecurrenceKernels<Item: Pod, Number: Pod>>(
     if n == 0 {
         return Ok(());
     }
-    let (input, out) = (input.global(), out.global_mut());
-    let mut launch = ScanLaunch::new(stream, R::SCAN, n, input, out, Kind::Inclusive)?;
-    // SAFETY: the plan is the kernel's; scratch belongs to this call and is freed in stream order; the rest is the
-    // contract of this function.
-    unsafe { R::launch_lifted(stream, launch.config, launch.arguments(input, input.cast(), out, n))? };
-    Ok(())
+    let arguments = (input.global(), input.global().cast(), out.global_mut(), n);
+    // SAFETY: configuration and scratch are the kernel's; the rest is the contract of this function.
+    unsafe {
+        scan::queue(stream, R::SCAN, Kind::Inclusive, arguments, |config, with| R::launch_lifted(stream, config, with))
+    }
 }
 
 fn check_arguments<T: Pod, U: Pod>(

@@ -10,7 +10,7 @@
 //! of 16 bytes, as vectors do.
 //!
 //! Scratch: 8 bytes for each 16 KiB of input where the operator's values have 32 bits, 16 where they have 64; the same
-//! by segments. None for input of one tile (16 KiB) or less.
+//! by segments. None for input of one tile (16 KiB) or less. Up to 256 KiB of it, and as much again, stay with the stream.
 //!
 //! ```
 //! use warpset_gpu::Device;
@@ -62,14 +62,13 @@
 //! ```
 
 use bytemuck::Pod;
-use warpset_gpu::{DeviceSlice, DeviceSliceMut, LaunchConfig, Stream};
+use warpset_gpu::{DeviceSlice, DeviceSliceMut, LaunchConfig, Stream, ZeroedWords};
 use warpset_kernels::primitives::scan::{AHEAD_SHIFT, Arguments, EXCLUSIVE, ScanShape, VECTORS};
 use warpset_simt::{Global, GlobalMut};
 
 pub use warpset_core::scan::{Max, Min, Operator, Sum};
 pub use warpset_kernels::primitives::scan::ScanKernels;
 
-use crate::LookBack;
 use crate::{Result, check};
 
 /// Whether a result includes the item at its own place.
@@ -161,53 +160,35 @@ scans! {
     "an exclusive" Exclusive: exclusive_async, exclusive_in_place_async, segmented_exclusive_async, segmented_exclusive_in_place_async;
 }
 
-/// Launch of a scan of `n > 0` items: its configuration, its scratch, if any, and its flags.
-pub(crate) struct ScanLaunch {
-    pub(crate) config: LaunchConfig,
-    scratch: Option<LookBack>,
-    flags: u32,
-}
-
-impl ScanLaunch {
-    pub(crate) fn new<T, U>(
-        stream: &Stream,
-        shape: ScanShape,
-        n: usize,
-        input: Global<T>,
-        out: GlobalMut<U>,
-        kind: Kind,
-    ) -> Result<ScanLaunch> {
-        let tiles = check::tiles(n, shape.tile)?;
-        let scratch = match tiles {
-            1 => None,
-            _ => Some(LookBack::new(stream, tiles as usize * shape.look_back_words)?),
-        };
-        let vectors = (input.as_ptr().addr() | out.as_ptr().addr()).is_multiple_of(16);
-        let config = LaunchConfig::new(tiles, shape.threads).shared(shape.shared_bytes);
-        let ahead = stream.device().properties().multiprocessors * shape.resident / 2;
-        let flags = if vectors { VECTORS } else { 0 }
-            | if tiles > ahead { ahead << AHEAD_SHIFT } else { 0 }
-            | if kind == Kind::Exclusive { EXCLUSIVE } else { 0 };
-        Ok(ScanLaunch { config, scratch, flags })
+/// Queues a scan of `n > 0` items by `launch`, which launches a kernel of this shape.
+///
+/// # Safety
+/// The contract of [`inclusive_async`] for the arguments, except that the input may be the output.
+pub(crate) unsafe fn queue<T, U>(
+    stream: &Stream,
+    shape: ScanShape,
+    kind: Kind,
+    (input, heads, out, n): (Global<T>, Global<u32>, GlobalMut<U>, usize),
+    launch: impl FnOnce(LaunchConfig, Arguments<T, U>) -> warpset_gpu::Result<()>,
+) -> Result<()> {
+    let tiles = check::tiles(n, shape.tile)?;
+    let vectors = (input.as_ptr().addr() | out.as_ptr().addr()).is_multiple_of(16);
+    let config = LaunchConfig::new(tiles, shape.threads).shared(shape.shared_bytes);
+    let ahead = stream.device().properties().multiprocessors * shape.resident / 2;
+    let flags = if vectors { VECTORS } else { 0 }
+        | if tiles > ahead { ahead << AHEAD_SHIFT } else { 0 }
+        | if kind == Kind::Exclusive { EXCLUSIVE } else { 0 };
+    let with = |ZeroedWords { zero: scratch, left, left_words }| {
+        launch(config, Arguments { input, heads, out, n, flags, scratch, left, left_words })
+    };
+    if tiles == 1 {
+        let nothing = GlobalMut::from_raw_parts(std::ptr::dangling_mut(), 0);
+        with(ZeroedWords { zero: nothing, left: nothing, left_words: 0 })?;
+    } else {
+        // SAFETY: the kernel writes no words but those, and clears what is left.
+        unsafe { stream.with_zeroed_words(shape.scratch_words(tiles), with)? };
     }
-
-    /// Returns the kernel's arguments. If there is only one tile, look-back words and ticket must not be accessed.
-    pub(crate) fn arguments<T, U>(
-        &mut self,
-        input: Global<T>,
-        heads: Global<u32>,
-        out: GlobalMut<U>,
-        n: usize,
-    ) -> Arguments<T, U> {
-        let (look_back, counter) = match &mut self.scratch {
-            Some(scratch) => (scratch.words(), scratch.ticket()),
-            None => {
-                let nothing = GlobalMut::from_raw_parts(std::ptr::dangling_mut(), 0);
-                (nothing, nothing.cast())
-            }
-        };
-        Arguments { input, heads, out, n, flags: self.flags, look_back, counter }
-    }
+    Ok(())
 }
 
 /// Queues a scan without segments.
@@ -226,12 +207,9 @@ unsafe fn plain<O: ScanKernels<Value: Pod>>(
     if n == 0 {
         return Ok(());
     }
-    let out = out.global_mut();
-    let mut launch = ScanLaunch::new(stream, O::SCAN, n, input, out, kind)?;
-    // SAFETY: the launch is the kernel's; scratch belongs to this call and is freed in stream order; the rest is the
-    // contract of this function.
-    unsafe { O::launch_scan(stream, launch.config, launch.arguments(input, input.cast(), out, n))? };
-    Ok(())
+    let arguments = (input, input.cast(), out.global_mut(), n);
+    // SAFETY: configuration and scratch are the kernel's; the rest is the contract of this function.
+    unsafe { queue(stream, O::SCAN, kind, arguments, |config, with| O::launch_scan(stream, config, with)) }
 }
 
 /// Queues a scan by segments.
@@ -253,11 +231,9 @@ unsafe fn by_segment<O: ScanKernels<Value: Pod>>(
     if n == 0 {
         return Ok(());
     }
-    let out = out.global_mut();
-    let mut launch = ScanLaunch::new(stream, O::SEGMENTED, n, input, out, kind)?;
+    let arguments = (input, heads.global().cast(), out.global_mut(), n);
     // SAFETY: as for a plain scan.
-    unsafe { O::launch_segmented(stream, launch.config, launch.arguments(input, heads.global().cast(), out, n))? };
-    Ok(())
+    unsafe { queue(stream, O::SEGMENTED, kind, arguments, |config, with| O::launch_segmented(stream, config, with)) }
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ pub struct ScanShape {
     /// Dynamic shared memory, in bytes.
     pub shared_bytes: u32,
     /// Words of look-back per tile.
-    pub look_back_words: usize,
+    look_back_words: usize,
     /// Resident blocks per multiprocessor, roughly.
     pub resident: u32,
 }
@@ -57,12 +57,20 @@ impl ScanShape {
         Self {
             threads: warps * WARP_SIZE,
             tile: (warps * WARP_SIZE) as usize * quads * 4 / T::WORDS,
-            shared_bytes: scratch_at(warps, quads) + block::scratch_bytes::<V>(warps),
+            shared_bytes: totals_at(warps, quads) + block::scratch_bytes::<V>(warps),
             look_back_words: look_back::words::<V>(1),
             resident: RESIDENT,
         }
     }
+
+    /// Returns the words of scratch memory for a launch of so many tiles: the ticket and the words of look-back.
+    pub const fn scratch_words(&self, tiles: u32) -> usize {
+        if tiles == 1 { 0 } else { TICKET_WORDS + tiles as usize * self.look_back_words }
+    }
 }
+
+/// Words before those of look-back; the first one is the ticket.
+const TICKET_WORDS: usize = 2;
 
 // Shared memory: rows for each warp; the ticket, padded; the prefix of the tile; the warps' totals.
 const fn ticket_at(warps: u32, quads: usize) -> u32 {
@@ -71,7 +79,7 @@ const fn ticket_at(warps: u32, quads: usize) -> u32 {
 const fn prefix_at(warps: u32, quads: usize) -> u32 {
     ticket_at(warps, quads) + 16
 }
-const fn scratch_at(warps: u32, quads: usize) -> u32 {
+const fn totals_at(warps: u32, quads: usize) -> u32 {
     prefix_at(warps, quads) + 32
 }
 
@@ -179,8 +187,9 @@ where
 /// - Launch: 1-D, one block per tile, with the [`ScanShape::new`] of `WARPS` and `QUADS`; `n > 0`.
 /// - `input`: `n` items; `out`: `n` places, the same memory or none of it; nothing else accesses either.
 /// - `heads`: one bit per item if the pass has bits, not written while the kernel runs.
-/// - `look_back`: the words of all tiles, at a multiple of 16 bytes, and `counter` one word: zero at the start, used by
-///   this launch alone. With a single tile neither is accessed.
+/// - `scratch`: [`ScanShape::scratch_words`] at a multiple of 16 bytes, zero at the start, used by this launch alone; not
+///   accessed if there is one tile.
+/// - `left`: `left_words` places, none of them in `scratch`, used by this launch alone.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 pub unsafe fn scan<P: Pass, const WARPS: u32, const ITEMS: usize, const QUADS: usize>(
@@ -189,8 +198,9 @@ pub unsafe fn scan<P: Pass, const WARPS: u32, const ITEMS: usize, const QUADS: u
     out: GlobalMut<P::Output>,
     n: usize,
     flags: u32,
-    look_back: GlobalMut<u64>,
-    counter: GlobalMut<u32>,
+    scratch: GlobalMut<u64>,
+    left: GlobalMut<u64>,
+    left_words: usize,
 ) {
     const { assert!(!P::BITS || 32 % ITEMS == 0) };
     let t = thread::thread_idx_x();
@@ -199,9 +209,13 @@ pub unsafe fn scan<P: Pass, const WARPS: u32, const ITEMS: usize, const QUADS: u
     let alone = thread::grid_dim_x() == 1;
     // SAFETY: each warp has rows of its own; the other shared words satisfy the contracts of the called functions, with
     // barriers between; the ticket makes `tile` unique; items are read before any is written by the warp that owns
-    // them; bits are read, and lines prefetched, below `n`. Whether there is one tile is uniform.
+    // them; bits are read, and lines prefetched, below `n`. Whether there is one tile is uniform. Each word that was
+    // left belongs to one thread.
     unsafe {
-        let tile = if alone { 0 } else { look_back::ticket(counter, shared::dynamic(ticket_at(WARPS, QUADS))) };
+        for i in thread::grid_stride(left_words) {
+            left.write(i, 0);
+        }
+        let tile = if alone { 0 } else { look_back::ticket(scratch.cast(), shared::dynamic(ticket_at(WARPS, QUADS))) };
         let ahead = (flags >> AHEAD_SHIFT) as usize;
         if ahead != 0 {
             let line = (tile + ahead) * (WARPS as usize * QUADS * 4) + t as usize;
@@ -223,11 +237,11 @@ pub unsafe fn scan<P: Pass, const WARPS: u32, const ITEMS: usize, const QUADS: u
         for i in 1..ITEMS {
             total = P::Operator::combine(total, lift(i));
         }
-        let scratch = shared::dynamic(scratch_at(WARPS, QUADS));
-        let (mut before, aggregate) = block::exclusive_scan::<P::Operator, WARPS>(total, scratch);
+        let totals = shared::dynamic(totals_at(WARPS, QUADS));
+        let (mut before, aggregate) = block::exclusive_scan::<P::Operator, WARPS>(total, totals);
         if !alone {
             let slot = shared::dynamic(prefix_at(WARPS, QUADS));
-            let prefix = look_back::tile_prefix::<P::Operator>(look_back, tile, aggregate, slot);
+            let prefix = look_back::tile_prefix::<P::Operator>(scratch.at(TICKET_WORDS), tile, aggregate, slot);
             before = P::Operator::combine(prefix, before);
         }
         let mut results = [P::inclusive(before); ITEMS];
@@ -257,8 +271,9 @@ pub struct Arguments<T, U> {
     pub out: GlobalMut<U>,
     pub n: usize,
     pub flags: u32,
-    pub look_back: GlobalMut<u64>,
-    pub counter: GlobalMut<u32>,
+    pub scratch: GlobalMut<u64>,
+    pub left: GlobalMut<u64>,
+    pub left_words: usize,
 }
 
 /// Operator with kernels of scans: see [`scan_kernels!`](crate::scan_kernels).
@@ -335,20 +350,21 @@ macro_rules! scan_kernels {
             /// - Launch: 1-D, one block per tile, of `ScanKernels::SCAN`'s shape; `n > 0`.
             /// - `input`: `n` items; `out`: `n` places, the same memory or none of it; nothing else accesses either.
             ///   Both begin at multiples of 16 bytes if `flags` has [`VECTORS`](crate::primitives::scan::VECTORS).
-            /// - `look_back`: the words of all tiles, at a multiple of 16 bytes, and `counter` one word: zero at the
-            ///   start, used by this launch alone. With a single tile neither is accessed.
+            /// - `scratch`: `ScanShape::scratch_words` at a multiple of 16 bytes, zero at the start, used by this launch
+            ///   alone; not accessed if there is one tile.
+            /// - `left`: `left_words` places, none of them in `scratch`, used by this launch alone. They are cleared.
             #[launch_bounds(128, 6)]
             pub unsafe fn $scan(
                 input: $crate::simt::Global<<$operator as $crate::operators::Operator>::Value>,
                 out: $crate::simt::GlobalMut<<$operator as $crate::operators::Operator>::Value>,
-                n: usize, flags: u32, look_back: $crate::simt::GlobalMut<u64>,
-                counter: $crate::simt::GlobalMut<u32>,
+                n: usize, flags: u32, scratch: $crate::simt::GlobalMut<u64>,
+                left: $crate::simt::GlobalMut<u64>, left_words: usize,
             ) {
                 // SAFETY: the contract of this kernel; no bits are read.
                 unsafe {
                     $crate::scan_tile!(
                         $crate::primitives::scan::Plain<$operator>, <$operator as $crate::operators::Operator>::Value:
-                        input, input.cast(), out, n, flags, look_back, counter
+                        input, input.cast(), out, n, flags, scratch, left, left_words
                     )
                 }
             }
@@ -367,14 +383,14 @@ macro_rules! scan_kernels {
                 input: $crate::simt::Global<<$operator as $crate::operators::Operator>::Value>,
                 heads: $crate::simt::Global<u32>,
                 out: $crate::simt::GlobalMut<<$operator as $crate::operators::Operator>::Value>,
-                n: usize, flags: u32, look_back: $crate::simt::GlobalMut<u64>,
-                counter: $crate::simt::GlobalMut<u32>,
+                n: usize, flags: u32, scratch: $crate::simt::GlobalMut<u64>,
+                left: $crate::simt::GlobalMut<u64>, left_words: usize,
             ) {
                 // SAFETY: the contract of this kernel.
                 unsafe {
                     $crate::scan_tile!(
                         $crate::primitives::scan::BySegment<$operator>, <$operator as $crate::operators::Operator>::Value:
-                        input, heads, out, n, flags, look_back, counter
+                        input, heads, out, n, flags, scratch, left, left_words
                     )
                 }
             }
@@ -389,17 +405,17 @@ macro_rules! scan_kernels {
             unsafe fn launch_scan<L: $crate::simt::Launcher>(
                 launcher: &L, config: $crate::simt::LaunchConfig, with: $crate::primitives::scan::Arguments<Self::Value, Self::Value>,
             ) -> ::core::result::Result<(), L::Error> {
-                let $crate::primitives::scan::Arguments { input, heads: _, out, n, flags, look_back, counter } = with;
+                let $crate::primitives::scan::Arguments { input, heads: _, out, n, flags, scratch, left, left_words } = with;
                 // SAFETY: the contract of this kernel.
-                unsafe { $scan { input, out, n, flags, look_back, counter }.launch(launcher, config) }
+                unsafe { $scan { input, out, n, flags, scratch, left, left_words }.launch(launcher, config) }
             }
 
             unsafe fn launch_segmented<L: $crate::simt::Launcher>(
                 launcher: &L, config: $crate::simt::LaunchConfig, with: $crate::primitives::scan::Arguments<Self::Value, Self::Value>,
             ) -> ::core::result::Result<(), L::Error> {
-                let $crate::primitives::scan::Arguments { input, heads, out, n, flags, look_back, counter } = with;
+                let $crate::primitives::scan::Arguments { input, heads, out, n, flags, scratch, left, left_words } = with;
                 // SAFETY: the contract of this kernel.
-                unsafe { $segmented { input, heads, out, n, flags, look_back, counter }.launch(launcher, config) }
+                unsafe { $segmented { input, heads, out, n, flags, scratch, left, left_words }.launch(launcher, config) }
             }
         }
     )*};
@@ -442,15 +458,15 @@ macro_rules! recurrence_kernels {
             pub unsafe fn $name(
                 input: $crate::simt::Global<<$recurrence as $crate::operators::non_associative::Recurrence>::Item>,
                 out: $crate::simt::GlobalMut<<$recurrence as $crate::operators::non_associative::Recurrence>::Value>,
-                n: usize, flags: u32, look_back: $crate::simt::GlobalMut<u64>,
-                counter: $crate::simt::GlobalMut<u32>,
+                n: usize, flags: u32, scratch: $crate::simt::GlobalMut<u64>,
+                left: $crate::simt::GlobalMut<u64>, left_words: usize,
             ) {
                 // SAFETY: the contract of this kernel; no bits are read.
                 unsafe {
                     $crate::scan_tile!(
                         $crate::primitives::scan::Recurring<$recurrence>,
                         <$recurrence as $crate::operators::non_associative::Recurrence>::Item:
-                        input, input.cast(), out, n, flags, look_back, counter
+                        input, input.cast(), out, n, flags, scratch, left, left_words
                     )
                 }
             }
@@ -464,9 +480,9 @@ macro_rules! recurrence_kernels {
             unsafe fn launch_lifted<L: $crate::simt::Launcher>(
                 launcher: &L, config: $crate::simt::LaunchConfig, with: $crate::primitives::scan::Arguments<Self::Item, Self::Number>,
             ) -> ::core::result::Result<(), L::Error> {
-                let $crate::primitives::scan::Arguments { input, heads: _, out, n, flags, look_back, counter } = with;
+                let $crate::primitives::scan::Arguments { input, heads: _, out, n, flags, scratch, left, left_words } = with;
                 // SAFETY: the contract of this kernel.
-                unsafe { $name { input, out, n, flags, look_back, counter }.launch(launcher, config) }
+                unsafe { $name { input, out, n, flags, scratch, left, left_words }.launch(launcher, config) }
             }
         }
     )*};

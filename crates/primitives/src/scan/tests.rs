@@ -143,6 +143,47 @@ fn many_tiles_look_far_back() {
     }
 }
 
+/// Scans ones in place, and checks that the results are their numbers from 1 on.
+fn count_up<O: ScanKernels<Value: Sample>>(stream: &Stream, n: usize, number: impl Fn(usize) -> O::Value) {
+    let mut items = stream.from_slice(&vec![number(1); n]).unwrap();
+    // SAFETY: the items live until `to_vec` has waited.
+    unsafe { super::inclusive_in_place_async::<O>(stream, items.as_mut_slice()) }.unwrap();
+    let found = items.to_vec().unwrap();
+    assert!(found == (1..=n).map(number).collect::<Vec<_>>(), "{n} items");
+}
+
+#[test]
+fn scans_of_one_stream_share_its_scratch() {
+    for device in devices(10) {
+        let (stream, other) = (device.new_stream().unwrap(), device.new_stream().unwrap());
+        let (narrow, wide) = (Sum::<u32>::SCAN.tile, Sum::<i64>::SCAN.tile);
+        for tiles in [2, 9, 1, 3, 20, 2, 2, 5] {
+            count_up::<Sum<u32>>(&stream, tiles * narrow - 7, |i| i as u32);
+            count_up::<Sum<i64>>(&stream, tiles * wide, |i| i as i64);
+            count_up::<Sum<u32>>(&other, 2 * narrow, |i| i as u32);
+        }
+        // More words than the stream has got by then.
+        count_up::<Sum<i64>>(&stream, 130 * wide + 1, |i| i as i64);
+        count_up::<Sum<u32>>(&stream, 4 * narrow, |i| i as u32);
+    }
+}
+
+#[test]
+fn a_scan_that_fails_leaves_no_scratch() {
+    let device = Device::emulator(Default::default());
+    let stream = device.new_stream().unwrap();
+    let n = 3 * Sum::<u32>::SCAN.tile;
+    let mut items = device.from_slice(&vec![1u32; n]).unwrap();
+    warpset_gpu::testing::fail_each(
+        &mut items,
+        |items| {
+            // SAFETY: the items outlive the stream's work.
+            unsafe { super::inclusive_in_place_async::<Sum<u32>>(&stream, items.as_mut_slice()) }
+        },
+        |_, _| count_up::<Sum<u32>>(&stream, n, |i| i as u32),
+    );
+}
+
 #[test]
 fn every_item_may_be_a_head() {
     for device in devices(4) {
