@@ -110,8 +110,13 @@ pub mod fuse {
 /// K-mers.
 #[cfg(any(feature = "kmers", warpset_folder = "kmers"))]
 pub mod kmers {
+    pub mod cut;
+    pub mod number;
+
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "kmers_letters"))]
     pub mod letters;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "kmers_lookup"))]
+    pub mod lookup;
 }
 
 /// Log-structured merge trees.
@@ -477,6 +482,7 @@ modules! {
     ]
     #[cfg(feature = "kmers")] [
         "kmers_letters",
+        "kmers_lookup",
     ]
     #[cfg(feature = "all")] [
         "limits",

@@ -183,7 +183,7 @@ pub struct Label {
     /// File for the labels; `-` is the standard output
     #[arg(short, long)]
     pub output: PathBuf,
-    /// Bases per k-mer, 1 to 32
+    /// Bases per k-mer, 1 to 63
     #[arg(short, long, default_value_t = 31)]
     pub k: u32,
     /// Bits per k-mer against other k-mers, 1 to 32: one of 2^BITS gets a label

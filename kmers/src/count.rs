@@ -17,6 +17,8 @@ use crate::settings::Executor;
 use crate::table::smallest;
 use crate::{BackendChoice, Error, K, Settings, Table};
 
+pub(crate) use host::Counts;
+
 /// Bytes of plain input above which opening a GPU pays.
 const LEAST_FOR_DEVICE: u64 = 256 << 20;
 /// Least bytes of input per thread; small in tests, so that they use several threads.
@@ -89,10 +91,10 @@ fn on_pool<T: Send>(
 
 /// Calls `build` with the number of different k-mers of all genomes, and with each of them and the number of its
 /// genome, from 1 on; that of several genomes is above 255.
-pub(crate) fn label<T: Send>(
+pub(crate) fn label<W: Counts, T: Send>(
     genomes: &[Text<'_>],
     settings: &Settings,
-    build: impl FnOnce(u64, &mut dyn Iterator<Item = (u64, u64)>) -> Result<T, Error> + Send,
+    build: impl FnOnce(u64, &mut dyn Iterator<Item = (W, u64)>) -> Result<T, Error> + Send,
 ) -> Result<T, Error> {
     on_pool(genomes, settings, |settings| host::label(genomes, settings, build))?.0
 }

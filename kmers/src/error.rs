@@ -12,7 +12,7 @@ pub enum Error {
     InvalidK {
         /// Requested number.
         k: u32,
-        /// Largest number here: 63, and 32 for labels and for k-mers in numbers of 64 bits.
+        /// Largest number here: 63, and 32 for k-mers in numbers of 64 bits.
         most: u32,
     },
     /// K-mers of more than 32 bases, looked up on the CPU only, requested on a device.

@@ -2,8 +2,9 @@
 
 use std::sync::atomic::AtomicU64;
 
+use warpset_kernels::kmers::cut::Cut;
+
 use crate::chunks::Chunks;
-use crate::parts::Cut;
 use crate::table::key_bits;
 use crate::word::Word;
 use crate::{K, Roll};

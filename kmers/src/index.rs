@@ -2,6 +2,7 @@
 
 mod build;
 mod deacon;
+mod device;
 mod format;
 mod front;
 mod lines;
@@ -13,16 +14,18 @@ use std::path::Path;
 
 use warpset_base::words::AlignedWords;
 use warpset_core::minimizer::{DEACON_ROTATION, Kmer, MOST_K};
+use warpset_gpu::Device;
 use warpset_sequence::{Minimizers, Scheme, SequenceFilterView};
 
 use crate::word::Word;
 use crate::{Error, K};
 use front::{Front, PART, Passed};
+use members::Members;
 
 pub use build::Indexing;
+pub(crate) use device::{Copied, DeviceWord};
 pub(crate) use format::{open, write};
 pub use members::IndexKind;
-pub(crate) use members::Members;
 
 /// Index of the minimizers of sequences, for screening reads ([`Screening::by_index`](crate::Screening::by_index)).
 ///
@@ -79,7 +82,7 @@ impl Index {
 
     /// Maps a file that [`save`](Index::save) wrote into memory, and reads only its header. This takes milliseconds,
     /// and processes that map one file share its memory. Damage gives wrong answers and no other harm. Indexes of
-    /// Deacon, and exact ones of more than 32 bases, are read instead.
+    /// Deacon are read instead.
     ///
     /// # Errors
     /// The errors of [`load`](Index::load).
@@ -195,9 +198,9 @@ impl Index {
         self.members.sequences()
     }
 
-    /// Returns the set or filter of the minimizers.
-    pub(crate) fn members(&self) -> &Members {
-        &self.members
+    /// Copies the set or filter of the minimizers to a device.
+    pub(crate) fn to_device<W: DeviceWord>(&self, device: &Device) -> Result<Copied<W>, Error> {
+        device::to_device(&self.members, device)
     }
 }
 

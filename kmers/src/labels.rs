@@ -8,18 +8,26 @@ mod format;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use rayon::prelude::*;
 use warpset_base::words::zeroed_vec;
-use warpset_fuse::{Arity, Form, StaticFunction};
+use warpset_fuse::{Arity, Form, FunctionBuilder, StaticFunction};
+use warpset_kernels::kmers::number::Number as _;
 
-use crate::count::label;
+use crate::count::{Counts, label};
 use crate::pieces::Text;
 use crate::roll::canonical;
+use crate::word::{Word, short};
 use crate::{Error, K, Settings};
 
 /// Most genomes of one set of labels.
 pub(crate) const MOST_GENOMES: usize = u8::MAX as usize;
-/// Bytes of memory per k-mer while labels are built, beside the function: k-mers, labels, and the graph.
-const BUILD_BYTES: u64 = 8 + 1 + 20;
+
+/// Returns the bytes of memory per k-mer while labels are built, beside the function: k-mers, the keys of long ones,
+/// labels, and the graph.
+const fn build_bytes<W: Word>() -> u64 {
+    let kmers = size_of::<W>() as u64;
+    kmers + if kmers > 8 { 8 } else { 0 } + 1 + 20
+}
 
 /// Genome of a k-mer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +69,8 @@ pub struct Labels {
     genomes: Vec<String>,
     /// Number of k-mers per label.
     kmers: Vec<u64>,
+    /// Seed of the keys of long k-mers; 0 for short ones.
+    seed: u64,
     function: StaticFunction<u8>,
 }
 
@@ -68,14 +78,12 @@ pub struct Labels {
 ///
 /// Other k-mers get a label with probability `2^-filter_bits`; `filter_bits` is at most 32. Takes `k`, memory, threads
 /// and progress from the settings, and runs on the CPU. Memory for a time: that of counting, and then 29
-/// bytes per different k-mer beside the function.
+/// bytes per different k-mer beside the function, 45 above 32 bases.
 ///
 /// # Errors
-/// [`Error::InvalidK`] for more than 32 bases; [`Error::NoInput`], [`Error::TooManyGenomes`]; [`Error::NoKmers`] if no
-/// genome has any; [`Error::Index`] for too many bits, or if memory runs out; the errors of
-/// [`count_files`](crate::count_files).
+/// [`Error::NoInput`], [`Error::TooManyGenomes`]; [`Error::NoKmers`] if no genome has any; [`Error::Index`] for too
+/// many bits, or if memory runs out; the errors of [`count_files`](crate::count_files).
 pub fn label_files(genomes: &[PathBuf], settings: &Settings, filter_bits: u32) -> Result<Labels, Error> {
-    settings.k.within::<u64>()?;
     match genomes.len() {
         0 => return Err(Error::NoInput),
         1..=MOST_GENOMES => {}
@@ -86,24 +94,60 @@ pub fn label_files(genomes: &[PathBuf], settings: &Settings, filter_bits: u32) -
     builder.layout(1)?;
     let texts: Vec<Text<'_>> = genomes.iter().map(|path| Text::File(path)).collect();
     let mut kmers = vec![0; genomes.len() + 1];
-    let function = label(&texts, settings, |different, labelled| {
+    let (seed, function) = match settings.k.is_long() {
+        true => build::<u128>(&texts, settings, &builder, &mut kmers)?,
+        false => build::<u64>(&texts, settings, &builder, &mut kmers)?,
+    };
+    let genomes = genomes.iter().map(|path| name_of(path)).collect();
+    Ok(Labels { k: settings.k, genomes, kmers, seed, function })
+}
+
+/// Builds the function of the k-mers of genomes, in numbers of the type `W`, and adds up k-mers by labels. Returns also
+/// the seed of keys.
+fn build<W: Counts>(
+    genomes: &[Text<'_>],
+    settings: &Settings,
+    builder: &FunctionBuilder<u8>,
+    of_labels: &mut [u64],
+) -> Result<(u64, StaticFunction<u8>), Error> {
+    label(genomes, settings, |different, labelled| {
         if different == 0 {
             return Err(Error::NoKmers { k: settings.k.get() });
         }
-        let needed = BUILD_BYTES * different + 8 * builder.layout(different)?.words();
+        let needed = build_bytes::<W>() * different + 8 * builder.layout(different)?.words();
         if let Some(allowed) = settings.memory.filter(|&allowed| needed > allowed) {
             return Err(Error::OverBudget { kmers: different, needed, allowed });
         }
-        let (mut keys, mut values) = (zeroed_vec::<u64>(different)?, zeroed_vec::<u8>(different)?);
-        for ((kmer, genome), (key, value)) in labelled.zip(keys.iter_mut().zip(&mut values)) {
+        let (mut kmers, mut values) = (zeroed_vec::<W>(different)?, zeroed_vec::<u8>(different)?);
+        for ((kmer, genome), (to, value)) in labelled.zip(kmers.iter_mut().zip(&mut values)) {
             // The number of several genomes is above all others.
-            (*key, *value) = (kmer, u8::try_from(genome).unwrap_or(0));
-            kmers[usize::from(*value)] += 1;
+            (*to, *value) = (kmer, u8::try_from(genome).unwrap_or(0));
+            of_labels[usize::from(*value)] += 1;
         }
-        Ok(builder.build_from(&keys, &values)?)
-    })?;
-    let genomes = genomes.iter().map(|path| name_of(path)).collect();
-    Ok(Labels { k: settings.k, genomes, kmers, function })
+        function_of(builder, &kmers, &values, W::key)
+    })
+}
+
+/// Builds the function of different k-mers by the first seed with which all of their keys differ, and returns the seed.
+/// Of 10^9 long k-mers two have equal keys under one seed of 37; of 10^10, under 14 of 15.
+fn function_of<W: Word>(
+    builder: &FunctionBuilder<u8>,
+    kmers: &[W],
+    values: &[u8],
+    key: impl Fn(W, u64) -> u64 + Sync,
+) -> Result<(u64, StaticFunction<u8>), Error> {
+    if let Some(kmers) = short(kmers) {
+        return Ok((0, builder.build_from(kmers, values)?));
+    }
+    let (mut keys, mut seed) = (zeroed_vec::<u64>(kmers.len() as u64)?, 0);
+    loop {
+        keys.par_iter_mut().zip(kmers).for_each(|(to, &kmer)| *to = key(kmer, seed));
+        match builder.build_from(&keys, values) {
+            Ok(function) if function.len() == kmers.len() as u64 => return Ok((seed, function)),
+            Ok(_) | Err(warpset_fuse::Error::TwoValues { .. }) => seed += 1,
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 /// Returns the name of a genome: its path, without characters that end fields or lines.
@@ -153,10 +197,24 @@ impl Labels {
         self.function.memory_bytes()
     }
 
-    /// Borrows the function from canonical k-mers, in 2 bits per base, A < C < G < T, to numbers of genomes from 1 on,
-    /// and 0 for k-mers of several genomes.
+    /// Borrows the function from [keys](Labels::key) to numbers of genomes from 1 on, and 0 for k-mers of several
+    /// genomes.
     pub fn function(&self) -> &StaticFunction<u8> {
         &self.function
+    }
+
+    /// Returns the key of a canonical k-mer, in 2 bits per base, A < C < G < T: the k-mer itself up to 32 bases, and
+    /// otherwise a hash, which differs for all k-mers of the genomes.
+    pub fn key<W: Word>(&self, kmer: W) -> u64 {
+        if self.k.is_long() { kmer.wide().key(self.seed) } else { kmer.low() }
+    }
+
+    /// Returns the number of the genome of each canonical k-mer, which `W` is chosen for.
+    pub(crate) fn numbers<W: Word>(&self, kmers: &[W]) -> Vec<Option<u8>> {
+        match short(kmers) {
+            Some(keys) => self.function.get_bulk(keys),
+            None => self.function.get_bulk(&kmers.iter().map(|kmer| kmer.key(self.seed)).collect::<Vec<u64>>()),
+        }
     }
 
     /// Returns the label of a k-mer or its reverse complement: `None` if no genome has it, except with probability
@@ -165,7 +223,7 @@ impl Labels {
     /// # Errors
     /// [`Error::NotKmer`] unless `kmer` is [`Labels::k`] letters A, C, G or T.
     pub fn get(&self, kmer: &[u8]) -> Result<Option<Label>, Error> {
-        let number = self.function.get(canonical::<u64>(kmer, self.k)?).map(usize::from);
+        let number = self.function.get(self.key(canonical::<u128>(kmer, self.k)?)).map(usize::from);
         Ok(number.filter(|&number| number <= self.genomes.len()).map(|number| match number {
             0 => Label::Several,
             number => Label::Genome(number - 1),
@@ -176,5 +234,29 @@ impl Labels {
 impl fmt::Debug for Labels {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Labels").field("k", &self.k).field("genomes", &self.genomes).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks that seeds under which k-mers have equal keys are passed over, with equal and with different values.
+    #[test]
+    fn keys_of_long_kmers_differ() {
+        let kmers: Vec<u128> = (0..1000).map(|i| u128::from(warpset_core::hash::finalise(i)) << 60 | 5).collect();
+        let values: Vec<u8> = (0..1000).map(|i| i as u8 % 3).collect();
+        let builder = StaticFunction::<u8>::builder().value_bits(2).filtered(32).form(Form::Sharded);
+        let key = |kmer: u128, seed| match seed {
+            0 if kmer == kmers[999] => kmers[997].key(0), // another value
+            1 if kmer == kmers[999] => kmers[996].key(1), // the same value
+            2 => 7,
+            _ => kmer.key(seed),
+        };
+        let (seed, function) = function_of(&builder, &kmers, &values, key).unwrap();
+        assert_eq!((seed, function.len()), (3, 1000));
+        for (kmer, value) in kmers.iter().zip(values) {
+            assert_eq!(function.get(kmer.key(3)), Some(value));
+        }
     }
 }

@@ -1,24 +1,25 @@
 //! Exact sets and counts of k-mers of more than 32 bases: ascending fingerprints, each with its copies.
 //!
-//! The [fingerprint](crate::word) of a k-mer is a bijection. Its 11 highest bits are the number of its part, and the
-//! others are spread, so that the place of a fingerprint within its part is known within a few words from its value.
-//! A k-mer takes 16 bytes, and its copies no more unless they exceed some thousands.
+//! Fingerprints are in 2048 parts ([`Cut`]). A k-mer takes 16 bytes, and its copies no more unless they exceed some
+//! thousands.
 //!
 //! ```text
-//! words of 128 bits:  end of each of 2048 parts; counts as in `parts`; (place << 64 | copies) of counts that do not fit
+//! words of 128 bits:  end of each part; counts as `Cut` has them; (place << 64 | copies) of counts that do not fit
 //! ```
 
 use std::fmt;
 use std::ops::Range;
 
 use rayon::prelude::*;
-use warpset_base::file::{FIELDS, FileError, FileKind, Payload, Saved};
+use warpset_base::file::{self, FIELDS, FileError, FileKind, Payload, Saved};
 use warpset_base::processor::prefetch;
 use warpset_base::words::{AlignedWords, OutOfMemory, zeroed_vec};
-use warpset_kernels::kmers::letters::Number as _;
+use warpset_core::minimizer::Kmer as _;
+use warpset_kernels::kmers::cut::Cut;
+use warpset_kernels::kmers::number::Number as _;
 
 use crate::K;
-use crate::parts::{Counted, Cut, Parts};
+use crate::parts::{Counted, Parts};
 use crate::word::MOST_SHORT;
 
 /// Lookups side by side.
@@ -29,6 +30,14 @@ const AHEAD: usize = 16;
 pub(crate) struct Long {
     layout: Layout,
     words: AlignedWords<u128>,
+}
+
+/// Borrowed words of a [`Long`], which may lie in a mapped file. Words of a damaged file give wrong answers, nothing
+/// worse.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a> {
+    layout: Layout,
+    words: &'a [u128],
 }
 
 /// Numbers that determine the words.
@@ -81,7 +90,7 @@ impl Long {
             *to = end;
         }
         of_parts.into_par_iter().for_each(|(counted, to)| to.copy_from_slice(counted.words()));
-        long.layout.total = (0..long.parts()).into_par_iter().map(|part| long.total_of(part)).sum();
+        long.layout.total = long.view().total();
         Ok(long)
     }
 
@@ -143,104 +152,8 @@ impl Long {
         size_of_val(self.words.as_slice()) as u64
     }
 
-    fn parts(&self) -> usize {
-        cut_of(self.layout.k).parts()
-    }
-
-    /// Returns the words of all k-mers, and the place and copies of each k-mer whose count does not fit in its word.
-    fn counts(&self) -> (&[u128], &[u128]) {
-        self.words.as_slice()[self.parts()..].split_at(self.layout.len as usize)
-    }
-
-    /// Returns the places of a part.
-    fn places(&self, part: usize) -> Range<usize> {
-        let ends = &self.words.as_slice()[..self.parts()];
-        (if part == 0 { 0 } else { ends[part - 1] as usize })..ends[part] as usize
-    }
-
-    /// Iterates over the fingerprints of a part, without its bits, with their copies.
-    fn of_part(&self, part: usize) -> impl Iterator<Item = (u128, u64)> + '_ {
-        let (cut, places, (counts, many)) = (cut_of(self.layout.k), self.places(part), self.counts());
-        let mut many = many[many.partition_point(|&one| one >> 64 < places.start as u128)..].iter();
-        counts[places].iter().map(move |&word| {
-            let copies = match cut.copies(word) {
-                0 => many.next().map_or(0, |&one| one as u64),
-                copies => copies,
-            };
-            (cut.value(word), copies)
-        })
-    }
-
-    fn total_of(&self, part: usize) -> u64 {
-        self.of_part(part).fold(0, |sum, (_, copies)| sum.wrapping_add(copies))
-    }
-
-    /// Iterates over all k-mers with their copies.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u128, u64)> + '_ {
-        let (cut, bits) = (cut_of(self.layout.k), 2 * self.layout.k.get());
-        (0..self.parts()).flat_map(move |part| {
-            let kmer = move |(low, copies)| (u128::of_fingerprint(cut.fingerprint(part, low), bits), copies);
-            self.of_part(part).map(kmer)
-        })
-    }
-
-    /// Returns the first place of a part that may have a fingerprint, and the places of the part.
-    #[inline(always)]
-    fn guess(&self, cut: Cut<u128>, fingerprint: u128) -> (usize, Range<usize>) {
-        let places = self.places(cut.part(fingerprint));
-        let share = (u128::from(cut.share(fingerprint)) * places.len() as u128) >> 64;
-        (places.start + share as usize, places)
-    }
-
-    /// Returns the place of a fingerprint, near `guess`.
-    #[inline(always)]
-    fn find(&self, cut: Cut<u128>, fingerprint: u128, (guess, places): (usize, Range<usize>)) -> Option<usize> {
-        let (counts, _) = self.counts();
-        let least = cut.word(fingerprint, 0);
-        // The first word that is not below lies between both.
-        let (mut begin, mut end, mut step) = (guess, guess, 8);
-        while begin > places.start && counts[begin - 1] >= least {
-            end = begin - 1;
-            begin = begin.saturating_sub(step).max(places.start);
-            step *= 2;
-        }
-        while end < places.end && counts[end] < least {
-            begin = end + 1;
-            end = (end + step).min(places.end);
-            step *= 2;
-        }
-        let place = begin + counts[begin..end].partition_point(|&word| word < least);
-        (place < places.end && cut.value(counts[place]) == cut.value(least)).then_some(place)
-    }
-
-    /// Returns the copies of a k-mer.
-    pub(crate) fn count(&self, kmer: u128) -> u64 {
-        let (cut, bits, (counts, many)) = (cut_of(self.layout.k), 2 * self.layout.k.get(), self.counts());
-        if kmer >> bits != 0 {
-            return 0;
-        }
-        let fingerprint = kmer.fingerprint(bits);
-        self.find(cut, fingerprint, self.guess(cut, fingerprint)).map_or(0, |place| match cut.copies(counts[place]) {
-            0 => many.get(many.partition_point(|&one| one >> 64 < place as u128)).map_or(0, |&one| one as u64),
-            copies => copies,
-        })
-    }
-
-    /// Whether each k-mer is there. The slices have equal lengths.
-    pub(crate) fn contains_into(&self, kmers: &[u128], found: &mut [bool]) {
-        let (cut, bits, (counts, _)) = (cut_of(self.layout.k), 2 * self.layout.k.get(), self.counts());
-        for (kmers, found) in kmers.chunks(AHEAD).zip(found.chunks_mut(AHEAD)) {
-            let mut guesses = [const { (0, 0, 0..0) }; AHEAD];
-            for (guess, kmer) in guesses.iter_mut().zip(kmers) {
-                let fingerprint = (kmer & !(!0 << bits)).fingerprint(bits);
-                let (place, places) = self.guess(cut, fingerprint);
-                prefetch(counts, place);
-                *guess = (fingerprint, place, places);
-            }
-            for ((found, kmer), (fingerprint, place, places)) in found.iter_mut().zip(kmers).zip(guesses) {
-                *found = kmer >> bits == 0 && self.find(cut, fingerprint, (place, places)).is_some();
-            }
-        }
+    pub(crate) fn view(&self) -> View<'_> {
+        View { layout: self.layout, words: self.words.as_slice() }
     }
 
     /// Builds counts part by part, on all threads of the current pool.
@@ -250,9 +163,9 @@ impl Long {
 
     /// Returns the counts of both, added.
     pub(crate) fn merged(&self, other: &Long) -> Result<Long, OutOfMemory> {
-        let cut = cut_of(self.layout.k);
+        let (cut, own, others) = (cut_of(self.layout.k), self.view(), other.view());
         self.by_part(|part, sum| {
-            let (mut own, mut others) = (self.of_part(part).peekable(), other.of_part(part).peekable());
+            let (mut own, mut others) = (own.of_part(part).peekable(), others.of_part(part).peekable());
             loop {
                 let (low, copies) = match (own.peek().copied(), others.peek().copied()) {
                     (Some(one), Some(two)) if one.0 == two.0 => {
@@ -277,9 +190,9 @@ impl Long {
 
     /// Returns the counts of at least `least`.
     pub(crate) fn kept(&self, least: u64) -> Result<Long, OutOfMemory> {
-        let cut = cut_of(self.layout.k);
+        let (cut, own) = (cut_of(self.layout.k), self.view());
         self.by_part(|part, kept| {
-            let enough = self.of_part(part).filter(|&(_, copies)| copies >= least);
+            let enough = own.of_part(part).filter(|&(_, copies)| copies >= least);
             enough.for_each(|(low, copies)| kept.push(cut, low, copies));
         })
     }
@@ -287,9 +200,114 @@ impl Long {
     /// Counts k-mers by their copies, as [`Table::histogram`](crate::Table::histogram) does.
     pub(crate) fn histogram(&self, most: usize) -> Result<Vec<u64>, OutOfMemory> {
         let mut histogram = zeroed_vec((most as u64).saturating_add(1))?;
-        let all = (0..self.parts()).flat_map(|part| self.of_part(part));
+        let view = self.view();
+        let all = (0..view.parts()).flat_map(|part| view.of_part(part));
         all.for_each(|(_, copies)| histogram[usize::try_from(copies).unwrap_or(most).min(most)] += 1);
         Ok(histogram)
+    }
+}
+
+impl<'a> View<'a> {
+    /// Opens the saved form and checks its header only.
+    pub(crate) fn from_bytes_unverified(bytes: &'a [u8]) -> Result<View<'a>, FileError> {
+        file::view_unverified::<Long>(bytes).map(|(layout, words)| View { layout, words })
+    }
+
+    pub(crate) fn k(&self) -> K {
+        self.layout.k
+    }
+
+    /// Whether each k-mer is there once, by the header.
+    pub(crate) fn is_set(&self) -> bool {
+        self.layout.total == self.layout.len
+    }
+
+    /// Returns all words: those of [`Cut`] after the ends of parts, and the list of many copies.
+    pub(crate) fn words(&self) -> &'a [u128] {
+        self.words
+    }
+
+    fn parts(&self) -> usize {
+        cut_of(self.layout.k).parts()
+    }
+
+    /// Returns the words of all k-mers, and the place and copies of each k-mer whose count does not fit in its word.
+    #[inline(always)]
+    fn counts(&self) -> (&'a [u128], &'a [u128]) {
+        self.words[self.parts()..].split_at(self.layout.len as usize)
+    }
+
+    /// Returns the places of a part, which are places of words, even if the ends are damaged.
+    #[inline(always)]
+    fn places(&self, part: usize) -> Range<usize> {
+        let ends = &self.words[..self.parts()];
+        let end = ends[part].min(self.layout.len.into()) as usize;
+        let begin = if part == 0 { 0 } else { ends[part - 1].min(end as u128) as usize };
+        begin..end
+    }
+
+    /// Adds up all copies, on all threads of the current pool.
+    fn total(&self) -> u64 {
+        let of_part = |part| self.of_part(part).fold(0, |sum: u64, (_, copies)| sum.wrapping_add(copies));
+        (0..self.parts()).into_par_iter().map(of_part).reduce(|| 0, u64::wrapping_add)
+    }
+
+    /// Iterates over the fingerprints of a part, without its bits, with their copies.
+    fn of_part(&self, part: usize) -> impl Iterator<Item = (u128, u64)> + use<'a> {
+        let (cut, places, (counts, many)) = (cut_of(self.layout.k), self.places(part), self.counts());
+        let mut many = many[many.partition_point(|&one| one >> 64 < places.start as u128)..].iter();
+        counts[places].iter().map(move |&word| {
+            let copies = match cut.copies(word) {
+                0 => many.next().map_or(0, |&one| one as u64),
+                copies => copies,
+            };
+            (cut.value(word), copies)
+        })
+    }
+
+    /// Iterates over all k-mers with their copies.
+    pub(crate) fn iter(self) -> impl Iterator<Item = (u128, u64)> + use<'a> {
+        let (cut, k) = (cut_of(self.layout.k), self.layout.k.get());
+        (0..self.parts()).flat_map(move |part| {
+            // Damaged words may have more bits.
+            let bases = move |low| u128::of_fingerprint(cut.fingerprint(part, low), 2 * k) & u128::mask(k);
+            let kmer = move |(low, copies)| (bases(low), copies);
+            self.of_part(part).map(kmer)
+        })
+    }
+
+    /// Returns the copies of a k-mer.
+    pub(crate) fn count(&self, kmer: u128) -> u64 {
+        let (cut, bits, (counts, many)) = (cut_of(self.layout.k), 2 * self.layout.k.get(), self.counts());
+        if kmer >> bits != 0 {
+            return 0;
+        }
+        let fingerprint = kmer.fingerprint(bits);
+        let places = self.places(cut.part(fingerprint));
+        let guess = cut.guess(fingerprint, &places);
+        cut.find(fingerprint, places, guess, |place| counts[place]).map_or(0, |place| match cut.copies(counts[place]) {
+            0 => many.get(many.partition_point(|&one| one >> 64 < place as u128)).map_or(0, |&one| one as u64),
+            copies => copies,
+        })
+    }
+
+    /// Whether each k-mer is there. The slices have equal lengths.
+    pub(crate) fn contains_into(&self, kmers: &[u128], found: &mut [bool]) {
+        let (cut, bits, (counts, _)) = (cut_of(self.layout.k), 2 * self.layout.k.get(), self.counts());
+        for (kmers, found) in kmers.chunks(AHEAD).zip(found.chunks_mut(AHEAD)) {
+            let mut guesses = [const { (0, 0, 0..0) }; AHEAD];
+            for (guess, kmer) in guesses.iter_mut().zip(kmers) {
+                let fingerprint = (kmer & !(!0 << bits)).fingerprint(bits);
+                let places = self.places(cut.part(fingerprint));
+                let place = cut.guess(fingerprint, &places);
+                prefetch(counts, place);
+                *guess = (fingerprint, place, places);
+            }
+            for ((found, kmer), (fingerprint, place, places)) in found.iter_mut().zip(kmers).zip(guesses) {
+                let place = cut.find(fingerprint, places, place, |place| counts[place]);
+                *found = kmer >> bits == 0 && place.is_some();
+            }
+        }
     }
 }
 
@@ -364,8 +382,7 @@ impl Saved for Long {
 
     fn from_saved(layout: Layout, words: AlignedWords<u128>) -> Result<Long, FileError> {
         let long = Long { layout, words };
-        let total = (0..long.parts()).into_par_iter().map(|part| long.total_of(part)).reduce(|| 0, u64::wrapping_add);
-        match total == layout.total {
+        match long.view().total() == layout.total {
             true => Ok(long),
             false => Err(FileError::InvalidHeader { field: "number of all k-mers", value: layout.total }),
         }

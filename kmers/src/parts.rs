@@ -1,115 +1,22 @@
 //! Fingerprints of k-mers, grouped by their high bits, then sorted and counted part by part.
 //!
 //! The fingerprint of a k-mer is the one that its exact filter stores: a bijection of the k-mer, spread over all bits.
-//! A count takes one word:
-//!
-//! ```text
-//! | fingerprint without the bits of its part | copies, or 0 if they are too many and stand in a list beside |
-//! ```
+//! A count takes one word ([`Cut`]).
 //!
 //! Threads write each word once, into their own chunks per part. From time to time all parts are counted: one thread
 //! distributes the chunks of a part by the next bits of the fingerprint, so that each place gets a few, sorts these,
 //! and merges them into the counts of the part. All of that happens in a core's own cache.
 
-use std::marker::PhantomData;
-
 use rayon::prelude::*;
-
 use warpset_base::processor::prefetch;
+use warpset_kernels::kmers::cut::Cut;
 
 use crate::word::Word;
 
-/// Most high bits of a fingerprint that select its part: a part of a round should fit into a core's own cache.
-const PART_BITS: u32 = 11;
-/// Most bits for the number of copies in a word.
-const COPY_BITS: u32 = 16;
 /// Words per place before they are sorted, about.
 const PER_PLACE: usize = 2;
 /// Most bits of a place, so that the ends of places stay in the cache.
 const MOST_PLACE_BITS: u32 = 14;
-
-/// Division of a fingerprint into bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cut<W> {
-    fingerprint_bits: u32,
-    part_bits: u32,
-    copy_bits: u32,
-    words: PhantomData<W>,
-}
-
-impl<W: Word> Cut<W> {
-    pub(crate) fn new(fingerprint_bits: u32) -> Cut<W> {
-        let part_bits = PART_BITS.min(fingerprint_bits / 2);
-        let copy_bits = COPY_BITS.min(W::BITS - (fingerprint_bits - part_bits));
-        Cut { fingerprint_bits, part_bits, copy_bits, words: PhantomData }
-    }
-
-    pub(crate) fn parts(self) -> usize {
-        1 << self.part_bits
-    }
-
-    /// Returns the bits of a fingerprint without those of its part.
-    fn low_bits(self) -> u32 {
-        self.fingerprint_bits - self.part_bits
-    }
-
-    #[inline(always)]
-    pub(crate) fn part(self, fingerprint: W) -> usize {
-        fingerprint.bits_from(self.low_bits()) as usize
-    }
-
-    #[inline(always)]
-    fn low(self, fingerprint: W) -> W {
-        fingerprint & !(!W::default() << self.low_bits())
-    }
-
-    /// Whether a number has no more bits than a fingerprint without those of its part.
-    pub(crate) fn is_value(self, low: W) -> bool {
-        low == self.low(low)
-    }
-
-    /// Returns the fingerprint with these bits of its part, and these others.
-    #[inline(always)]
-    pub(crate) fn fingerprint(self, part: usize, low: W) -> W {
-        W::from(part as u64) << self.low_bits() | low
-    }
-
-    /// Returns the highest 64 bits of a fingerprint after those of its part, or all and zeros.
-    #[inline(always)]
-    pub(crate) fn share(self, fingerprint: W) -> u64 {
-        let (low, bits) = (self.low(fingerprint), self.low_bits());
-        if bits < 64 { low.low() << (64 - bits) } else { (low >> (bits - 64)).low() }
-    }
-
-    /// Returns the word of a count; `copies` is at most [`Cut::most_copies`].
-    #[inline(always)]
-    pub(crate) fn word(self, fingerprint: W, copies: u64) -> W {
-        self.low(fingerprint) << self.copy_shift() | W::from(copies)
-    }
-
-    /// Returns a word's fingerprint without the bits of its part.
-    #[inline(always)]
-    pub(crate) fn value(self, word: W) -> W {
-        word >> self.copy_shift()
-    }
-
-    /// Returns the bits of copies, as a number below 64: such shifts of 128 bits take no selection.
-    #[inline(always)]
-    fn copy_shift(self) -> u32 {
-        self.copy_bits & 63
-    }
-
-    /// Returns a word's copies.
-    #[inline(always)]
-    pub(crate) fn copies(self, word: W) -> u64 {
-        word.low() & self.most_copies()
-    }
-
-    /// Returns the largest number of copies that fits into a word.
-    pub(crate) fn most_copies(self) -> u64 {
-        (1 << self.copy_bits) - 1
-    }
-}
 
 /// Counts of a part, in ascending order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -237,7 +144,7 @@ impl<W: Word> Scratch<W> {
             words[..len].sort_unstable();
             return len;
         }
-        let shift = cut.low_bits() - place_bits + cut.copy_bits;
+        let shift = cut.low_bits() - place_bits + cut.copy_shift();
         let place = |word: W| word.bits_from(shift) as usize;
         ends.clear();
         ends.resize(1 << place_bits, 0);

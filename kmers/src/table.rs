@@ -215,7 +215,7 @@ impl Table {
     pub fn count(&self, kmer: &[u8]) -> Result<u64, Error> {
         Ok(match &self.counts {
             Counts::Short(filter) => filter.count(canonical::<u64>(kmer, self.k)?),
-            Counts::Long(long) => long.count(canonical(kmer, self.k)?),
+            Counts::Long(long) => long.view().count(canonical(kmer, self.k)?),
         })
     }
 
@@ -236,7 +236,7 @@ impl Table {
             }
             (Counts::Long(long), _) => {
                 let all = copies.par_iter_mut().zip(kmers).with_min_len(1 << 10);
-                all.for_each(|(copies, kmer)| *copies = long.count(kmer.wide()));
+                all.for_each(|(copies, kmer)| *copies = long.view().count(kmer.wide()));
             }
         }
         Ok(())
@@ -250,7 +250,7 @@ impl Table {
             }
             (Counts::Long(long), None) => {
                 let mut found = vec![false; kmers.len()];
-                long.contains_into(bytemuck::cast_slice(kmers), &mut found);
+                long.view().contains_into(bytemuck::cast_slice(kmers), &mut found);
                 found
             }
             _ => vec![false; kmers.len()],
@@ -281,7 +281,7 @@ impl Table {
         self.k.within::<W>()?;
         let (short, long) = match &self.counts {
             Counts::Short(filter) => (Some(filter.key_counts()?), None),
-            Counts::Long(long) => (None, Some(long.iter())),
+            Counts::Long(long) => (None, Some(long.view().iter())),
         };
         let short = short.into_iter().flatten().map(|(kmer, copies)| (W::from(kmer), copies));
         Ok(short.chain(long.into_iter().flatten().map(|(kmer, copies)| (W::of(kmer), copies))))

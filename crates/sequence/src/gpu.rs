@@ -18,13 +18,16 @@
 mod room;
 mod screener;
 
+use bytemuck::Pod;
 use warpset_base::filter::LengthMismatch;
+use warpset_core::minimizer::Kmer;
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::sequence::minimizers::{
     BLOCK, KMERS, POSITIONS, SHARED_BYTES, sequence_minimizers_letters, sequence_minimizers_packed, tile_windows,
 };
+use warpset_kernels::sequence::screen::sequence_distinct;
 use warpset_primitives::LookBack;
-use warpset_simt::GlobalMut;
+use warpset_simt::{EntryOf, GlobalMut};
 
 pub use crate::filter::gpu::{DeviceBuilder, SequenceFilter};
 pub use screener::{Answers, HitCounts, MinimizerFilter, Reads, ScreenOutput, Screener};
@@ -91,15 +94,27 @@ impl Packed {
     }
 }
 
+/// Numbers of k-mers in device memory: `u64` up to 32 bases, `u128` up to 63.
+pub trait DeviceKmer:
+    Kmer
+    + Pod
+    + EntryOf<sequence_minimizers_letters<Self>>
+    + EntryOf<sequence_minimizers_packed<Self>>
+    + EntryOf<sequence_distinct<Self>>
+{
+}
+impl DeviceKmer for u64 {}
+impl DeviceKmer for u128 {}
+
 /// Minimizers in device memory, ascending by position.
 #[derive(Debug)]
-pub struct DeviceMinimizers {
+pub struct DeviceMinimizers<K = u64> {
     positions: DeviceVec<u32>,
-    kmers: DeviceVec<u64>,
+    kmers: DeviceVec<K>,
     len: usize,
 }
 
-impl DeviceMinimizers {
+impl<K: DeviceKmer> DeviceMinimizers<K> {
     /// Returns the number of minimizers.
     pub fn len(&self) -> usize {
         self.len
@@ -116,23 +131,23 @@ impl DeviceMinimizers {
     }
 
     /// Borrows the canonical k-mer of each minimizer.
-    pub fn kmers(&self) -> DeviceSlice<'_, u64> {
+    pub fn kmers(&self) -> DeviceSlice<'_, K> {
         self.kmers.slice(..self.len)
     }
 }
 
-impl Minimizers {
+impl<K: DeviceKmer> Minimizers<K> {
     /// Finds the minimizers of sequences in device memory. Waits for all work on the device.
     ///
     /// # Errors
     /// [`Error::TooLong`]; [`Error::LengthMismatch`] if the numbers of bases and breaks of packed sequences differ;
     /// [`Error::Gpu`], such as too little device memory.
-    pub fn find_device(&self, text: DeviceText<'_>) -> Result<DeviceMinimizers, Error> {
+    pub fn find_device(&self, text: DeviceText<'_>) -> Result<DeviceMinimizers<K>, Error> {
         text.device().waiting(|stream| self.find_on(stream, text))
     }
 
     /// Finds the minimizers of sequences in device memory. Waits for the stream.
-    pub(crate) fn find_on(&self, stream: &Stream, text: DeviceText<'_>) -> Result<DeviceMinimizers, Error> {
+    pub(crate) fn find_on(&self, stream: &Stream, text: DeviceText<'_>) -> Result<DeviceMinimizers<K>, Error> {
         // Random bases have two minimizers in `w + 1` k-mers. If there are more, the search runs again with larger
         // outputs.
         let expected = 2 * text.positions() / (self.scheme().w as usize + 1);
@@ -170,7 +185,7 @@ impl Minimizers {
         stream: &Stream,
         text: DeviceText<'_>,
         mut positions: DeviceSliceMut<'_, u32>,
-        mut kmers: DeviceSliceMut<'_, u64>,
+        mut kmers: DeviceSliceMut<'_, K>,
         mut count: DeviceSliceMut<'_, u64>,
     ) -> Result<(), Error> {
         let scheme = self.scheme();

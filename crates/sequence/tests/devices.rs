@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 
+use warpset_core::minimizer::DEACON_ROTATION;
 use warpset_gpu::testing::{devices, fail_each};
 use warpset_gpu::{Device, GpuError};
-use warpset_sequence::gpu::{Answers, DeviceText, HitCounts, Reads, ScreenOutput, Screener};
-use warpset_sequence::{Error, Minimizer, Minimizers, Packed};
+use warpset_sequence::gpu::{Answers, DeviceKmer, DeviceText, HitCounts, Reads, ScreenOutput, Screener};
+use warpset_sequence::{Error, Minimizer, Minimizers, Packed, Scheme};
 use warpset_static::StaticSet;
 
 fn random(seed: u64) -> impl FnMut(u64) -> u64 {
@@ -33,7 +34,7 @@ fn letters(seed: u64, len: usize) -> Vec<u8> {
     letters
 }
 
-fn found(device: &Device, text: DeviceText<'_>, minimizers: Minimizers) -> Vec<Minimizer> {
+fn found<K: DeviceKmer>(device: &Device, text: DeviceText<'_>, minimizers: Minimizers<K>) -> Vec<Minimizer<K>> {
     let found = minimizers.find_device(text).unwrap();
     assert!(!found.is_empty() || found.kmers().is_empty());
     device.synchronize().unwrap();
@@ -42,41 +43,48 @@ fn found(device: &Device, text: DeviceText<'_>, minimizers: Minimizers) -> Vec<M
 }
 
 /// Returns the schemes to test; few on the emulator, which takes a second for half a million positions.
-fn schemes(device: &Device) -> Vec<Minimizers> {
-    let all = [(31, 15), (32, 64), (2, 3), (1, 1), (5, 4), (15, 16), (21, 11), (1, 64), (31, 5)];
+fn schemes<K: DeviceKmer>(device: &Device, all: &[(u32, u32)]) -> Vec<Minimizers<K>> {
+    let minimizers = |&(k, w): &(u32, u32)| Minimizers::with_scheme(Scheme::new(k, w).unwrap()).unwrap();
     all.iter()
-        .take(if device.is_emulator() { 3 } else { 9 })
-        .flat_map(|&(k, w)| [Minimizers::new(k, w).unwrap(), Minimizers::deacon(k, w).unwrap()])
+        .take(if device.is_emulator() { 3 } else { all.len() })
+        .flat_map(|lengths| [minimizers(lengths), minimizers(lengths).rotated_by(DEACON_ROTATION)])
         .collect()
 }
 
-/// Checks lengths before, at and after the borders of tiles, which have 1,888 to 2,016 windows.
 #[test]
 fn minimizers_are_those_of_the_host() {
     for device in devices(1) {
-        let many: &[usize] = if device.is_emulator() { &[6001] } else { &[9001, 123_456, 3_000_001] };
-        for minimizers in schemes(&device) {
-            let window = minimizers.scheme().window() as usize;
-            let tile = (2048 - 31 - window) / 32 * 32;
-            for len in [0, 1, 7, window - 1, window, 33, tile, tile + window - 2, tile + window - 1, tile + window]
-                .iter()
-                .chain(many)
-            {
-                let letters = letters(*len as u64, *len);
-                let wanted = minimizers.find(&letters);
-                // Also from an address that is no multiple of 8.
-                for shift in [0, 3] {
-                    let there = device.from_slice(&[&letters[..shift.min(*len)], &letters[..]].concat()).unwrap();
-                    let text = DeviceText::Letters(there.slice(shift.min(*len)..));
-                    assert!(found(&device, text, minimizers) == wanted, "{minimizers:?} {len} {shift}");
-                }
-                let mut packed = Packed::new();
-                packed.push(&letters);
-                packed.push(&letters[..len / 2]);
-                let there = packed.to_device(&device).unwrap();
-                let wanted = minimizers.find_packed(&packed);
-                assert!(found(&device, there.text(), minimizers) == wanted, "{minimizers:?} {len}");
+        let short = [(31, 15), (32, 64), (2, 3), (1, 1), (5, 4), (15, 16), (21, 11), (1, 64), (31, 5)];
+        compare(&device, &schemes::<u64>(&device, &short));
+        let long = [(63, 64), (41, 15), (33, 1), (61, 15), (62, 2), (48, 16), (49, 31), (7, 5), (1, 64)];
+        compare(&device, &schemes::<u128>(&device, &long));
+    }
+}
+
+/// Checks lengths before, at and after the borders of tiles, which have 1,888 to 2,016 windows.
+fn compare<K: DeviceKmer>(device: &Device, all: &[Minimizers<K>]) {
+    let many: &[usize] = if device.is_emulator() { &[6001] } else { &[9001, 123_456, 3_000_001] };
+    for &minimizers in all {
+        let window = minimizers.scheme().window() as usize;
+        let tile = (2048 - 31 - window) / 32 * 32;
+        for len in [0, 1, 7, window - 1, window, 33, tile, tile + window - 2, tile + window - 1, tile + window]
+            .iter()
+            .chain(many)
+        {
+            let letters = letters(*len as u64, *len);
+            let wanted = minimizers.find(&letters);
+            // Also from an address that is no multiple of 8.
+            for shift in [0, 3] {
+                let there = device.from_slice(&[&letters[..shift.min(*len)], &letters[..]].concat()).unwrap();
+                let text = DeviceText::Letters(there.slice(shift.min(*len)..));
+                assert!(found(device, text, minimizers) == wanted, "{minimizers:?} {len} {shift}");
             }
+            let mut packed = Packed::new();
+            packed.push(&letters);
+            packed.push(&letters[..len / 2]);
+            let there = packed.to_device(device).unwrap();
+            let wanted = minimizers.find_packed(&packed);
+            assert!(found(device, there.text(), minimizers) == wanted, "{minimizers:?} {len}");
         }
     }
 }

@@ -14,13 +14,11 @@
 //! neighbouring places. One addition to a counter reserves these places. The order of fingerprints therefore varies
 //! between runs; the sort that follows makes it unique.
 
-use core::ops::BitXor;
-
-use warpset_core::hash::finalise;
-use warpset_core::hash::permute::{permute, spread_of, unpermute};
 use warpset_core::minimizer::Kmer;
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
+
+use super::number::Number;
 
 /// Threads per block in all kernels here.
 pub const BLOCK: u32 = 256;
@@ -47,60 +45,6 @@ pub const fn least_of(class: usize) -> u64 {
         1 => 2,
         class => (1 << (class - 2)) + 2,
     }
-}
-
-/// Number that holds a k-mer on a device: `u64` up to 32 bases, `u128` up to 63.
-pub trait Number: Kmer + BitXor<Output = Self> {
-    /// Returns the fingerprint of a key of `bits` bits, a bijection; `bits` is even for `u128`.
-    fn fingerprint(self, bits: u32) -> Self;
-
-    /// Inverts [`fingerprint`](Number::fingerprint).
-    fn of_fingerprint(fingerprint: Self, bits: u32) -> Self;
-}
-
-impl Number for u64 {
-    /// Returns the fingerprint of the table's filter with seed 0.
-    #[inline(always)]
-    fn fingerprint(self, bits: u32) -> u64 {
-        permute(self, bits, spread_of(0))
-    }
-
-    #[inline(always)]
-    fn of_fingerprint(fingerprint: u64, bits: u32) -> u64 {
-        unpermute(fingerprint, bits, spread_of(0))
-    }
-}
-
-impl Number for u128 {
-    /// Applies two rounds of a Feistel network to both halves, which have at most 63 bits.
-    #[inline(always)]
-    fn fingerprint(self, bits: u32) -> u128 {
-        let (high, low, mask) = halves(self, bits);
-        let low = low ^ finalise(high) & mask;
-        let high = high ^ finalise(low) & mask;
-        joined(high, low, bits)
-    }
-
-    #[inline(always)]
-    fn of_fingerprint(fingerprint: u128, bits: u32) -> u128 {
-        let (high, low, mask) = halves(fingerprint, bits);
-        let high = high ^ finalise(low) & mask;
-        let low = low ^ finalise(high) & mask;
-        joined(high, low, bits)
-    }
-}
-
-/// Returns the upper and the lower half of a number of `bits` bits, at most 126, and the mask of a half.
-#[inline(always)]
-const fn halves(value: u128, bits: u32) -> (u64, u64, u64) {
-    let mask = u64::MAX >> (64 - bits / 2);
-    ((value >> ((bits / 2) & 63)) as u64, value as u64 & mask, mask)
-}
-
-/// Returns the number of both halves. A shift known to be below 64 takes no selection.
-#[inline(always)]
-const fn joined(high: u64, low: u64, bits: u32) -> u128 {
-    (high as u128) << ((bits / 2) & 63) | low as u128
 }
 
 /// Returns one bit for each of the 32 positions in the lowest bits of `breaks`: set if the `k` positions from there on
@@ -254,6 +198,8 @@ kernel! {
 
 #[cfg(all(test, not(target_arch = "nvptx64")))]
 mod tests {
+    use warpset_core::hash::finalise;
+
     use super::*;
 
     /// Computes the canonical k-mer base by base.
@@ -273,24 +219,6 @@ mod tests {
                 assert_eq!(canonical(window, k), wanted, "{k} {window:x}");
                 assert!(k > 32 || canonical(window as u64, k) as u128 == wanted, "{k} {window:x}");
             }
-        }
-    }
-
-    #[test]
-    fn fingerprints_are_bijections_that_spread() {
-        for k in [33u32, 34, 47, 55, 62, 63] {
-            let mut parts = [0u32; 16];
-            for i in 0..2000u64 {
-                let kmer = (u128::from(finalise(i)) << 64 | u128::from(i)) & u128::mask(k);
-                // K-mers that differ in few bases, too.
-                for kmer in [kmer, i.into(), u128::from(i) << (2 * k - 12) & u128::mask(k)] {
-                    let fingerprint = kmer.fingerprint(2 * k);
-                    assert_eq!(fingerprint & !u128::mask(k), 0);
-                    assert_eq!(u128::of_fingerprint(fingerprint, 2 * k), kmer);
-                    parts[(fingerprint >> (2 * k - 4)) as usize] += 1;
-                }
-            }
-            assert!(parts.iter().all(|n| (250..500).contains(n)), "{k} {parts:?}");
         }
     }
 

@@ -17,7 +17,7 @@
 //! A tile begins with the 32 positions before its first window; the last of them gives the selection of the window
 //! before.
 
-use warpset_core::minimizer::{MOST_W, Prefix, Scheme, canonical, codes_of_eight};
+use warpset_core::minimizer::{Kmer, MOST_W, Prefix, Scheme, codes_of_eight};
 use warpset_core::scan::{Count, Sum};
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, GlobalMut, thread, warp};
@@ -120,9 +120,9 @@ impl Source for Packed {
 /// Destination of minimizers.
 #[cfg(feature = "bodies")]
 #[derive(Clone, Copy)]
-struct Output {
+struct Output<W> {
     positions: GlobalMut<u32>,
-    kmers: GlobalMut<u64>,
+    kmers: GlobalMut<W>,
     /// Requested outputs: [`POSITIONS`], [`KMERS`] or both.
     wanted: u32,
     /// Capacity of the outputs.
@@ -233,13 +233,13 @@ unsafe fn least_of_four(values: Shared<u32>, own: u32, i: u32, [a, b, c]: [u32; 
 /// The contract of the kernels; all threads of the block arrive here.
 #[cfg(feature = "bodies")]
 #[inline(always)]
-unsafe fn minimizers_tile<S: Source>(
+unsafe fn minimizers_tile<S: Source, W: Kmer>(
     source: S,
     positions: usize,
     scheme: Scheme,
     words: GlobalMut<u64>,
     ticket: GlobalMut<u32>,
-    out: Output,
+    out: Output<W>,
 ) {
     let forward: Shared<u32> = shared::dynamic(0);
     let reverse = forward.at(VALUES);
@@ -368,13 +368,13 @@ unsafe fn minimizers_tile<S: Source>(
                     }
                     if out.wanted & KMERS != 0 {
                         let (word, shift) = (taken[j] / 8, 2 * (taken[j] % 8));
-                        let mut low = 0;
-                        for i in 0..4 {
-                            low |= (eights.get(word + i) as u64) << (16 * i);
+                        let (mut low, groups) = (W::default(), if W::MOST_K > 32 { 8 } else { 4 });
+                        for i in 0..groups {
+                            low = low | W::from(eights.get(word + i) as u64) << (16 * i);
                         }
-                        let high = (eights.get(word + 4) as u64) << 48 << (16 - shift);
-                        let kmer = (low >> shift | high) & (!0 >> (64 - 2 * k));
-                        out.kmers.write(at, canonical(kmer, k));
+                        let high = W::from(eights.get(word + groups) as u64) << (16 * groups - 16) << (16 - shift);
+                        let kmer = (low >> shift | high) & W::mask(k);
+                        out.kmers.write(at, kmer.canonical(k));
                     }
                 }
             }
@@ -388,7 +388,7 @@ kernel! {
     /// # Safety
     /// - Launch: 1-D, `(32 * words).div_ceil(tile_windows(scheme))` blocks of [`BLOCK`] threads, at least one,
     ///   [`SHARED_BYTES`] of dynamic shared memory.
-    /// - `scheme` was made by [`Scheme::new`]; there are fewer than 2^32 positions.
+    /// - `scheme` was made by [`Scheme::new`], with a `k` that `W` holds; there are fewer than 2^32 positions.
     /// - `bases`, `breaks`: valid for `words` words each, not written while the kernel runs. A set bit of `breaks`
     ///   marks a position without a base.
     /// - `look_back`: one word per block, zero before the launch, 16-byte aligned, used by this launch alone; `ticket`:
@@ -397,12 +397,14 @@ kernel! {
     ///   accesses.
     /// - `count`: one word, which this launch alone accesses. It gets the number of minimizers, which may exceed
     ///   `room`.
-    #[launch_bounds(256, 4)]
-    pub unsafe fn sequence_minimizers_packed(
+    pub unsafe fn sequence_minimizers_packed<W>(
         bases: Global<u64>, breaks: Global<u32>, words: usize, scheme: Scheme, look_back: GlobalMut<u64>,
-        ticket: GlobalMut<u32>, positions: GlobalMut<u32>, kmers: GlobalMut<u64>, wanted: u32, room: usize,
+        ticket: GlobalMut<u32>, positions: GlobalMut<u32>, kmers: GlobalMut<W>, wanted: u32, room: usize,
         count: GlobalMut<u64>,
-    ) {
+    ) for [
+        #[launch_bounds(256, 4)] u64 => sequence_minimizers_packed_u64,
+        #[launch_bounds(256, 4)] u128 => sequence_minimizers_packed_u128,
+    ] {
         let source = Packed { bases, breaks, words };
         let out = Output { positions, kmers, wanted, room, count };
         // SAFETY: the caller keeps the contract of this kernel.
@@ -415,7 +417,7 @@ kernel! {
     /// # Safety
     /// - Launch: 1-D, `n.div_ceil(tile_windows(scheme))` blocks of [`BLOCK`] threads, at least one, [`SHARED_BYTES`] of
     ///   dynamic shared memory.
-    /// - `scheme` was made by [`Scheme::new`]; `n` is below 2^32.
+    /// - `scheme` was made by [`Scheme::new`], with a `k` that `W` holds; `n` is below 2^32.
     /// - `letters`: valid for `n` reads, not written while the kernel runs; at a multiple of 8 if `is_aligned` is not
     ///   0.
     /// - `look_back`: one word per block, zero before the launch, 16-byte aligned, used by this launch alone; `ticket`:
@@ -424,12 +426,14 @@ kernel! {
     ///   accesses.
     /// - `count`: one word, which this launch alone accesses. It gets the number of minimizers, which may exceed
     ///   `room`.
-    #[launch_bounds(256, 4)]
-    pub unsafe fn sequence_minimizers_letters(
+    pub unsafe fn sequence_minimizers_letters<W>(
         letters: Global<u8>, n: usize, is_aligned: u32, scheme: Scheme, look_back: GlobalMut<u64>,
-        ticket: GlobalMut<u32>, positions: GlobalMut<u32>, kmers: GlobalMut<u64>, wanted: u32, room: usize,
+        ticket: GlobalMut<u32>, positions: GlobalMut<u32>, kmers: GlobalMut<W>, wanted: u32, room: usize,
         count: GlobalMut<u64>,
-    ) {
+    ) for [
+        #[launch_bounds(256, 4)] u64 => sequence_minimizers_letters_u64,
+        #[launch_bounds(256, 4)] u128 => sequence_minimizers_letters_u128,
+    ] {
         let source = Letters { letters, n, is_aligned: is_aligned != 0 };
         let out = Output { positions, kmers, wanted, room, count };
         // SAFETY: the caller keeps the contract of this kernel.

@@ -5,8 +5,8 @@
 //! batch; its slots hold numbers of minimizers. A minimizer that finds an equal one of its unit there is a duplicate.
 //! So units of any length cost the same per minimizer, and counts do not depend on the order of threads.
 
-use warpset_core::hash::mix;
-use warpset_core::minimizer::needed_hits;
+use warpset_core::hash::{finalise, mix};
+use warpset_core::minimizer::{Kmer, needed_hits};
 use warpset_simt::{Global, GlobalMut, atomic, thread};
 
 /// Threads per block.
@@ -34,6 +34,13 @@ unsafe fn unit_of(starts: Global<u32>, units: u32, word: u32) -> u32 {
     low
 }
 
+/// Returns 64 bits to hash in place of a k-mer.
+#[cfg(feature = "bodies")]
+#[inline(always)]
+fn folded<W: Kmer>(kmer: W) -> u64 {
+    if W::MOST_K > 32 { kmer.low() ^ finalise((kmer >> 32 >> 32).low()) } else { kmer.low() }
+}
+
 kernel! {
     /// Counts the different minimizers of each unit, and the hits among them: adds 1 to `counts[u]` for the first of
     /// equal minimizers of unit `u`, and 2^32 more if it is a hit. There are `count` minimizers; if these are more than
@@ -47,10 +54,10 @@ kernel! {
     ///   unit, ascending, the first one 0. A unit without positions has the start of the next one.
     /// - `slots`: `mask + 1` words, a power of two and more than `room`, all [`FREE`] before the launch; `counts`:
     ///   `units` words. Only accessed atomically while the kernel runs.
-    pub unsafe fn sequence_distinct(
-        kmers: Global<u64>, positions: Global<u32>, hits: Global<u8>, count: Global<u64>, room: usize,
+    pub unsafe fn sequence_distinct<W>(
+        kmers: Global<W>, positions: Global<u32>, hits: Global<u8>, count: Global<u64>, room: usize,
         starts: Global<u32>, units: u32, slots: GlobalMut<u32>, mask: u64, counts: GlobalMut<u64>,
-    ) {
+    ) for [u64 => sequence_distinct_u64, u128 => sequence_distinct_u128] {
         // SAFETY: `count` is one word.
         let n = Ord::min(unsafe { count.read_nc(0) } as usize, room);
         for i in thread::grid_stride(n) {
@@ -59,7 +66,7 @@ kernel! {
             unsafe {
                 let kmer = kmers.read_nc(i);
                 let unit = unit_of(starts, units, positions.read_nc(i) / 32);
-                let mut slot = mix(kmer, unit as u64) & mask;
+                let mut slot = mix(folded(kmer), unit as u64) & mask;
                 loop {
                     let there = atomic::compare_exchange(slots.at(slot as usize), FREE, i as u32);
                     if there == FREE {

@@ -14,13 +14,14 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
 use rayon::prelude::*;
-use warpset_kernels::kmers::letters::{CLASSES, Number as _, class_of};
+use warpset_kernels::kmers::cut::Cut;
+use warpset_kernels::kmers::letters::{CLASSES, class_of};
 
 use super::builder_for;
 use crate::feed::{Cursor, Feed, feed};
 use crate::filling::Filling;
 use crate::long::Long;
-use crate::parts::{Cut, Parts};
+use crate::parts::Parts;
 use crate::pieces::Text;
 use crate::super_kmers::{self, BINS, Stretch, SuperKmers, Tally, Wide};
 use crate::table::key_bits;
@@ -53,12 +54,12 @@ fn count_in<W: Counts>(texts: &[Text<'_>], settings: &Settings) -> Result<Table,
 }
 
 /// Calls `build` with the different k-mers of all genomes, as [`super::label`] does.
-pub(super) fn label<T>(
+pub(super) fn label<W: Counts, T>(
     genomes: &[Text<'_>],
     settings: &Settings,
-    build: impl FnOnce(u64, &mut dyn Iterator<Item = (u64, u64)>) -> Result<T, Error>,
+    build: impl FnOnce(u64, &mut dyn Iterator<Item = (W, u64)>) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let (mut counter, mut workers) = (Counter::<u64>::new(settings), Worker::all(settings));
+    let (mut counter, mut workers) = (Counter::<W>::new(settings), Worker::all(settings));
     settings.progress.say("reading");
     for (number, genome) in (1..).zip(genomes) {
         counter.genome = Some(number);
@@ -68,7 +69,7 @@ pub(super) fn label<T>(
     drop(workers);
     settings.progress.say("building the labels");
     let bits = key_bits(settings.k);
-    let kmer_of = |(fingerprint, genome)| (u64::of_fingerprint(fingerprint, bits), genome);
+    let kmer_of = |(fingerprint, genome)| (W::of_fingerprint(fingerprint, bits), genome);
     build(counter.parts.len(), &mut counter.parts.into_all().map(kmer_of))
 }
 
@@ -298,8 +299,8 @@ impl<'s, W: Counts> Counter<'s, W> {
     }
 }
 
-/// Builds tables of counts of these k-mers.
-trait Counts: Word {
+/// K-mers that are counted, and tables of their counts.
+pub(crate) trait Counts: Word {
     /// Super-k-mers of these k-mers.
     type Stretch: Stretch<Kmer = Self> + Send + Sync;
 

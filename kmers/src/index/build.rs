@@ -246,7 +246,7 @@ fn concatenated<W: Word>(mut parts: Vec<Vec<W>>) -> Result<Vec<W>, Error> {
 /// Builds a filter of the keys of k-mers, and returns it with their number. Four slots per k-mer in many graphs take 19
 /// bits per k-mer with fingerprints of 16, one graph of three 18.
 fn filter_of<F: Width>(kmers: Vec<impl Word>, for_deacon: bool) -> Result<(BinaryFuse<F>, u64), Error> {
-    let mut keys: Vec<u64> = kmers.into_iter().map(|kmer| kmer.key()).collect();
+    let mut keys: Vec<u64> = kmers.into_iter().map(|kmer| kmer.key(0)).collect();
     sort_by_rank(&mut keys, u64::BITS, |key| key);
     keys.dedup();
     let builder = BinaryFuse::<F>::builder();

@@ -13,7 +13,7 @@ use warpset_static::{StaticSet, StaticSetView};
 
 use super::members::{Mapped, Members};
 use super::{Index, check, deacon, front};
-use crate::long::Long;
+use crate::long::{Long, View};
 use crate::recognise::recognise;
 use crate::wide::Wide;
 use crate::word::MOST_SHORT;
@@ -188,14 +188,12 @@ pub(super) unsafe fn map(path: &Path) -> Result<Index, Error> {
     let (_, _, head) = open(path, not_index)?;
     let Some((parameters, ..)) = parameters(path, &head)? else { return load(path) };
     let Parameters { k, w, len, kind } = parameters;
-    if kind == IndexKind::Exact && k > MOST_SHORT {
-        return load(path);
-    }
     // SAFETY: the file does not change while it is mapped, by the contract of this function.
     let file = unsafe { MappedWords::<u64>::open(path) }.map_err(|error| not_index(path, error))?;
-    let mapped = Mapped::new(file, kind, parameters.front() as usize);
+    let mapped = Mapped::new(file, (kind, k > MOST_SHORT), parameters.front() as usize);
     let bytes = mapped.structure();
     let viewed = match kind {
+        IndexKind::Exact if k > MOST_SHORT => View::from_bytes_unverified(bytes).map(|_| ()).map_err(|e| e.to_string()),
         IndexKind::Exact => StaticSetView::<u64>::from_bytes_unverified(bytes).map(|_| ()).map_err(|e| e.to_string()),
         IndexKind::Fuse16 => {
             warpset_fuse::View::<u16>::from_bytes_unverified(bytes).map(|_| ()).map_err(|e| e.to_string())
@@ -224,9 +222,8 @@ impl Index {
 
     /// Whether k-mers have the length of those of the index, and a filter of all k-mers has windows of one k-mer.
     fn is_of_its_k(&self) -> bool {
-        let is_other =
-            matches!(&self.members, Members::Long(long) if long.k() != self.k() || long.total() != long.len());
-        !is_other && self.members.sequences().is_none_or(|filter| filter.layout().k() == self.k && self.w == 1)
+        self.members.long().is_none_or(|long| long.k() == self.k() && long.is_set())
+            && self.members.sequences().is_none_or(|filter| filter.layout().k() == self.k && self.w == 1)
     }
 }
 
@@ -280,15 +277,14 @@ pub(super) fn save_for_deacon(index: &Index, path: &Path) -> Result<(), Error> {
     }
     deacon::takes(index.k, index.w)?;
     let of = (index.k, index.w, index.len);
-    if let Members::Long(_) = &index.members {
-        let mut kmers = index.members.kmers::<u128>().unwrap_or_default();
-        return write(path, |to| deacon::write_exact(index.k, index.w, &mut kmers, to));
+    if index.k > MOST_SHORT {
+        return match index.members.kmers::<u128>() {
+            Some(mut kmers) => write(path, |to| deacon::write_exact(index.k, index.w, &mut kmers, to)),
+            None => Err(Error::LongFilterForDeacon { k: index.k }),
+        };
     }
     if let Some(mut kmers) = index.members.kmers::<u64>() {
         return write(path, |to| deacon::write_exact(index.k, index.w, &mut kmers, to));
-    }
-    if index.k > MOST_SHORT {
-        return Err(Error::LongFilterForDeacon { k: index.k });
     }
     write(path, |to| match &index.members {
         Members::Fuse16(filter) => deacon::write_filter(of, filter, to),

@@ -46,7 +46,7 @@ fn word_of(hash: u64, words: usize) -> usize {
 
 #[inline(always)]
 fn hash_of<W: Word>(kmer: W) -> u64 {
-    mix_spread(kmer.key(), SPREAD)
+    mix_spread(kmer.key(0), SPREAD)
 }
 
 #[inline(always)]

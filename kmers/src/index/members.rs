@@ -13,7 +13,7 @@ use warpset_static::{Filter, StaticSet, StaticSetView};
 use super::front::PART;
 use super::lines::Lines;
 use super::sequence;
-use crate::long::Long;
+use crate::long::{self, Long};
 use crate::word::{Word, short};
 
 /// Kind of an index.
@@ -63,6 +63,8 @@ const LEAST_COPIED: usize = 1 << 20;
 pub(crate) struct Mapped {
     pub(crate) file: MappedWords<u64>,
     pub(crate) kind: IndexKind,
+    /// Whether k-mers have more than 32 bases.
+    is_long: bool,
     /// Words of the filter in front, between the header and the structure.
     front: usize,
     /// Copy of these words in huge pages, made after enough lookups to pay for it.
@@ -71,8 +73,8 @@ pub(crate) struct Mapped {
 }
 
 impl Mapped {
-    pub(crate) fn new(file: MappedWords<u64>, kind: IndexKind, front: usize) -> Mapped {
-        Mapped { file, kind, front, copy: OnceLock::new(), asked: AtomicU64::new(0) }
+    pub(crate) fn new(file: MappedWords<u64>, (kind, is_long): (IndexKind, bool), front: usize) -> Mapped {
+        Mapped { file, kind, is_long, front, copy: OnceLock::new(), asked: AtomicU64::new(0) }
     }
 
     /// Returns the words of [`front`](Mapped::front), or their copy, for `kmers` lookups. A file has pages of 4 KiB, so
@@ -113,9 +115,18 @@ impl Mapped {
         (self.kind == IndexKind::Sequences).then(view).flatten()
     }
 
+    /// Returns the set of k-mers of more than 32 bases if the index is one.
+    fn long(&self) -> Option<long::View<'_>> {
+        let view = || long::View::from_bytes_unverified(self.structure()).ok();
+        (self.is_long && self.kind == IndexKind::Exact).then(view).flatten()
+    }
+
     fn contains_into<W: Word>(&self, kmers: &[W], found: &mut [bool]) {
         if let Some(filter) = self.sequences() {
             return sequence::contains_into(filter, kmers, found);
+        }
+        if let Some(long) = self.long() {
+            return contains_long(long, kmers, found);
         }
         by_keys(kmers, found, |kmers, found| self.contains_keys(kmers, found));
     }
@@ -171,10 +182,7 @@ impl Members {
         debug_assert_eq!(kmers.len(), found.len());
         let same_length = "slices of the same length";
         match self {
-            Members::Long(long) => match bytemuck::try_cast_slice(kmers) {
-                Ok(kmers) if W::BITS == u128::BITS => long.contains_into(kmers, found),
-                _ => found.fill(false),
-            },
+            Members::Long(long) => contains_long(long.view(), kmers, found),
             Members::Lines(lines) => by_keys(kmers, found, |kmers, found| lines.contains_into(kmers, found)),
             Members::Static(set) => by_keys(kmers, found, |kmers, found| {
                 set.view().contains_bulk_into(kmers, found).expect(same_length);
@@ -195,12 +203,24 @@ impl Members {
         match self {
             Members::Lines(lines) => Some(lines.iter().map(W::from).collect()),
             Members::Static(set) => Some(set.view().keys().map(W::from).collect()),
-            Members::Long(long) => Some(long.iter().map(|(kmer, _)| W::of(kmer)).collect()),
+            Members::Long(long) => Some(long.view().iter().map(|(kmer, _)| W::of(kmer)).collect()),
             Members::Mapped(mapped) if mapped.kind == IndexKind::Exact => {
+                if let Some(long) = mapped.long() {
+                    return Some(long.iter().map(|(kmer, _)| W::of(kmer)).collect());
+                }
                 let view = StaticSetView::<u64>::from_bytes_unverified(mapped.structure()).ok()?;
                 Some(view.keys().map(W::from).collect())
             }
             Members::Fuse16(_) | Members::Fuse32(_) | Members::Sequences(_) | Members::Mapped(_) => None,
+        }
+    }
+
+    /// Returns the set of k-mers of more than 32 bases if the index is one.
+    pub(crate) fn long(&self) -> Option<long::View<'_>> {
+        match self {
+            Members::Long(long) => Some(long.view()),
+            Members::Mapped(mapped) => mapped.long(),
+            _ => None,
         }
     }
 
@@ -214,6 +234,14 @@ impl Members {
     }
 }
 
+/// Looks up k-mers of more than 32 bases.
+fn contains_long<W: Word>(long: long::View<'_>, kmers: &[W], found: &mut [bool]) {
+    match bytemuck::try_cast_slice(kmers) {
+        Ok(kmers) if W::BITS == u128::BITS => long.contains_into(kmers, found),
+        _ => found.fill(false),
+    }
+}
+
 /// Looks up the keys of k-mers.
 fn by_keys<W: Word>(kmers: &[W], found: &mut [bool], ask: impl Fn(&[u64], &mut [bool])) {
     if let Some(kmers) = short(kmers) {
@@ -221,7 +249,7 @@ fn by_keys<W: Word>(kmers: &[W], found: &mut [bool], ask: impl Fn(&[u64], &mut [
     }
     let mut keys = [0; PART];
     for (kmers, found) in kmers.chunks(PART).zip(found.chunks_mut(PART)) {
-        keys.iter_mut().zip(kmers).for_each(|(key, kmer)| *key = kmer.key());
+        keys.iter_mut().zip(kmers).for_each(|(key, kmer)| *key = kmer.key(0));
         ask(&keys[..kmers.len()], found);
     }
 }

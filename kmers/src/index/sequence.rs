@@ -143,7 +143,7 @@ impl Gathered {
             sequences.push(letters);
         }
         self.letters += letters.len();
-        Roll::of(k).each(letters, |kmer: W| self.distinct.add(mix_spread(kmer.key(), SPREAD)));
+        Roll::of(k).each(letters, |kmer: W| self.distinct.add(mix_spread(kmer.key(0), SPREAD)));
     }
 }
 

@@ -38,7 +38,7 @@ impl Labels {
                 _ => damaged("`kmers label` did not write it, or it is cut".to_owned()),
             });
         };
-        let (header, k, genomes) = parse(head).map_err(|error| damaged(error.to_string()))?;
+        let (header, parameters) = parse(head).map_err(|error| damaged(error.to_string()))?;
         let available = len.saturating_sub(HEADER_BYTES as u64);
         let mut file = Wide::new(file).map_err(failed)?;
         let payload = file::read_words::<u64>(&mut file, header.payload_bytes / 8, available, HEADER_BYTES as u64)
@@ -48,7 +48,7 @@ impl Labels {
             .map_err(|error| damaged(error.to_string()))?;
         let mut after = Vec::new();
         file.take(1).read_to_end(&mut after).map_err(failed)?;
-        let labels = of_payload(payload.as_slice(), k, genomes, function).filter(|_| after.is_empty());
+        let labels = of_payload(payload.as_slice(), parameters, function).filter(|_| after.is_empty());
         labels.ok_or_else(|| damaged("its parts do not agree: it is damaged, copy or build it again".to_owned()))
     }
 
@@ -61,7 +61,7 @@ impl Labels {
         names.resize(names.len().next_multiple_of(8), 0);
         let payload: Vec<u64> = self.kmers.iter().copied().chain(bytemuck::pod_collect_to_vec(&names)).collect();
         let mut fields = [0; FIELDS];
-        fields[..2].copy_from_slice(&[self.k.get().into(), self.genomes.len() as u64]);
+        fields[..3].copy_from_slice(&[self.k.get().into(), self.genomes.len() as u64, self.seed]);
         let header = Header { payload_bytes: 8 * payload.len() as u64, fields, checksum: 0 };
         let checksum = Header::checksum_of(&header.to_bytes(FileKind::KMERS_LABELS), &payload);
         let header = Header { checksum, ..header }.to_bytes(FileKind::KMERS_LABELS);
@@ -73,13 +73,23 @@ impl Labels {
     }
 }
 
-/// Parses a header, and checks all of it except the checksum. Returns also `k` and the number of genomes.
-fn parse(head: &HeaderBytes) -> Result<(Header, K, usize), FileError> {
+/// Parameters of the header.
+struct Parameters {
+    k: K,
+    genomes: usize,
+    seed: u64,
+}
+
+/// Parses a header, and checks all of it except the checksum.
+fn parse(head: &HeaderBytes) -> Result<(Header, Parameters), FileError> {
     let header = Header::parse(head, FileKind::KMERS_LABELS)?;
-    let [k, genomes, unused @ ..] = header.fields;
+    let [k, genomes, seed, unused @ ..] = header.fields;
     let invalid = |field, value| Err(FileError::InvalidHeader { field, value });
-    let bases = K::new(u32::try_from(k).unwrap_or(u32::MAX)).and_then(K::within::<u64>);
+    let bases = K::new(u32::try_from(k).unwrap_or(u32::MAX));
     let Ok(bases) = bases else { return invalid("bases per k-mer", k) };
+    if seed != 0 && !bases.is_long() {
+        return invalid("seed of keys", seed);
+    }
     if !(1..=MOST_GENOMES as u64).contains(&genomes) {
         return invalid("number of genomes", genomes);
     }
@@ -87,13 +97,14 @@ fn parse(head: &HeaderBytes) -> Result<(Header, K, usize), FileError> {
         return invalid("unused parameters", value);
     }
     match header.payload_bytes.is_multiple_of(8) && header.payload_bytes > 8 * genomes {
-        true => Ok((header, bases, genomes as usize)),
+        true => Ok((header, Parameters { k: bases, genomes: genomes as usize, seed })),
         false => invalid("payload bytes", header.payload_bytes),
     }
 }
 
 /// Joins the parts of a file; `None` if they do not agree. The payload has more words than there are genomes.
-fn of_payload(payload: &[u64], k: K, genomes: usize, function: StaticFunction<u8>) -> Option<Labels> {
+fn of_payload(payload: &[u64], parameters: Parameters, function: StaticFunction<u8>) -> Option<Labels> {
+    let Parameters { k, genomes, seed } = parameters;
     let (kmers, names) = payload.split_at(genomes + 1);
     let names = std::str::from_utf8(bytemuck::cast_slice(names)).ok()?;
     let mut names = names.split_terminator('\0');
@@ -103,5 +114,5 @@ fn of_payload(payload: &[u64], k: K, genomes: usize, function: StaticFunction<u8
         && names.all(str::is_empty)
         && sum == Some(function.len())
         && function.layout().value_bits() == (genomes.len() as u64).ilog2() + 1;
-    is_sound.then(|| Labels { k, genomes, kmers: kmers.to_vec(), function })
+    is_sound.then(|| Labels { k, genomes, kmers: kmers.to_vec(), seed, function })
 }

@@ -35,7 +35,11 @@ impl<'a> Screening<'a> {
             }
             By::Table(table) => self.on_host(ByWindows::<u64>::of_table(table, self.rule, self.prefix)),
             By::Labels(labels) => {
-                self.on_host(ByWindows::of_labels(labels, self.rule, self.prefix, self.outputs[COUNTS].is_some()))
+                let counts = self.outputs[COUNTS].is_some();
+                match labels.k().is_long() {
+                    true => self.on_host(ByWindows::<u128>::of_labels(labels, self.rule, self.prefix, counts)),
+                    false => self.on_host(ByWindows::<u64>::of_labels(labels, self.rule, self.prefix, counts)),
+                }
             }
             By::Index(index) => self.by_index_of(index, files),
         }
@@ -60,18 +64,16 @@ impl<'a> Screening<'a> {
         let on_device = |device: &Device| -> Result<Box<dyn Decider + 'a>, Error> {
             Ok(match index.sequences() {
                 Some(filter) => Box::new(BySequencesOnDevice::new(index, filter, device, (rule, prefix))?),
-                None => Box::new(OnDevice::new(index, device, (rule, prefix, counts))?),
+                None if index.k().is_long() => Box::new(OnDevice::<u128>::new(index, device, (rule, prefix, counts))?),
+                None => Box::new(OnDevice::<u64>::new(index, device, (rule, prefix, counts))?),
             })
         };
         let on_found = || match Found::auto() {
             Found::Cuda(device) => on_device(&device),
             Found::Cpu(why) => Err(why.into()),
         };
-        let is_on_host = index.k().is_long() && index.sequences().is_none();
         match &self.place {
             Executor::Backend(BackendChoice::Cpu) => Ok(on_host()),
-            Executor::Backend(BackendChoice::Auto) if is_on_host => Ok(on_host()),
-            _ if is_on_host => Err(Error::LongOnDevice { k: index.k().get() }),
             Executor::Device(device) => on_device(device),
             Executor::Backend(BackendChoice::Cuda) => on_found(),
             Executor::Backend(BackendChoice::Auto) if Screening::pays_on_device(index.memory_bytes(), files) => {

@@ -5,18 +5,15 @@
 //! decides. Finding minimizers, lookups, counting different ones and the rule are kernels
 //! ([`warpset_sequence::gpu::Screener`]).
 
-use warpset_fuse::gpu::{BinaryFuse16, BinaryFuse32};
 use warpset_gpu::Device;
 use warpset_sequence::Packed;
 use warpset_sequence::gpu::{Answers, HitCounts, Reads, ScreenOutput, Screener};
-use warpset_static::StaticSet as HostSet;
-use warpset_static::gpu::StaticSet;
 
 use super::batch::Batch;
 use super::decide::{Decider, Decision, Done, Failure, Worker};
 use super::rule::Rule;
-use crate::index::Members;
-use crate::{Error, Index, IndexKind};
+use crate::index::{Copied, DeviceWord};
+use crate::{Error, Index};
 
 /// Words of packed bases, 32 positions each, per launch: enough to hide its latency.
 const ENOUGH: usize = if cfg!(test) { 1 << 7 } else { 1 << 17 };
@@ -24,51 +21,16 @@ const ENOUGH: usize = if cfg!(test) { 1 << 7 } else { 1 << 17 };
 const MOST_TOGETHER: usize = 16;
 
 /// Decider by the minimizers of an index in device memory.
-pub(crate) struct OnDevice<'a> {
+pub(crate) struct OnDevice<'a, W> {
     index: &'a Index,
     device: Device,
-    there: There,
+    there: Copied<W>,
     rule: Rule,
     prefix: usize,
     counts: bool,
 }
 
-/// Index in device memory.
-enum There {
-    Static(StaticSet<u64>),
-    Fuse16(BinaryFuse16),
-    Fuse32(BinaryFuse32),
-}
-
-impl There {
-    /// Copies an index to a device.
-    fn new(members: &Members, device: &Device) -> Result<There, Error> {
-        let set = |set: &HostSet<u64>| Ok(There::Static(StaticSet::from_host(device, set)?));
-        match members {
-            Members::Static(host) => set(host),
-            Members::Fuse16(filter) => Ok(There::Fuse16(filter.to_device(device)?)),
-            Members::Fuse32(filter) => Ok(There::Fuse32(filter.to_device(device)?)),
-            Members::Sequences(_) => unreachable!("sequence filters have a decider of their own"),
-            Members::Long(_) => unreachable!("k-mers of more than 32 bases are refused before"),
-            Members::Lines(lines) => {
-                let kmers: Vec<u64> = lines.iter().collect();
-                Ok(There::Static(HostSet::<u64>::builder().on(device).build_from(&kmers)?))
-            }
-            Members::Mapped(mapped) => match mapped.kind {
-                IndexKind::Exact => set(&HostSet::from_bytes(mapped.structure())?),
-                IndexKind::Fuse16 => {
-                    Ok(There::Fuse16(warpset_fuse::BinaryFuse16::from_bytes(mapped.structure())?.to_device(device)?))
-                }
-                IndexKind::Fuse32 => {
-                    Ok(There::Fuse32(warpset_fuse::BinaryFuse32::from_bytes(mapped.structure())?.to_device(device)?))
-                }
-                IndexKind::Sequences => unreachable!("sequence filters have a decider of their own"),
-            },
-        }
-    }
-}
-
-impl<'a> OnDevice<'a> {
+impl<'a, W: DeviceWord> OnDevice<'a, W> {
     /// Copies the index to the device.
     ///
     /// # Errors
@@ -77,13 +39,13 @@ impl<'a> OnDevice<'a> {
         index: &'a Index,
         device: &Device,
         (rule, prefix, counts): (Rule, usize, bool),
-    ) -> Result<OnDevice<'a>, Error> {
+    ) -> Result<OnDevice<'a, W>, Error> {
         let (bytes, free) = (index.memory_bytes(), device.memory_info()?.free as u64);
         let too_large = || Error::IndexTooLarge { bytes, free };
         if bytes > free {
             return Err(too_large());
         }
-        let there = match There::new(index.members(), device) {
+        let there = match index.to_device(device) {
             Err(Error::Device(why)) if why.is_out_of_memory() => return Err(too_large()),
             there => there?,
         };
@@ -91,7 +53,7 @@ impl<'a> OnDevice<'a> {
     }
 }
 
-impl Decider for OnDevice<'_> {
+impl<W: DeviceWord> Decider for OnDevice<'_, W> {
     fn most_held(&self) -> usize {
         2 * MOST_TOGETHER
     }
@@ -113,21 +75,21 @@ impl Decider for OnDevice<'_> {
 }
 
 /// Worker that packs some batches while the device decides those before, on its own stream.
-struct Together<'a> {
-    by: &'a OnDevice<'a>,
+struct Together<'a, W> {
+    by: &'a OnDevice<'a, W>,
     keeps_text: bool,
     packed: Packed,
     starts: Vec<u32>,
     /// Batches that are packed.
     packing: Vec<(u64, Batch)>,
-    screener: Screener,
+    screener: Screener<W>,
     /// Batches on the device.
     deciding: Vec<(u64, Batch)>,
     spare: Vec<Batch>,
     decisions: Vec<Decision>,
 }
 
-impl Worker for Together<'_> {
+impl<W: DeviceWord> Worker for Together<'_, W> {
     fn empty(&mut self) -> Batch {
         self.spare.pop().unwrap_or_default()
     }
@@ -160,7 +122,7 @@ impl Worker for Together<'_> {
     }
 }
 
-impl Together<'_> {
+impl<W: DeviceWord> Together<'_, W> {
     /// Sends the packed batches to the device, which is idle.
     fn send(&mut self) -> Result<(), Failure> {
         let Together { by, packed, starts, screener, .. } = self;
@@ -170,13 +132,7 @@ impl Together<'_> {
         };
         let reads = Reads { packed, starts };
         // SAFETY: `by` borrows the filter for longer than the screener lives, so nothing writes or frees it.
-        let sent = unsafe {
-            match &by.there {
-                There::Static(set) => screener.begin(set, reads, output),
-                There::Fuse16(filter) => screener.begin(filter, reads, output),
-                There::Fuse32(filter) => screener.begin(filter, reads, output),
-            }
-        };
+        let sent = unsafe { screener.begin(&*by.there, reads, output) };
         packed.clear();
         starts.clear();
         self.deciding.append(&mut self.packing);
@@ -186,11 +142,7 @@ impl Together<'_> {
     /// Waits for the device, and hands over the batches that it has decided.
     fn hand_over(&mut self, done: &mut Done<'_>) -> Result<(), Failure> {
         let Together { by, screener, decisions, .. } = self;
-        let answers = match &by.there {
-            There::Static(set) => screener.finish(set),
-            There::Fuse16(filter) => screener.finish(filter),
-            There::Fuse32(filter) => screener.finish(filter),
-        };
+        let answers = screener.finish(&*by.there);
         decisions.clear();
         match answers {
             Ok(Answers::Decisions(matches)) => {
@@ -229,7 +181,7 @@ mod tests {
     use warpset_gpu::testing::devices;
 
     use super::*;
-    use crate::{BackendChoice, Indexing, Pairing, Screening};
+    use crate::{BackendChoice, IndexKind, Indexing, Pairing, Screening};
 
     fn random(seed: u64) -> impl FnMut(u64) -> u64 {
         let mut state = seed << 32;
@@ -292,8 +244,10 @@ mod tests {
         std::fs::write(&first, reads([&genome, &other], 3, 300)).unwrap();
         std::fs::write(&second, reads([&genome, &other], 4, 300)).unwrap();
         let files = [first, second];
-        for kind in [IndexKind::Exact, IndexKind::Fuse16, IndexKind::Fuse32] {
-            let index = Indexing::new(31, 15).unwrap().kind(kind).run(std::slice::from_ref(&host)).unwrap();
+        use IndexKind::{Exact, Fuse16, Fuse32};
+        for (k, kind) in [(31, Exact), (31, Fuse16), (31, Fuse32), (41, Exact), (61, Exact), (41, Fuse16), (63, Fuse32)]
+        {
+            let index = Indexing::new(k, 15).unwrap().kind(kind).run(std::slice::from_ref(&host)).unwrap();
             index.save(&saved).unwrap();
             // SAFETY: only this test accesses the file.
             let mapped = unsafe { Index::map(&saved).unwrap() };
@@ -308,7 +262,7 @@ mod tests {
                     let wanted = written(screening.clone().backend(BackendChoice::Cpu), folder.path(), &files, counts);
                     assert!(wanted.iter().all(|text| !text.is_empty()));
                     let found = written(screening.on(&device), folder.path(), &files, counts);
-                    assert!(found == wanted, "{kind} {rule:?} {pairing:?}");
+                    assert!(found == wanted, "{k} {kind} {rule:?} {pairing:?}");
                 }
             }
         }
@@ -357,17 +311,16 @@ mod tests {
         let (genome, other) = (genome(5, 5000), genome(6, 5000));
         std::fs::write(&host, [b">host\n", &genome[..], b"\n"].concat()).unwrap();
         std::fs::write(&reads_at, reads([&genome, &other], 7, 60)).unwrap();
-        Indexing::new(21, 9).unwrap().run(&[host]).unwrap().save_for_deacon(&saved).unwrap();
-        let index = Index::load(&saved).unwrap();
-        for device in devices(12) {
-            let screening = Screening::by_index(&index);
-            let wanted = written(
-                screening.clone().backend(BackendChoice::Cpu),
-                folder.path(),
-                std::slice::from_ref(&reads_at),
-                true,
-            );
-            assert!(written(screening.on(&device), folder.path(), std::slice::from_ref(&reads_at), true) == wanted);
+        for k in [21, 43] {
+            let host = std::slice::from_ref(&host);
+            Indexing::new(k, 9).unwrap().run(host).unwrap().save_for_deacon(&saved).unwrap();
+            let index = Index::load(&saved).unwrap();
+            for device in devices(12) {
+                let (screening, reads) = (Screening::by_index(&index), std::slice::from_ref(&reads_at));
+                let of_cpu = screening.clone().backend(BackendChoice::Cpu);
+                let wanted = written(of_cpu, folder.path(), reads, true);
+                assert!(written(screening.on(&device), folder.path(), reads, true) == wanted, "{k}");
+            }
         }
     }
 

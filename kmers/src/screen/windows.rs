@@ -35,13 +35,11 @@ impl<'a, W: Word> ByWindows<'a, W> {
         };
         ByWindows { k: table.k(), prefix, decide: Box::new(decide) }
     }
-}
 
-impl<'a> ByWindows<'a, u64> {
     /// Decides by the genome with most k-mers, which no other genome has; `counts` asks for the fields of all votes.
-    pub(crate) fn of_labels(labels: &'a Labels, rule: Rule, prefix: usize, counts: bool) -> ByWindows<'a, u64> {
-        let decide = move |kmers: &[u64], ends: &[usize], decisions: &mut Vec<Decision>| {
-            let found = labels.function().get_bulk(kmers);
+    pub(crate) fn of_labels(labels: &'a Labels, rule: Rule, prefix: usize, counts: bool) -> ByWindows<'a, W> {
+        let decide = move |kmers: &[W], ends: &[usize], decisions: &mut Vec<Decision>| {
+            let found = labels.numbers(kmers);
             decisions.extend(units(&found, ends).map(|found| vote(labels, rule, found, counts)));
         };
         ByWindows { k: labels.k(), prefix, decide: Box::new(decide) }

@@ -15,7 +15,7 @@ use crate::reads::{fastq, reverse_complement};
 /// Bits that make a false label unlikely in a whole test.
 const SURE: u32 = 32;
 
-fn kmers_of(k: u32, letters: &[u8]) -> Vec<u64> {
+fn kmers_of(k: u32, letters: &[u8]) -> Vec<u128> {
     let mut kmers = Vec::new();
     Roll::new(K::new(k).unwrap()).unwrap().each(letters, |kmer| kmers.push(kmer));
     kmers
@@ -26,7 +26,7 @@ fn settings(k: u32, threads: usize) -> Settings {
 }
 
 /// Returns the label of each k-mer of genomes.
-fn model(k: u32, genomes: &[Vec<u8>]) -> HashMap<u64, Label> {
+fn model(k: u32, genomes: &[Vec<u8>]) -> HashMap<u128, Label> {
     let mut model = HashMap::new();
     for (number, genome) in genomes.iter().enumerate() {
         for kmer in kmers_of(k, genome) {
@@ -51,12 +51,16 @@ fn written(files: &Files, genomes: &[Vec<u8>]) -> Vec<PathBuf> {
     genomes.iter().enumerate().map(file).collect()
 }
 
-/// Generates genomes that share stretches with the first one, some with N, and palindromes.
+/// Generates genomes that share stretches with the first one, some with N, and palindromes of all even lengths.
 fn genomes(seed: u64, count: usize, len: usize) -> Vec<Vec<u8>> {
     let shared = bases(seed, len);
+    let half = &shared[..len.min(40)];
+    let mut other_half = half.to_vec();
+    reverse_complement(&mut other_half);
     let genome = |i: u64| {
+        let own = bases(seed + 1 + i, len);
         let mut genome =
-            [&bases(seed + 1 + i, len)[..], b"N", &shared[..len / (2 + i as usize % 4)], b"NACGTACGT"].concat();
+            [&own[..], b"N", &shared[..len / (2 + i as usize % 4)], b"NACGTACGTN", half, &other_half].concat();
         genome[len / 3] = b'N';
         if i % 2 == 1 {
             reverse_complement(&mut genome);
@@ -66,7 +70,7 @@ fn genomes(seed: u64, count: usize, len: usize) -> Vec<Vec<u8>> {
     (0..count as u64).map(genome).collect()
 }
 
-fn check(labels: &Labels, model: &HashMap<u64, Label>) {
+fn check(labels: &Labels, model: &HashMap<u128, Label>) {
     let count = |label| model.values().filter(|&&other| other == label).count() as u64;
     assert_eq!(labels.len(), model.len() as u64);
     assert_eq!(labels.kmers(Label::Several), count(Label::Several));
@@ -83,9 +87,8 @@ fn check(labels: &Labels, model: &HashMap<u64, Label>) {
 #[test]
 fn kmers_have_the_label_of_the_map() {
     let files = Files::new();
-    for (k, count, len) in
-        [(1, 2, 40), (4, 1, 300), (15, 3, 3000), (16, 2, 2000), (21, 7, 3000), (31, 5, 9000), (32, 4, 5000)]
-    {
+    let all = [(1, 2, 40), (4, 1, 300), (15, 3, 3000), (16, 2, 2000), (21, 7, 3000), (31, 5, 9000), (32, 4, 5000)];
+    for (k, count, len) in all.into_iter().chain((33..=63).map(|k| (k, 3, if k == 47 { 9000 } else { 300 }))) {
         let genomes = genomes(u64::from(k), count, len);
         let (model, paths) = (model(k, &genomes), written(&files, &genomes));
         let labels = label_files(&paths, &settings(k, 2), SURE).unwrap();
@@ -117,10 +120,11 @@ fn up_to_255_genomes_are_told_apart() {
 fn other_kmers_are_rejected() {
     let files = Files::new();
     let paths = written(&files, &genomes(5, 3, 20_000));
-    let others = kmers_of(31, &bases(77, 200_000));
-    for bits in [4, 8, 12] {
-        let labels = label_files(&paths, &settings(31, 2), bits).unwrap();
-        let found = labels.function().get_bulk(&others).into_iter().flatten().count() as f64;
+    for (k, bits) in [(31, 4), (31, 8), (31, 12), (51, 8)] {
+        let others = kmers_of(k, &bases(77, 200_000));
+        let labels = label_files(&paths, &settings(k, 2), bits).unwrap();
+        let keys: Vec<u64> = others.iter().map(|&kmer| labels.key(kmer)).collect();
+        let found = labels.function().get_bulk(&keys).into_iter().flatten().count() as f64;
         let wanted = others.len() as f64 * labels.fpr();
         assert!(
             (found - wanted).abs() < 5.0 * wanted.sqrt() && labels.fpr() == (-f64::from(bits)).exp2(),
@@ -149,7 +153,7 @@ fn inputs_without_kmers() {
 }
 
 /// Returns the line after the name that a unit should have, by the map.
-fn line(labels: &Labels, model: &HashMap<u64, Label>, rule: Rule, kmers: &[u64]) -> String {
+fn line(labels: &Labels, model: &HashMap<u128, Label>, rule: Rule, kmers: &[u128]) -> String {
     let (mut votes, mut several) = (vec![0u64; labels.genomes().len()], 0);
     for kmer in kmers {
         match model.get(kmer) {
@@ -174,7 +178,7 @@ fn line(labels: &Labels, model: &HashMap<u64, Label>, rule: Rule, kmers: &[u64])
 #[test]
 fn reads_are_given_to_the_genome_of_the_map() {
     let files = Files::new();
-    for (k, seed) in [(31, 1), (16, 2)] {
+    for (k, seed) in [(31, 1), (16, 2), (55, 3)] {
         let genomes = genomes(seed, 6, 4000);
         let model = model(k, &genomes);
         let labels = label_files(&written(&files, &genomes), &settings(k, 2), SURE).unwrap();
@@ -197,10 +201,10 @@ fn reads_are_given_to_the_genome_of_the_map() {
         let file = files.write("reads.fq", fastq(&reads));
         let path = files.path("lines");
         let rule = Rule::new(2, 0.01).unwrap();
-        for (rule, prefix) in [(rule, 0), (Rule::new(1, 0.0).unwrap(), 0), (Rule::new(20, 0.4).unwrap(), 70)] {
+        for (rule, prefix) in [(rule, 0), (Rule::new(1, 0.0).unwrap(), 0), (Rule::new(10, 0.4).unwrap(), 70)] {
             let screening = Screening::by_labels(&labels).rule(rule).prefix(prefix).threads(2).counts(&path);
             let end = |read: &[u8]| if prefix == 0 { read.len() } else { read.len().min(prefix) };
-            let kmers: Vec<Vec<u64>> = reads.iter().map(|read| kmers_of(k, &read[..end(read)])).collect();
+            let kmers: Vec<Vec<u128>> = reads.iter().map(|read| kmers_of(k, &read[..end(read)])).collect();
             let wanted: Vec<String> = kmers.iter().map(|kmers| line(&labels, &model, rule, kmers)).collect();
             let screened = screening.clone().matched(files.path("matched")).run(&[file.clone()]).unwrap();
             let text = fs::read_to_string(&path).unwrap();
@@ -228,13 +232,14 @@ fn damaged_and_other_files_are_refused() {
     let files = Files::new();
     let genomes = genomes(6, 2, 200);
     let paths = written(&files, &genomes);
-    let labels = label_files(&paths, &settings(11, 1), 8).unwrap();
-    labels.save(files.path("labels")).unwrap();
-    let bytes = fs::read(files.path("labels")).unwrap();
-    for damaged in damage::damaged(&bytes) {
-        let error = Labels::load(files.write("damaged", damaged)).unwrap_err();
-        assert!(matches!(error, Error::NotLabels { .. } | Error::OtherKind { .. }), "{error}");
+    for k in [11, 41] {
+        label_files(&paths, &settings(k, 1), 8).unwrap().save(files.path("labels")).unwrap();
+        for damaged in damage::damaged(&fs::read(files.path("labels")).unwrap()) {
+            let error = Labels::load(files.write("damaged", damaged)).unwrap_err();
+            assert!(matches!(error, Error::NotLabels { .. } | Error::OtherKind { .. }), "{error}");
+        }
     }
+    let bytes = fs::read(files.path("labels")).unwrap();
     let refused = |path: &PathBuf| Labels::load(path).unwrap_err().to_string();
     assert!(refused(&paths[0]).contains("is FASTA; labels are needed, which `kmers label` writes"));
     assert!(refused(&files.write("x", "hello")).contains("cannot be used as labels"));
@@ -274,6 +279,10 @@ fn the_program_labels_and_tells() {
     let (done, numbers, said) = run(&["info", &name("labels")]);
     assert!(done && said.contains("1040 31-mers of 2 genomes"), "{said}");
     assert_eq!(numbers, format!("1\t470\t{}\n2\t570\t{}\n", paths[0], paths[1]));
+    let (done, _, said) = run(&["label", "-k", "47", &paths[0], &paths[1], "-o", &name("long")]);
+    assert!(done && said.contains("1008 47-mers of 2 genomes, 0 of several"), "{said}");
+    let (_, lines, _) = run(&["which", &name("long"), &name("reads.fq")]);
+    assert_eq!(lines.lines().next().unwrap(), format!("0\t{}\t84\t0\t84\t1:84", paths[0]));
     // No file that is read is replaced, and no output is left after an error.
     let before = files.names();
     for (args, wanted) in [
@@ -281,7 +290,7 @@ fn the_program_labels_and_tells() {
         (vec!["which", &name("labels"), &name("reads.fq"), "-o", &name("labels")], "would be read and written"),
         (vec!["label", &paths[0], "-o", &paths[0]], "would be read and written"),
         (vec!["label", &paths[0], "-o", &name("x.gz")], "written unpacked"),
-        (vec!["label", &paths[0], "-o", &name("x"), "-k", "33"], "choose 1 to 32 bases"),
+        (vec!["label", &paths[0], "-o", &name("x"), "-k", "64"], "choose 1 to 63 bases"),
         (vec!["label", &paths[0], "-o", &name("x"), "--filter-bits", "33"], "33 is not in 1..=32"),
         (vec!["which", &paths[0], &name("reads.fq")], "labels are needed"),
         (vec!["which", "-", &name("reads.fq")], "cannot be the standard input"),

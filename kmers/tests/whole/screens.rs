@@ -439,8 +439,9 @@ fn damaged_indexes_are_errors() {
     let genome = files.write("genome.fa", fasta(&[("genome".to_owned(), genome)], "\n"));
     let path = files.path("damaged");
     let refused = |bytes: &[u8]| damage::refused(&path, bytes);
-    for kind in [IndexKind::Exact, IndexKind::Fuse16, IndexKind::Fuse32] {
-        let index = Indexing::new(31, 15).unwrap().kind(kind).for_deacon(true).run(&[genome.clone()]).unwrap();
+    for (k, kind) in [(31, IndexKind::Exact), (41, IndexKind::Exact), (31, IndexKind::Fuse16), (31, IndexKind::Fuse32)]
+    {
+        let index = Indexing::new(k, 15).unwrap().kind(kind).for_deacon(true).run(&[genome.clone()]).unwrap();
         index.save(&path).unwrap();
         damage::is_refused_when_damaged(&path);
         index.save_for_deacon(&path).unwrap();

@@ -60,13 +60,13 @@ pub(super) struct Input {
 
 /// Memory that grows with the batches.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct Room<K> {
     pub(super) input: Input,
     /// Downloaded part of `output`: from the number of minimizers on, or up to it.
     pub(super) results: PinnedVec<u64>,
     pub(super) output: DeviceVec<u64>,
     pub(super) positions: DeviceVec<u32>,
-    pub(super) kmers: DeviceVec<u64>,
+    pub(super) kmers: DeviceVec<K>,
     pub(super) answers: DeviceVec<u8>,
     pub(super) slots: DeviceVec<u32>,
 }
@@ -102,8 +102,8 @@ impl Input {
     }
 }
 
-impl Room {
-    pub(super) fn new(stream: &Stream) -> Result<Room> {
+impl<K: Pod> Room<K> {
+    pub(super) fn new(stream: &Stream) -> Result<Room<K>> {
         let device = stream.device();
         Ok(Room {
             input: Input { here: device.pinned(0)?, there: stream.alloc_uninit(0)? },
@@ -145,7 +145,9 @@ impl Room {
         grow(stream, &mut self.answers, minimizers)?;
         grow(stream, &mut self.slots, places)
     }
+}
 
+impl<K> Room<K> {
     /// Leaks the pinned memory, which a lost device may still write.
     pub(super) fn leak(self) {
         std::mem::forget((self.input.here, self.results));

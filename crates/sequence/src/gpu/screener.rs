@@ -10,18 +10,20 @@
 //! The number of minimizers of a batch is known only after they have been found. Memory is sized by an estimate from
 //! the batch before, so that the host need not wait in the middle; a batch with more minimizers runs a second time.
 
+use bytemuck::Pod;
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, LaunchConfig, Stream};
 use warpset_kernels::sequence::screen::{BLOCK, sequence_decide, sequence_distinct};
 use warpset_primitives::DeviceFilter;
 
+use super::DeviceKmer;
 use super::room::{Room, Sizes};
 use crate::{Error, Minimizers, Packed};
 
 /// Resident blocks per multiprocessor that walk their input by grid stride.
 const RESIDENT: u32 = 8;
 
-/// Filter of minimizers in device memory: [`DeviceFilter`] for slices of `u64`.
-pub trait MinimizerFilter {
+/// Filter of minimizers in device memory: [`DeviceFilter`] for slices of `u64`; other types for k-mers of `u128`.
+pub trait MinimizerFilter<K = u64> {
     /// Queues the lookup of all k-mers: 1 or 0 for each.
     ///
     /// # Errors
@@ -33,7 +35,7 @@ pub trait MinimizerFilter {
     unsafe fn has_async(
         &self,
         stream: &Stream,
-        kmers: DeviceSlice<'_, u64>,
+        kmers: DeviceSlice<'_, K>,
         answers: DeviceSliceMut<'_, u8>,
     ) -> Result<(), Error>;
 }
@@ -141,22 +143,22 @@ struct Flight {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct Screener {
+pub struct Screener<K = u64> {
     stream: Stream,
-    minimizers: Minimizers,
+    minimizers: Minimizers<K>,
     /// `None` after the device was lost.
-    memory: Option<Room>,
+    memory: Option<Room<K>>,
     flight: Option<Flight>,
     /// Minimizers and positions of the last batch.
     last: Option<(usize, usize)>,
 }
 
-impl Screener {
+impl<K: DeviceKmer> Screener<K> {
     /// Creates a screener with its own stream.
     ///
     /// # Errors
     /// [`Error::Gpu`] if the driver creates no stream.
-    pub fn new(device: &Device, minimizers: Minimizers) -> Result<Screener, Error> {
+    pub fn new(device: &Device, minimizers: Minimizers<K>) -> Result<Screener<K>, Error> {
         let stream = device.new_stream()?;
         let memory = Some(Room::new(&stream)?);
         Ok(Screener { stream, minimizers, memory, flight: None, last: None })
@@ -173,7 +175,7 @@ impl Screener {
     /// # Errors
     /// [`Error::InvalidStarts`] unless starts ascend from 0 and stay within the packed words; [`Error::TooLong`];
     /// errors of the filter; [`Error::Gpu`], such as too little device memory.
-    pub fn decide<F: MinimizerFilter>(
+    pub fn decide<F: MinimizerFilter<K> + ?Sized>(
         &mut self,
         filter: &F,
         reads: Reads<'_>,
@@ -190,7 +192,11 @@ impl Screener {
     ///
     /// # Errors
     /// The errors of [`decide`](Screener::decide).
-    pub fn count<F: MinimizerFilter>(&mut self, filter: &F, reads: Reads<'_>) -> Result<Vec<HitCounts>, Error> {
+    pub fn count<F: MinimizerFilter<K> + ?Sized>(
+        &mut self,
+        filter: &F,
+        reads: Reads<'_>,
+    ) -> Result<Vec<HitCounts>, Error> {
         match self.whole(filter, reads, ScreenOutput::Counts)? {
             Answers::Counts(counts) => Ok(counts.iter().copied().map(HitCounts::from).collect()),
             // No reads.
@@ -199,7 +205,7 @@ impl Screener {
     }
 
     /// Sends a batch and waits for its answers.
-    fn whole<F: MinimizerFilter>(
+    fn whole<F: MinimizerFilter<K> + ?Sized>(
         &mut self,
         filter: &F,
         reads: Reads<'_>,
@@ -220,7 +226,7 @@ impl Screener {
     /// # Safety
     /// The filter stays allocated, and nothing writes it, until [`finish`](Screener::finish) has returned, the next
     /// batch is begun, or the screener is dropped.
-    pub unsafe fn begin<F: MinimizerFilter>(
+    pub unsafe fn begin<F: MinimizerFilter<K> + ?Sized>(
         &mut self,
         filter: &F,
         reads: Reads<'_>,
@@ -255,7 +261,7 @@ impl Screener {
     ///
     /// # Safety
     /// The contract of [`begin`](Screener::begin), and the stream is idle.
-    unsafe fn send<F: MinimizerFilter>(
+    unsafe fn send<F: MinimizerFilter<K> + ?Sized>(
         &mut self,
         filter: &F,
         reads: Reads<'_>,
@@ -277,7 +283,7 @@ impl Screener {
     ///
     /// # Errors
     /// The errors of [`decide`](Screener::decide).
-    pub fn finish<F: MinimizerFilter>(&mut self, filter: &F) -> Result<Answers<'_>, Error> {
+    pub fn finish<F: MinimizerFilter<K> + ?Sized>(&mut self, filter: &F) -> Result<Answers<'_>, Error> {
         let Some(mut flight) = self.flight else { return Ok(Answers::Decisions(&[])) };
         let Sizes { words, reads } = flight.sizes;
         loop {
@@ -304,20 +310,6 @@ impl Screener {
         })
     }
 
-    /// Waits until the stream is idle.
-    fn wait(&mut self) -> Result<(), Error> {
-        if self.flight.take().is_some()
-            && let Err(error) = self.stream.synchronize()
-        {
-            // The device may still access pinned memory.
-            if let Some(memory) = self.memory.take() {
-                memory.leak();
-            }
-            return Err(error.into());
-        }
-        Ok(())
-    }
-
     /// Estimates the minimizers in `positions` positions from above: the density of the last batch plus 1/16, or for
     /// the first batch that of random bases, 2 in `w + 1` k-mers, plus 1/4.
     fn expected(&self, positions: usize) -> usize {
@@ -335,7 +327,7 @@ impl Screener {
     ///
     /// # Safety
     /// The filter stays allocated, and nothing writes it, until the stream has passed this work.
-    unsafe fn queue<F: MinimizerFilter>(&mut self, filter: &F, flight: Flight) -> Result<(), Error> {
+    unsafe fn queue<F: MinimizerFilter<K> + ?Sized>(&mut self, filter: &F, flight: Flight) -> Result<(), Error> {
         self.flight = Some(flight);
         let Flight { sizes, output: wanted, room } = flight;
         let (reads, places) = (sizes.reads, (2 * room).next_power_of_two());
@@ -390,14 +382,30 @@ impl Screener {
 }
 
 /// Returns the memory, or new memory after the device was lost.
-fn memory<'m>(memory: &'m mut Option<Room>, stream: &Stream) -> Result<&'m mut Room, Error> {
+fn memory<'m, K: Pod>(memory: &'m mut Option<Room<K>>, stream: &Stream) -> Result<&'m mut Room<K>, Error> {
     match memory {
         Some(memory) => Ok(memory),
         none => Ok(none.insert(Room::new(stream)?)),
     }
 }
 
-impl Drop for Screener {
+impl<K> Screener<K> {
+    /// Waits until the stream is idle.
+    fn wait(&mut self) -> Result<(), Error> {
+        if self.flight.take().is_some()
+            && let Err(error) = self.stream.synchronize()
+        {
+            // The device may still access pinned memory.
+            if let Some(memory) = self.memory.take() {
+                memory.leak();
+            }
+            return Err(error.into());
+        }
+        Ok(())
+    }
+}
+
+impl<K> Drop for Screener<K> {
     fn drop(&mut self) {
         // After an error `wait` has leaked the memory that a lost device may still access.
         let _ = self.wait();
