@@ -3,7 +3,8 @@
 //! [`Lsm`], [`SortedArray`] and [`Snapshot`] are one type, [`Dictionary`], with three [policies](crate::MergePolicy):
 //! all have the same queries; the policy determines what an update does. Methods on host slices copy them to the device
 //! first. Methods that end in `_device` take device memory; methods that end in `_async` also take a stream, and do not
-//! wait. Single keys, files and views require a copy on the host: `to_host`.
+//! wait. Single keys, files and views require a copy on the host: `to_host`. [`ShardedLsm`] and [`ShardedSortedArray`]
+//! divide one dictionary among several devices.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -12,6 +12,7 @@ mod events;
 mod host;
 mod loads;
 mod paper;
+mod several_devices;
 mod slices;
 mod values;
 
@@ -37,6 +38,7 @@ impl Suite for Lsm {
             #[cfg(feature = "peers")]
             steps.push(disk::step(setup.effort));
         }
+        steps.extend(several_devices::steps(setup));
         for device in setup.devices() {
             steps.extend(device::shapes(device, setup.effort).into_iter().map(|shape| device::step(shape, device)));
             steps.extend(paper::steps(device, setup.effort));
