@@ -130,8 +130,7 @@ impl<'s, W: Counts> Counter<'s, W> {
     /// Returns the bytes of fingerprints that are counted at once, or an error if the budget has no room for any.
     fn fingerprints(&self) -> Result<u64, Error> {
         let counted = self.parts.bytes();
-        // Beside super-k-mers, which take the larger part of the memory, short rounds suffice.
-        let wanted = if self.held > 0 { Self::LEAST_ROUND } else { Self::LEAST_ROUND.max(counted) };
+        let wanted = Self::LEAST_ROUND.max(counted);
         let Some(allowed) = self.settings.memory else { return Ok(wanted) };
         let threads = self.settings.threads;
         let of_threads = threads as u64 * self.of_thread();
@@ -148,7 +147,7 @@ impl<'s, W: Counts> Counter<'s, W> {
     /// k-mers, even if no two are equal.
     fn super_kmers(&self) -> u64 {
         let counted = self.parts.bytes();
-        let wanted = Self::LEAST_ROUND.max(counted + counted / 2);
+        let wanted = Self::LEAST_ROUND.max(2 * counted);
         let Some(allowed) = self.settings.memory else { return wanted };
         let of_threads = self.settings.threads as u64 * (2 * self.of_thread() + super_kmers::OPEN_BYTES);
         wanted.min(
