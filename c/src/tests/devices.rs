@@ -9,7 +9,10 @@ fn devices(most: u32) -> Vec<*mut warpset_device> {
     // SAFETY: the contract of the header; every call writes the handle or count that it is given.
     unsafe {
         let gpus = got(|count| warpset_device_count(count));
-        assert!(gpus > 0 || std::env::var_os("WARPSET_REQUIRE_CUDA").is_none(), "CUDA is required, and there is no GPU");
+        assert!(
+            gpus > 0 || std::env::var_os("WARPSET_REQUIRE_CUDA").is_none(),
+            "CUDA is required, and there is no GPU"
+        );
         let opened = (0..gpus.min(most)).map(|ordinal| made(|out| warpset_device_open(ordinal, out)));
         std::iter::once(made(|out| warpset_device_emulator(out))).chain(opened).collect()
     }
