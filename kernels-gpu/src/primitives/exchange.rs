@@ -42,20 +42,17 @@ pub enum By {
     StaticHash,
 }
 
-/// Keys of a batch, and the owners of their hashes.
-#[derive(Clone, Copy)]
+/// Form of a batch of keys, and the owners of their hashes. Kernels take the memory of both beside it, because the
+/// host's form of a [`Global`] has a length.
+#[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Routing {
-    /// The keys.
-    pub keys: Global<u64>,
-    /// Their kind.
+    /// Kind of the keys.
     pub kind: KeyKind,
     /// Spread seed of hashes.
     pub spread: u64,
     /// Number of keys.
     pub n: usize,
-    /// First hash of each owner but the first.
-    pub bounds: Global<u64>,
     /// Number of owners.
     pub owners: usize,
     /// Hash that chooses the owner, and the word that travels.
@@ -77,8 +74,8 @@ impl Routing {
     /// # Safety
     /// The contract of [`exchange_count`] for the routing.
     #[inline(always)]
-    unsafe fn owner_and_word(&self, i: usize) -> (u32, u64) {
-        let Routing { keys, kind, spread, n, bounds, owners, route } = *self;
+    unsafe fn owner_and_word(&self, keys: Global<u64>, bounds: Global<u64>, i: usize) -> (u32, u64) {
+        let Routing { kind, spread, n, owners, route } = *self;
         if i >= n {
             return (MAX_OWNERS as u32, 0);
         }
@@ -129,13 +126,13 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, any grid, blocks of [`BLOCK`] threads, one warp per tile of [`TILE`] keys, no shared memory.
-    /// - `of.keys`: `n` keys of `kind`, not written while the kernel runs, `n < 1 << 32`; the class is not one of 128
+    /// - `keys`: `n` keys of `kind`, not written while the kernel runs, `n < 1 << 32`; the class is not one of 128
     ///   bits, and the function is of 64 bits.
-    /// - `of.bounds`: valid for `owners - 1` reads and not written while the kernel runs, `1 <= owners <=
+    /// - `bounds`: valid for `owners - 1` reads and not written while the kernel runs, `1 <= owners <=
     ///   MAX_OWNERS`. [`By::Hash`] has a parameter below 64.
     /// - `counts`: valid for `owners` words per tile; nothing else accesses them.
     #[launch_bounds(256)]
-    pub unsafe fn exchange_count(of: Routing, counts: GlobalMut<u32>) {
+    pub unsafe fn exchange_count(of: Routing, keys: Global<u64>, bounds: Global<u64>, counts: GlobalMut<u32>) {
         let (tile, tiles) = (thread::index_1d() as usize / 32, of.n.div_ceil(TILE));
         if tile >= tiles {
             return;
@@ -145,10 +142,10 @@ kernel! {
         unsafe {
             let (lane, mut count) = (warp::lane_id(), 0);
             for row in of.rows(tile) {
-                let (own, _) = of.owner_and_word(row + lane as usize);
+                let (own, _) = of.owner_and_word(keys, bounds, row + lane as usize);
                 for owner in 0..of.owners as u32 {
-                    let keys = warp::ballot(FULL_MASK, own == owner).count_ones();
-                    count += if lane == owner { keys } else { 0 };
+                    let owned = warp::ballot(FULL_MASK, own == owner).count_ones();
+                    count += if lane == owner { owned } else { 0 };
                 }
             }
             if lane < of.owners as u32 {
@@ -161,13 +158,14 @@ kernel! {
     /// owner go from `places[owner * tiles + tile]` on. Writes the place of the first key of each owner but the first to `starts`.
     ///
     /// # Safety
-    /// - Launch and `of`: as for [`exchange_count`].
+    /// - Launch, `of`, `keys` and `bounds`: as for [`exchange_count`].
     /// - `places`: exclusive sums of its counts; nothing writes them while the kernel runs.
     /// - `words` and `numbers`: valid for `n` writes, and `starts` for `owners - 1`; they overlap nothing else, and
     ///   nothing else accesses them.
     #[launch_bounds(256)]
     pub unsafe fn exchange_move(
-        of: Routing, places: Global<u32>, words: GlobalMut<u64>, numbers: GlobalMut<u32>, starts: GlobalMut<u64>,
+        of: Routing, keys: Global<u64>, bounds: Global<u64>, places: Global<u32>, words: GlobalMut<u64>,
+        numbers: GlobalMut<u32>, starts: GlobalMut<u64>,
     ) {
         let (tile, tiles) = (thread::index_1d() as usize / 32, of.n.div_ceil(TILE));
         if tile >= tiles {
@@ -185,15 +183,15 @@ kernel! {
             }
             for row in of.rows(tile) {
                 let i = row + lane as usize;
-                let (own, word) = of.owner_and_word(i);
+                let (own, word) = of.owner_and_word(keys, bounds, i);
                 let mut place = 0;
                 for owner in 0..of.owners as u32 {
-                    let keys = warp::ballot(FULL_MASK, own == owner);
+                    let owned = warp::ballot(FULL_MASK, own == owner);
                     let first = warp::shuffle_idx(FULL_MASK, next, owner);
                     if own == owner {
-                        place = first + (keys & warp::lane_mask_lt()).count_ones();
+                        place = first + (owned & warp::lane_mask_lt()).count_ones();
                     }
-                    next += if lane == owner { keys.count_ones() } else { 0 };
+                    next += if lane == owner { owned.count_ones() } else { 0 };
                 }
                 if i < of.n {
                     words.write(place as usize, word);

@@ -60,16 +60,17 @@ impl Router {
             starts: stream.alloc_uninit(owners - 1)?,
         };
         let KeySlice { keys, kind, spread, .. } = keys;
-        let of = Routing { keys, kind, spread, n, bounds: bounds.global(), owners, route: self.route };
+        let of = Routing { kind, spread, n, owners, route: self.route };
         let config = LaunchConfig::covering(tiles * 32, BLOCK);
         // SAFETY: there is a place for each key and each count, and `owners <= MAX_OWNERS`; scratch is freed in the
         // order of the stream; the rest is this function's contract.
         unsafe {
-            kernels::exchange_count { of, counts: counts.global_mut() }.launch(stream, config)?;
+            let bounds = bounds.global();
+            kernels::exchange_count { of, keys, bounds, counts: counts.global_mut() }.launch(stream, config)?;
             scan::exclusive_in_place_async::<Sum<u32>>(stream, counts.as_mut_slice())?;
             let (words, numbers) = (routed.words.global_mut(), routed.numbers.global_mut());
             let (places, starts) = (counts.global(), routed.starts.global_mut());
-            kernels::exchange_move { of, places, words, numbers, starts }.launch(stream, config)?;
+            kernels::exchange_move { of, keys, bounds, places, words, numbers, starts }.launch(stream, config)?;
             if let Some(values) = values {
                 let (numbers, out) = (routed.numbers.global(), routed.values.global_mut());
                 kernels::exchange_gather { values, numbers, n, out }.launch(stream, covering(stream, n))?;
