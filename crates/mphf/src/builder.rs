@@ -132,10 +132,29 @@ impl<M: HashKind, S> Builder<M, S> {
     /// size for RecSplit, from 1.53 on; overhead and bucket size for Consensus, from 1.46 on; keys per seed for
     /// Placement, from 1.95 on. Below, the build fails
     /// with [`Error::UnreachableSpace`]. Small functions take more, for their fixed parts. The same settings are
-    /// fastest on devices too, within the accuracy of the prediction: a device takes the same share of the host's time
-    /// for all shapes. [`Kind::for_space`](crate::Kind::for_space) chooses the kind.
-    pub fn for_space(mut self, bits_per_key: f64) -> Self {
-        match M::choose_for_space(&mut self.options, bits_per_key) {
+    /// fastest on devices for many keys; for fewer see [`for_space_on_device`](Self::for_space_on_device).
+    /// [`Kind::for_space`](crate::Kind::for_space) chooses the kind.
+    pub fn for_space(self, bits_per_key: f64) -> Self {
+        self.fastest_for_space(bits_per_key, |estimate| estimate.nanoseconds_per_key)
+    }
+
+    /// Chooses settings as [`for_space`](Self::for_space) does, for builds of `keys` keys on a device. A warp searches
+    /// a bucket of Consensus, so a few million keys are built sooner in smaller buckets, with less overhead.
+    ///
+    /// ```
+    /// use warpset_mphf::Consensus;
+    ///
+    /// let for_host = Consensus::builder().for_space(1.47).estimate()?;
+    /// let for_device = Consensus::builder().for_space_on_device(1.47, 1_000_000).estimate()?;
+    /// assert!(for_device.device_nanoseconds < 0.6 * for_host.device_nanoseconds);
+    /// # Ok::<(), warpset_mphf::Error>(())
+    /// ```
+    pub fn for_space_on_device(self, bits_per_key: f64, keys: u64) -> Self {
+        self.fastest_for_space(bits_per_key, |estimate| estimate.on_device(keys as f64))
+    }
+
+    fn fastest_for_space(mut self, bits_per_key: f64, time: impl Fn(&Estimate) -> f64) -> Self {
+        match M::choose_for_space(&mut self.options, bits_per_key, time) {
             Ok(bucket_size) => (self.bucket_size, self.unreachable) = (bucket_size, None),
             Err(least) => self.unreachable = Some((bits_per_key, least)),
         }

@@ -113,8 +113,12 @@ impl sealed::HashKind for ConsensusKind {
         cost::Costs::new(bucket_size).estimate(*code)
     }
 
-    fn choose_for_space(options: &mut KindOptions, bits_per_key: f64) -> Result<u32, f64> {
-        options.choose_for_space(bits_per_key)
+    fn choose_for_space(
+        options: &mut KindOptions,
+        bits_per_key: f64,
+        time: impl Fn(&Estimate) -> f64,
+    ) -> Result<u32, f64> {
+        options.choose_for_space(bits_per_key, time)
     }
 
     fn to_fields(CodeParameters { slack, root_bits }: &CodeParameters) -> ([u8; 5], u64) {

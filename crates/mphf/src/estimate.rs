@@ -35,6 +35,11 @@ impl Estimate {
     pub fn device_pays(&self, keys: u64, threads: usize) -> bool {
         let keys = keys as f64;
         let here = keys * self.nanoseconds_per_key / threads.max(1) as f64;
-        here > DEVICE_CALL + self.device_nanoseconds + keys * (self.device_nanoseconds_per_key + BUS)
+        here > DEVICE_CALL + self.on_device(keys) + keys * BUS
+    }
+
+    /// Returns the nanoseconds that a device takes for `keys` keys in its memory, without launches.
+    pub(crate) fn on_device(&self, keys: f64) -> f64 {
+        self.device_nanoseconds + keys * self.device_nanoseconds_per_key
     }
 }

@@ -159,11 +159,15 @@ pub(crate) mod sealed {
         /// Predicts the cost of functions with these parameters.
         fn estimate(code: &Self::CodeParameters, bucket_size: u32) -> Estimate;
 
-        /// Chooses the options that are predicted to build fastest within this space, and returns the bucket size.
+        /// Chooses the options with the least predicted `time` within this space, and returns the bucket size.
         ///
         /// # Errors
         /// The fewest bits per key, if no functions are so small.
-        fn choose_for_space(options: &mut Self::KindOptions, bits_per_key: f64) -> Result<u32, f64>;
+        fn choose_for_space(
+            options: &mut Self::KindOptions,
+            bits_per_key: f64,
+            time: impl Fn(&Estimate) -> f64,
+        ) -> Result<u32, f64>;
 
         /// Encodes the parameters for the header: five bytes and a word.
         fn to_fields(code: &Self::CodeParameters) -> ([u8; 5], u64);

@@ -122,7 +122,11 @@ impl sealed::HashKind for PlacementKind {
         cost::estimate(*code)
     }
 
-    fn choose_for_space(options: &mut KindOptions, bits_per_key: f64) -> Result<u32, f64> {
+    fn choose_for_space(
+        options: &mut KindOptions,
+        bits_per_key: f64,
+        _: impl Fn(&Estimate) -> f64,
+    ) -> Result<u32, f64> {
         options.choose_for_space(bits_per_key)
     }
 

@@ -133,8 +133,12 @@ impl sealed::HashKind for RecSplitKind {
         Estimate::of(&code.shape, bucket_size)
     }
 
-    fn choose_for_space(options: &mut KindOptions, bits_per_key: f64) -> Result<u32, f64> {
-        options.choose_for_space(bits_per_key)
+    fn choose_for_space(
+        options: &mut KindOptions,
+        bits_per_key: f64,
+        time: impl Fn(&Estimate) -> f64,
+    ) -> Result<u32, f64> {
+        options.choose_for_space(bits_per_key, time)
     }
 
     fn to_fields(CodeParameters { shape, remix }: &CodeParameters) -> ([u8; 5], u64) {

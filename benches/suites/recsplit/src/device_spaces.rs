@@ -63,7 +63,7 @@ fn run(session: &mut Session, device: &Device) -> anyhow::Result<()> {
         spaces.dedup();
     }
     for bits in spaces {
-        let builder = Consensus::builder().for_space(bits);
+        let builder = Consensus::builder().for_space_on_device(bits, n as u64);
         measure(session, device, &there, &builder, |row| row.by("Consensus", false).param("asked_bits", bits))?;
     }
     let place = if few { "the emulator" } else { "a GPU" };

@@ -44,7 +44,7 @@ impl KindOptions {
     }
 
     /// Sets the overhead and returns the bucket size, or the fewest reachable bits per key.
-    pub(super) fn choose_for_space(&mut self, bits_per_key: f64) -> Result<u32, f64> {
+    pub(super) fn choose_for_space(&mut self, bits_per_key: f64, time: impl Fn(&Estimate) -> f64) -> Result<u32, f64> {
         let all = BUCKETS.map(|bucket_size| {
             let costs = Costs::new(bucket_size);
             // Bits grow with the overhead.
@@ -56,9 +56,8 @@ impl KindOptions {
             (costs.estimate(costs.code(low)), low, bucket_size)
         });
         let space = |(estimate, ..): &(Estimate, f64, u32)| estimate.bits_per_key;
-        let time = |(estimate, ..): &(Estimate, f64, u32)| estimate.nanoseconds_per_key;
         let within = all.iter().filter(|choice| space(choice) <= bits_per_key);
-        let fastest = within.min_by(|a, b| time(a).total_cmp(&time(b)));
+        let fastest = within.min_by(|(a, ..), (b, ..)| time(a).total_cmp(&time(b)));
         let &(_, overhead, bucket_size) = fastest.ok_or_else(|| all.iter().map(space).fold(f64::INFINITY, f64::min))?;
         self.overhead = overhead;
         Ok(bucket_size)

@@ -296,6 +296,23 @@ fn unreachable_targets_of_space_are_refused() {
     }
 }
 
+#[test]
+#[cfg_attr(any(miri, target_arch = "aarch64"), ignore = "predictions: nothing of the processor")]
+fn few_keys_get_smaller_buckets_on_a_device() {
+    let (host, device) = (
+        |bits| Consensus::builder().for_space(bits).estimate().unwrap(),
+        |bits, keys| Consensus::builder().for_space_on_device(bits, keys).estimate().unwrap(),
+    );
+    for bits in [1.46, 1.47, 1.494, 1.545, 1.7] {
+        for keys in [10_000_u64, 1_000_000, 10_000_000, 1_000_000_000] {
+            let (chosen, n) = (device(bits, keys), keys as f64);
+            assert!(chosen.bits_per_key <= bits && chosen.on_device(n) <= host(bits).on_device(n), "{bits}, {keys}");
+        }
+    }
+    assert_eq!(device(1.47, 1_000_000_000), host(1.47));
+    assert!(device(1.47, 1_000_000).on_device(1e6) < 0.6 * host(1.47).on_device(1e6));
+}
+
 /// Compares with measured nanoseconds per key on an H100, 10^8 keys in its memory.
 #[test]
 #[cfg_attr(any(miri, target_arch = "aarch64"), ignore = "predictions: nothing of the processor")]

@@ -162,7 +162,7 @@ fn subtree(shape: &TreeShape, keys: u32, node: &Node, sums: &[Sums]) -> Sums {
 
 impl KindOptions {
     /// Sets leaf size, fanouts and method and returns the bucket size, or the fewest reachable bits per key.
-    pub(super) fn choose_for_space(&mut self, bits_per_key: f64) -> Result<u32, f64> {
+    pub(super) fn choose_for_space(&mut self, bits_per_key: f64, time: impl Fn(&Estimate) -> f64) -> Result<u32, f64> {
         /// Fanouts that are best for some target, or nearly.
         const FANOUTS: [(u32, u32); 10] =
             [(3, 2), (4, 1), (4, 2), (4, 3), (4, 4), (5, 1), (5, 3), (5, 4), (6, 3), (6, 4)];
@@ -177,7 +177,7 @@ impl KindOptions {
                 for bucket in BUCKETS {
                     let estimate = Estimate::from_subtrees(&subtrees, bucket);
                     least = least.min(estimate.bits_per_key);
-                    let time = estimate.nanoseconds_per_key;
+                    let time = time(&estimate);
                     if estimate.bits_per_key <= bits_per_key && fastest.is_none_or(|(fastest, _)| time < fastest) {
                         fastest = Some((time, [leaf, first, second, bucket]));
                     }
