@@ -7,7 +7,8 @@
 //! ([`combine_extremes`]).
 //!
 //! Three more kernels query structures: [`sum_known`] adds up the readings of known sensors, in one pass over both,
-//! [`weigh`] multiplies each reading by the count of its sensor, and [`calibrate`] looks up a gain and an offset for it.
+//! [`weigh`] multiplies each reading by the count of its sensor, and [`calibrate`] looks up a gain and an offset for
+//! it.
 
 #![cfg_attr(target_arch = "nvptx64", no_std, feature(abi_ptx))]
 
@@ -124,8 +125,8 @@ kernel! {
         }
     }
 
-    /// Sets `calibrated[i]` to reading `i` times the gain of its sensor plus the offset of its sensor. A sensor without a
-    /// gain has gain 1, one without an offset has offset 0.
+    /// Sets `calibrated[i]` to reading `i` times the gain of its sensor plus the offset of its sensor. A sensor without
+    /// a gain has gain 1, one without an offset has offset 0.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid, blocks of at most 256 threads, no shared memory.
