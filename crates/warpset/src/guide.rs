@@ -25,6 +25,8 @@
 //! [static filters]: crate::mphf::StaticFilter
 //! [dictionaries]: crate::lsm
 //! [perfect hashing]: crate::mphf
+//! [ranges on devices]: crate::range::RangeFilter
+//! [dictionaries on devices]: crate::lsm::gpu::ShardedLsm
 //! [devices]: crate::gpu::Devices
 //! [host memory]: crate::bloom::gpu
 //! [integers as keys]: crate::bloom::Key
