@@ -10,7 +10,8 @@
 //! of 16 bytes, as vectors do.
 //!
 //! Scratch: 8 bytes for each 16 KiB of input where the operator's values have 32 bits, 16 where they have 64; the same
-//! by segments. None for input of one tile (16 KiB) or less. Up to 256 KiB of it, and as much again, stay with the stream.
+//! by segments. None for input of one tile (16 KiB) or less. Up to 256 KiB of it, and as much again, stay with the
+//! stream.
 //!
 //! ```
 //! use warpset_gpu::Device;

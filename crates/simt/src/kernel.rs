@@ -181,8 +181,8 @@ pub trait EntryOf<K>: Sized {
 /// the host each kernel becomes a struct of its arguments with the constant `INFO: &KernelInfo` and the method
 /// `launch(&launcher, config)`: `fill { words, value, n }.launch(&stream, config)`.
 ///
-/// Arguments are `Copy`: numbers, [`Global`](crate::Global), [`GlobalMut`](crate::GlobalMut), and `repr(C)` structures of
-/// numbers. A structure with a `Global` has another layout on the host, where a `Global` has a length.
+/// Arguments are `Copy`: numbers, [`Global`](crate::Global), [`GlobalMut`](crate::GlobalMut), and `repr(C)` structures
+/// of numbers. A structure with a `Global` has another layout on the host, where a `Global` has a length.
 /// `#[launch_bounds(max_threads)]` and `#[launch_bounds(max_threads, min_blocks)]` take literals.
 ///
 /// A kernel for several types names them, and the entry of each. The host's struct is generic, and its types choose the

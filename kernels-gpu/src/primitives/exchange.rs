@@ -155,7 +155,8 @@ kernel! {
     }
 
     /// Moves words and numbers of keys to the places of their owners, in the order of the keys: a tile's keys of an
-    /// owner go from `places[owner * tiles + tile]` on. Writes the place of the first key of each owner but the first to `starts`.
+    /// owner go from `places[owner * tiles + tile]` on. Writes the place of the first key of each owner but the first
+    /// to `starts`.
     ///
     /// # Safety
     /// - Launch, `of`, `keys` and `bounds`: as for [`exchange_count`].

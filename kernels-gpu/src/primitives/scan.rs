@@ -187,8 +187,8 @@ where
 /// - Launch: 1-D, one block per tile, with the [`ScanShape::new`] of `WARPS` and `QUADS`; `n > 0`.
 /// - `input`: `n` items; `out`: `n` places, the same memory or none of it; nothing else accesses either.
 /// - `heads`: one bit per item if the pass has bits, not written while the kernel runs.
-/// - `scratch`: [`ScanShape::scratch_words`] at a multiple of 16 bytes, zero at the start, used by this launch alone; not
-///   accessed if there is one tile.
+/// - `scratch`: [`ScanShape::scratch_words`] at a multiple of 16 bytes, zero at the start, used by this launch alone;
+///   not accessed if there is one tile.
 /// - `left`: `left_words` places, none of them in `scratch`, used by this launch alone.
 #[cfg(feature = "bodies")]
 #[inline(always)]
@@ -350,8 +350,8 @@ macro_rules! scan_kernels {
             /// - Launch: 1-D, one block per tile, of `ScanKernels::SCAN`'s shape; `n > 0`.
             /// - `input`: `n` items; `out`: `n` places, the same memory or none of it; nothing else accesses either.
             ///   Both begin at multiples of 16 bytes if `flags` has [`VECTORS`](crate::primitives::scan::VECTORS).
-            /// - `scratch`: `ScanShape::scratch_words` at a multiple of 16 bytes, zero at the start, used by this launch
-            ///   alone; not accessed if there is one tile.
+            /// - `scratch`: `ScanShape::scratch_words` at a multiple of 16 bytes, zero at the start, used by this
+            ///   launch alone; not accessed if there is one tile.
             /// - `left`: `left_words` places, none of them in `scratch`, used by this launch alone. They are cleared.
             #[launch_bounds(128, 6)]
             pub unsafe fn $scan(

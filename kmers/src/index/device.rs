@@ -110,8 +110,8 @@ impl<W: DeviceWord> MinimizerFilter<W> for LongSet {
             n,
             answers: answers.global_mut(),
         };
-        // SAFETY: the words are those of a `Long`, which has been checked or made here. `Screener` asks for k-mers of `k`
-        // bases, and has an answer for each. The caller keeps the set, the k-mers and the answers.
+        // SAFETY: the words are those of a `Long`, which has been checked or made here. `Screener` asks for k-mers of
+        // `k` bases, and has an answer for each. The caller keeps the set, the k-mers and the answers.
         unsafe { Ok(arguments.launch(stream, grid(stream, n))?) }
     }
 }

@@ -168,8 +168,11 @@ impl<F: Sync, R> Sharded<F, R> {
                 if there.is_empty() {
                     continue;
                 }
+                // Only what has been written: the last word may have places without an answer.
+                let written = if width == 0 { range.len().div_ceil(32) * 4 } else { range.len() * width as usize };
                 let mut answers = source.alloc_uninit::<u64>(there.len())?;
-                source.copy(&mut answers, &there)?;
+                let mut to = answers.as_mut_slice().cast::<u8>()?;
+                source.copy(to.slice_mut(..written), there.as_slice().cast::<u8>()?.slice(..written))?;
                 let (n, answers, numbers) =
                     (range.len(), answers.global(), routed.numbers.slice(range.clone()).global());
                 let spread = kernels::exchange_spread { answers, numbers, n, width, out };
@@ -186,10 +189,10 @@ impl<F: Sync, R> Sharded<F, R> {
         Ok(())
     }
 
-    /// Queues the answers to `n` keys on any one of the devices, after the work of `stream`. `route` queues the grouping
-    /// of some keys on the stream and the device in the place that it gets, and `ask` those of a part to the words that
-    /// travel: a bit per word if `to` asks for bits, and a value if it asks for values. Waits for the grouping of each
-    /// round. `others` are the devices of keys and answers.
+    /// Queues the answers to `n` keys on any one of the devices, after the work of `stream`. `route` queues the
+    /// grouping of some keys on the stream and the device in the place that it gets, and `ask` those of a part to the
+    /// words that travel: a bit per word if `to` asks for bits, and a value if it asks for values. Waits for the
+    /// grouping of each round. `others` are the devices of keys and answers.
     ///
     /// # Errors
     /// Memory of a device that has no part; failed allocations and launches, and the errors of `route` and `ask`.
@@ -197,8 +200,8 @@ impl<F: Sync, R> Sharded<F, R> {
     /// # Safety
     /// - `to` has a place for the answers to all keys. Until `stream` has passed this work, the structure, the keys and
     ///   the answers stay allocated; nothing writes the structure or the keys, and nothing else accesses the answers.
-    /// - `route` and `ask` queue all their work on the stream that they get; `route` writes a permutation of the numbers
-    ///   below that of its keys, and `ask` an answer per word.
+    /// - `route` and `ask` queue all their work on the stream that they get; `route` writes a permutation of the
+    ///   numbers below that of its keys, and `ask` an answer per word.
     pub unsafe fn reply_by<W: Pod, E: Failure>(
         &self,
         stream: &Stream,

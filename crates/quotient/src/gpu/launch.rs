@@ -1,4 +1,5 @@
-//! Common parts of launches: arguments for layout, threads and hashing of keys, zero words, and the wait after an error.
+//! Common parts of launches: arguments for layout, threads and hashing of keys, zero words, and the wait after an
+//! error.
 
 use warpset_gpu::batch::Hashing;
 use warpset_gpu::{DeviceVec, LaunchConfig, Stream};

@@ -224,8 +224,8 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         Ok(changed)
     }
 
-    /// Rewrites the filter by [`QuotientFilter::rebuilt`]. Returns the change of the number of fingerprints. On an error
-    /// the filter is unchanged.
+    /// Rewrites the filter by [`QuotientFilter::rebuilt`]. Returns the change of the number of fingerprints. On an
+    /// error the filter is unchanged.
     fn rebuild(&mut self, stream: &Stream, batch: &Fingerprints, change: Change) -> Result<u64, Error> {
         let before = self.items;
         *self = self.rebuilt(stream, batch, change)?;
@@ -241,9 +241,9 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         }
     }
 
-    /// Applies an ascending batch like [`QuotientFilter::update_sorted`] to a copy of a filter without counters. Besides
-    /// this filter it takes memory for the slots of one more, and for two more only where an insertion in place has to
-    /// merge a rest.
+    /// Applies an ascending batch like [`QuotientFilter::update_sorted`] to a copy of a filter without counters.
+    /// Besides this filter it takes memory for the slots of one more, and for two more only where an insertion in place
+    /// has to merge a rest.
     pub(crate) fn changed(
         &self,
         stream: &Stream,
