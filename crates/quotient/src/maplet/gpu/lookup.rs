@@ -1,5 +1,6 @@
 //! Lookups in maplets: the value of a key, all values of a key, and the query that kernels ask with.
 
+use rayon::prelude::*;
 use warpset_base::filter::{Filter, Take, same_length};
 use warpset_gpu::batch::{Reply, Staging, Stencil};
 use warpset_gpu::{DeviceSliceMut, DeviceVec, Stream};
@@ -23,19 +24,21 @@ impl Maplet {
     /// # Errors
     /// [`Error::Gpu`] if the device fails or has too little memory.
     pub fn get_bulk<K: Key>(&self, keys: &[K]) -> Result<Vec<Option<u64>>, Error> {
-        let mut values = vec![None; keys.len()];
         if self.layout.keys.exact {
+            let mut values = vec![None; keys.len()];
             let (hashes, places) = exact::some_hashes(&self.layout.keys, keys);
             let mut places = places.unwrap_or_else(|| (0..keys.len()).collect()).into_iter();
             self.get_hashed(&hashes, |_, some| {
                 some.iter().zip(&mut places).for_each(|(&value, place)| values[place] = present(value));
             })?;
-        } else {
-            self.get_hashed(keys, |first, some| {
-                values[first..].iter_mut().zip(some).for_each(|(place, &value)| *place = present(value));
-            })?;
+            return Ok(values);
         }
-        Ok(values)
+        let mut values = vec![0; keys.len()];
+        // By all threads, since the first write to each page takes longer than the copy.
+        self.get_hashed(keys, |first, some| {
+            values[first..][..some.len()].par_iter_mut().zip(some).for_each(|(place, &value)| *place = value);
+        })?;
+        Ok(values.into_par_iter().map(present).collect())
     }
 
     /// Looks up keys that are no integers of an exact maplet; gives values, or [`Maplet::ABSENT`], to `take`.

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use rayon::prelude::*;
 use warpset_base::filter::same_length;
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, Devices, Stream};
 use warpset_kernels::batch::keys::KeySlice;
@@ -171,9 +172,13 @@ impl ShardedMaplet {
     }
 
     /// Returns the values of a batch, none of which is too wide.
-    fn checked<V: Copy + Into<u64>>(&self, keys: usize, values: &[V]) -> Result<Vec<u64>, Error> {
+    fn checked<V: Copy + Into<u64> + Sync>(&self, keys: usize, values: &[V]) -> Result<Vec<u64>, Error> {
         same_length(keys, values.len())?;
-        values.iter().map(|&value| self.layout.check_value(value.into())).collect()
+        let refused = |&value: &V| self.layout.check_value(value.into()).err();
+        match values.par_iter().find_map_first(refused) {
+            Some(error) => Err(error),
+            None => Ok(values.par_iter().map(|&value| value.into()).collect()),
+        }
     }
 
     /// Stores values like [`crate::Maplet::insert_bulk`].
@@ -342,7 +347,7 @@ impl ShardedMaplet {
         let mut values = vec![0; keys.len()];
         // SAFETY: `look_up` queues all work on its stream, and writes a word per key.
         unsafe { self.shards.reply_bulk(keys, &mut values, false, look_up)? };
-        Ok(values.into_iter().map(present).collect())
+        Ok(values.into_par_iter().map(present).collect())
     }
 
     /// Writes the value of each key, or [`Maplet::ABSENT`]; `values` has one word per key, on the device of the keys.
