@@ -175,7 +175,7 @@ impl Bench {
         session: &mut Session,
         threads: Threads,
         name: &str,
-        of: &Dictionary<u32, u32, impl MergePolicy + Sync>,
+        of: &Dictionary<u32, u32, impl MergePolicy>,
     ) -> anyhow::Result<()> {
         for (operation, keys, hit) in [("get, present", &self.present, true), ("get, absent", &self.absent, false)] {
             let (seconds, values) = session.made(threads, || Ok(of.get_bulk(keys)))?;

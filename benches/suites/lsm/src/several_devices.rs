@@ -41,10 +41,11 @@ fn run(session: &mut Session, numbers: &[Devices], &n: &usize) -> anyhow::Result
         let builder = Lsm::<u64, u64>::builder().batch_size((n / DRIFT).next_power_of_two().max(64) as u64);
         let mut lsm = builder.sharded_on(devices).build()?;
         let change = |lsm: &mut ShardedLsm<u64, u64>, batch: Batch<'_>| {
-            Ok(match batch {
+            match batch {
                 Batch::Devices(keys, values) => lsm.insert_each_device(keys, values)?,
                 Batch::Host(keys, values) => lsm.insert_bulk(keys, values)?,
-            })
+            }
+            Ok(())
         };
         let batches = Batches::new(devices, Skew::Uniform, &keys, &values)?;
         let is_whole = |lsm: &ShardedLsm<u64, u64>| Ok(lsm.resident_len() == n as u64);
