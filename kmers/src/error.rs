@@ -15,8 +15,8 @@ pub enum Error {
         /// Largest number here: 63, and 32 for k-mers in numbers of 64 bits.
         most: u32,
     },
-    /// K-mers of more than 32 bases, looked up on the CPU only, requested on a device.
-    #[error("{k}-mers have more than 32 bases, and are looked up on the CPU only: pass `--backend cpu`, or no device")]
+    /// Table of k-mers of more than 32 bases requested on a device.
+    #[error("tables of {k}-mers, which have more than 32 bases, are on the CPU only: pass no device")]
     LongOnDevice {
         /// Bases per k-mer.
         k: u32,
