@@ -62,7 +62,7 @@ pub fn sized<T>(device: &Device, emulated: T, sanitized: T, full: T) -> T {
     }
 }
 
-/// Makes so many [`deferred`] devices of unequal memory: 64 MiB, 128 MiB and so on.
+/// Makes `count` [`deferred`] devices of unequal memory: 64 MiB, 128 MiB and so on.
 pub fn unequal(count: usize) -> Devices {
     let device =
         |i: usize| Device::emulator_with(EmulatorOptions::default().memory_bytes((i + 1) << 26).deferred(true));

@@ -63,7 +63,7 @@ impl ScanShape {
         }
     }
 
-    /// Returns the words of scratch memory for a launch of so many tiles: the ticket and the words of look-back.
+    /// Returns the words of scratch memory for a launch of `tiles` tiles: the ticket and the words of look-back.
     pub const fn scratch_words(&self, tiles: u32) -> usize {
         if tiles == 1 { 0 } else { TICKET_WORDS + tiles as usize * self.look_back_words }
     }

@@ -1,4 +1,4 @@
-//! Dictionaries on several emulated devices, and on GPUs, against `BTreeMap`, and against bytes of dictionaries of the host.
+//! Dictionaries on several emulated devices, and on GPUs, against `BTreeMap` and bytes of dictionaries of the host.
 
 use std::collections::BTreeMap;
 
