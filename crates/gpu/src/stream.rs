@@ -100,9 +100,15 @@ impl Stream {
         &self.0.zeroed
     }
 
-    /// Whether [`Device::waiting`] made the stream, for one call.
-    pub(crate) fn is_waited(&self) -> bool {
-        self.0.is_waited
+    /// Whether zeroed words stay with the stream: neither if [`Device::waiting`] made it for one call, nor if a caller
+    /// lends it, perhaps for one call.
+    pub(crate) fn keeps_words(&self) -> bool {
+        let is_lent = match &self.0.queue {
+            #[cfg(feature = "cuda")]
+            Queue::Cuda(stream) => stream.is_adopted(),
+            Queue::Emulated(_) => false,
+        };
+        !self.0.is_waited && !is_lent
     }
 
     /// Returns the device of the stream.

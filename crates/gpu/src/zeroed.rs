@@ -69,7 +69,7 @@ impl Stream {
         words: usize,
         queue: impl FnOnce(ZeroedWords) -> Result<(), E>,
     ) -> Result<(), E> {
-        if words > MOST_KEPT || self.is_waited() {
+        if words > MOST_KEPT || !self.keeps_words() {
             let mut own = self.alloc_zeroed(words)?;
             return queue(ZeroedWords { zero: own.global_mut(), left: own.global_mut(), left_words: 0 });
         }

@@ -10,8 +10,8 @@
 //! groups the next, and its hashes travel. Copies go from device to device where these can access each other's memory;
 //! otherwise the driver brings them through pinned memory of the host.
 //!
-//! Scratch on the source, for two rounds of each batch: 24 bytes per key and what the sort takes; on an owner 8 bytes
-//! per key that it receives. Values take their own size beside that, on either side.
+//! Scratch on the source, for two rounds of each batch: 12 bytes per key, and the sort of all keys in lookups of
+//! dictionaries; on an owner 8 bytes per key that it receives. Values take their own size beside that, on either side.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};

@@ -53,6 +53,11 @@ impl CudaStream {
         })
     }
 
+    /// Whether a caller lends the stream.
+    pub(crate) fn is_adopted(&self) -> bool {
+        self.is_adopted
+    }
+
     /// Wraps the stream of another owner, in this device's context.
     ///
     /// # Safety

@@ -44,8 +44,9 @@ const HOST_CHUNK: usize = if cfg!(test) { 128 } else { 1 << 24 };
 /// little memory for that, the next change tries again.
 ///
 /// Methods on host slices give each device an equal share to sort; methods that end in `_each_device` take batches on
-/// any of the devices. A later batch counts as newer. After an error the dictionary is unchanged, on all devices: until
-/// a change is complete the devices keep the levels that it replaces.
+/// any of the devices. A later batch counts as newer. After an error the elements are unchanged, on all devices:
+/// until a change is complete the devices keep the levels that it replaces. Levels are unchanged, too, except by
+/// `cleanup` and `balance`. An error of a move that follows a change is not reported; the next change tries again.
 ///
 /// ```
 /// use warpset_gpu::{Device, Devices};

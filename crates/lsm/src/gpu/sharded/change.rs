@@ -264,7 +264,7 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> ShardedDictionary<K, V, P> {
             })?;
             Ok(())
         })?;
-        // The change is complete. If memory runs out, the next one tries again.
+        // The change is complete. If the move fails, the next change tries again.
         let _ = self.balance_if_due();
         Ok(())
     }
