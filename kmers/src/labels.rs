@@ -129,7 +129,7 @@ fn build<W: Counts>(
 }
 
 /// Builds the function of different k-mers by the first seed with which all of their keys differ, and returns the seed.
-/// Of 10^9 long k-mers two have equal keys under one seed of 37; of 10^10, under 14 of 15.
+/// Two of 10^9 long k-mers have equal keys under one seed of 37; two of 10^10, under 14 of 15.
 fn function_of<W: Word>(
     builder: &FunctionBuilder<u8>,
     kmers: &[W],

@@ -58,7 +58,7 @@ impl Stream {
     /// Passes `words` zeroed words to `queue`, which queues one launch.
     ///
     /// # Errors
-    /// Those of `queue`, of an allocation and of a fill.
+    /// Errors of `queue`, of an allocation and of a fill.
     ///
     /// # Safety
     /// If `queue` succeeds, it has queued work on this stream that writes the first `words` zeroed words at most,

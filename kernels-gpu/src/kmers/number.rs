@@ -21,7 +21,7 @@ pub trait Number: Kmer + BitXor<Output = Self> {
     fn bits_from(self, shift: u32) -> u64;
 
     /// Returns the key of a k-mer in a structure of 64-bit keys: a short k-mer itself, and of a long one a hash under a
-    /// seed. Two given long k-mers have equal keys with probability 2^-64, anew for each seed.
+    /// seed. For each seed, two long k-mers have equal keys with probability 2^-64.
     fn key(self, seed: u64) -> u64;
 }
 
