@@ -134,7 +134,8 @@ impl<F: Sync, R> Sharded<F, R> {
     /// Queues the answers to a round of `n` grouped keys.
     ///
     /// # Safety
-    /// The contract of [`reply_round`](Self::reply_round). After an error the work of the lane's parts may still read `routed`.
+    /// The contract of [`reply_round`](Self::reply_round). After an error the work of the lane's parts may still read
+    /// `routed`.
     unsafe fn reply_routed<W: Pod, E: Failure>(
         &self,
         lane: &Lane,
