@@ -1,6 +1,5 @@
 //! Minimal perfect hash functions and static filters on every executor.
 
-mod consensus;
 mod devices;
 mod equivalence;
 mod external;

@@ -1,8 +1,7 @@
-//! RecSplit functions are bijections, whatever the parameters, the keys and the way they are built.
+//! Functions are bijections, whatever the parameters.
 
 use proptest::prelude::*;
-use std::collections::BTreeSet;
-use warpset_mphf::{Error, Hash128, Key, Method, RecSplit, Remix};
+use warpset_mphf::{Consensus, Error, Key, Method, RecSplit, Remix, Simd};
 
 fn assert_bijection<K: Key>(function: &RecSplit, keys: &[K], what: &str) {
     assert_eq!(function.len(), keys.len() as u64, "{what}");
@@ -77,21 +76,6 @@ fn millions_of_keys() {
 }
 
 #[test]
-fn adversarial_keys() {
-    let builder = RecSplit::builder().leaf_size(8);
-    let sequential: Vec<u64> = (0..50_000).collect();
-    assert_bijection(&builder.build_from(&sequential).unwrap(), &sequential, "sequential");
-    let high: Vec<u64> = (0..50_000).map(|i| i << 44).collect();
-    assert_bijection(&builder.build_from(&high).unwrap(), &high, "high bits only");
-    let two_bits: BTreeSet<u128> = (0..128).flat_map(|i| (0..128).map(move |j| 1 << i | 1 << j)).collect();
-    let two_bits: Vec<u128> = two_bits.into_iter().collect();
-    assert_bijection(&builder.build_from(&two_bits).unwrap(), &two_bits, "near duplicates");
-    let prefix = "the same long prefix for all of the keys/".repeat(5);
-    let strings: Vec<String> = (0..20_000).map(|i| format!("{prefix}{i}")).collect();
-    assert_bijection(&builder.build_from(&strings).unwrap(), &strings, "equal prefixes");
-}
-
-#[test]
 fn fanouts_are_free() {
     for (first, second) in (2..=9).flat_map(|first| [(first, 1), (first, 2)]).chain((3..=5).map(|second| (3, second))) {
         let keys = random(1000, 2);
@@ -110,39 +94,6 @@ fn the_64_bit_remix() {
 }
 
 #[test]
-fn duplicates_are_named() {
-    let mut keys = random(10_000, 3);
-    keys[9_000] = keys[17];
-    for bucket_size in [5, 2000] {
-        match RecSplit::builder().leaf_size(8).bucket_size(bucket_size).build_from(&keys) {
-            Err(Error::DuplicateKey { first: 17, second: 9_000, key }) => assert_eq!(key, keys[17].to_string()),
-            other => panic!("{other:?}"),
-        }
-    }
-    assert!(matches!(
-        RecSplit::builder().build_from(&[1_u64; 1000]),
-        Err(Error::DuplicateKey { first: 0, second: 1, .. })
-    ));
-    assert!(matches!(
-        RecSplit::builder().build_from(&["a", "b", "a"]),
-        Err(Error::DuplicateKey { first: 0, second: 2, .. })
-    ));
-}
-
-#[test]
-fn collisions_are_survived() {
-    // Under seed 0, at which ready-made hashes are taken as they are, each low half comes three times in its bucket.
-    let low = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let keys: Vec<Hash128> = (0..3_000).map(|i| Hash128 { high: low(i / 3) + i % 3, low: low(i / 3) }).collect();
-    let function = RecSplit::builder().leaf_size(8).build_from(&keys).unwrap();
-    assert_ne!(function.seed(), 0);
-    assert_bijection(&function, &keys, "after a collision");
-    // Hashes that fill one bucket and nothing else.
-    let keys: Vec<Hash128> = (0..3_000).map(|i| Hash128 { high: 1, low: low(i) }).collect();
-    assert_bijection(&RecSplit::builder().leaf_size(8).bucket_size(10).build_from(&keys).unwrap(), &keys, "one bucket");
-}
-
-#[test]
 fn settings_are_checked() {
     assert!(matches!(RecSplit::builder().leaf_size(1).build_from(&[1_u64]), Err(Error::InvalidShape { .. })));
     assert!(matches!(RecSplit::builder().leaf_size(25).build_from(&[1_u64]), Err(Error::InvalidShape { .. })));
@@ -157,11 +108,25 @@ fn settings_are_checked() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
-    fn any_distinct_strings(
+    fn any_distinct_strings_by_recsplit(
         keys in prop::collection::btree_set(".{0,12}", 0..300), leaf in 2..10_u32, bucket in 1..400_u32
     ) {
         let keys: Vec<String> = keys.into_iter().collect();
         let function = RecSplit::builder().leaf_size(leaf).bucket_size(bucket).build_from(&keys).unwrap();
         assert_bijection(&function, &keys, "strings");
+    }
+
+    #[test]
+    fn any_distinct_strings_by_consensus(
+        keys in prop::collection::btree_set(".{0,12}", 0..300), overhead in 0.01..1.0, bucket in 1..400_u32, seed: u64
+    ) {
+        let keys: Vec<String> = keys.into_iter().collect();
+        let builder = Consensus::builder().overhead(overhead).bucket_size(bucket).seed(seed);
+        let function = builder.build_from(&keys).unwrap();
+        let mut numbers = function.get_bulk(&keys);
+        prop_assert!(keys.iter().zip(&numbers).all(|(key, &number)| function.get(key) == number));
+        numbers.sort_unstable();
+        prop_assert!(numbers.into_iter().eq(0..keys.len() as u64));
+        prop_assert!(builder.simd(Simd::Portable).build_from(&keys).unwrap() == function);
     }
 }
