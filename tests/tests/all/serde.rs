@@ -56,4 +56,6 @@ fn other_structures_are_refused_by_name() {
     assert!(refusal::<Lsm<u32, ()>>(&array).contains("this is a saved `SortedArray<u32, ()>`"));
     let map = StaticMap::<u32, u64>::builder().build_from(&[3, 1, 2], &[30, 10, 20]).unwrap();
     assert!(refusal::<StaticSet<u32>>(&map).contains("this is a saved `StaticMap<u32, u64>`"));
+    let ranges = RangeFilter::<u32>::builder().build_from(&[3, 1, 2_000_000]).unwrap();
+    assert!(refusal::<RangeFilter<i32>>(&ranges).contains("RangeFilter<u32>"));
 }
