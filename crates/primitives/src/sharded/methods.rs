@@ -1,27 +1,38 @@
 //! Methods of structures that are divided among devices, by macros.
 
-/// Gives a filter with a field `shards`, a [`Sharded`](crate::sharded::Sharded), and this error its lookups and the methods of all such
-/// filters.
+/// Gives a structure with a field `shards`, a [`Sharded`](crate::sharded::Sharded), the methods of all such structures.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! divided_filter {
-    ([$($generics:tt)*] $filter:ty, $error:ty) => {
+macro_rules! divided_structure {
+    ([$($generics:tt)*] $structure:ty) => {
         /// Methods of all structures on several devices.
-        impl<$($generics)*> $filter {
+        impl<$($generics)*> $structure {
             /// Returns the devices that have a part of it.
             pub fn devices(&self) -> &::warpset_gpu::Devices {
                 self.shards.devices()
-            }
-
-            /// Returns the bytes of device memory of all parts.
-            pub fn memory_bytes(&self) -> u64 {
-                ::warpset_base::filter::Filter::memory_bytes(&self.shards)
             }
 
             /// Sets the number of keys of each device that are exchanged at a time. Default and most: 64 Mi keys of a
             /// batch in device memory, 16 Mi of a host slice. Rounded up to a multiple of 64.
             pub fn set_chunk_keys(&mut self, keys: usize) {
                 self.shards.set_chunk_keys(keys);
+            }
+        }
+    };
+}
+
+/// Gives a filter with a field `shards`, a [`Sharded`](crate::sharded::Sharded), and this error its lookups and the
+/// methods of all such filters.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! divided_filter {
+    ([$($generics:tt)*] $filter:ty, $error:ty) => {
+        $crate::divided_structure! { [$($generics)*] $filter }
+
+        impl<$($generics)*> $filter {
+            /// Returns the bytes of device memory of all parts.
+            pub fn memory_bytes(&self) -> u64 {
+                ::warpset_base::filter::Filter::memory_bytes(&self.shards)
             }
 
             /// Tests batches that lie on all devices, one batch per device in their order, as
@@ -69,8 +80,8 @@ macro_rules! divided_filter {
     };
 }
 
-/// Gives a structure with a field `shards`, a [`Sharded`](crate::sharded::Sharded), and this error its lookups of a value with a bit per key,
-/// by a closure that asks a part. The methods are those of the parts.
+/// Gives a structure with a field `shards`, a [`Sharded`](crate::sharded::Sharded), and this error its lookups of a value
+/// with a bit per key, by a closure that asks a part. The methods are those of the parts.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! divided_values {
