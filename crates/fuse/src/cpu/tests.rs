@@ -6,20 +6,9 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use warpset_base::testing::keys;
 
+use crate::testing::{ARITIES, FORMS, each_form};
 use crate::width::Width;
 use crate::{Arity, BinaryFuse, BinaryFuse8, BinaryFuse16, BinaryFuse32, Error, Filter, Form, Hashed};
-
-const ARITIES: [Arity; 2] = [Arity::Three, Arity::Four];
-const FORMS: [Form; 2] = [Form::OneGraph, Form::Sharded];
-
-/// Runs `body` for every combination of arity and form.
-fn each_form(mut body: impl FnMut(Arity, Form)) {
-    for arity in ARITIES {
-        for form in FORMS {
-            body(arity, form);
-        }
-    }
-}
 
 fn holds_all<F: Width>(keys: &[u64], arity: Arity, form: Form) -> BinaryFuse<F> {
     let filter = BinaryFuse::<F>::builder().arity(arity).form(form).build_from(keys).unwrap();

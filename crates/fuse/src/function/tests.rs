@@ -7,17 +7,11 @@ use warpset_base::testing::{keys, tier};
 use warpset_core::hash::mix;
 
 use super::*;
+use crate::testing::{ARITIES, FORMS, each_form};
 use crate::{Arity, Form};
-
-const ARITIES: [Arity; 2] = [Arity::Three, Arity::Four];
-const FORMS: [Form; 2] = [Form::OneGraph, Form::Sharded];
 
 fn values<V: FunctionValue>(keys: &[u64], bits: u32) -> Vec<V> {
     keys.iter().map(|&key| V::of(mix(key, 99) >> (64 - bits))).collect()
-}
-
-fn each_form(mut body: impl FnMut(Arity, Form)) {
-    ARITIES.into_iter().for_each(|arity| FORMS.into_iter().for_each(|form| body(arity, form)));
 }
 
 /// Builds a function and checks that every key has its value, one by one and in bulk.
