@@ -412,18 +412,6 @@ fn a_key_that_panics_leaves_no_answers_behind() {
     }
 }
 
-#[test]
-fn nothing_in_gives_nothing_out() {
-    for device in devices(7) {
-        let mut filter = Builder::with_layout(SplitBlockLayout::new(1).unwrap()).on(&device).build().unwrap();
-        filter.insert_bulk::<u64>(&[]).unwrap();
-        assert!(filter.contains_bulk::<u32>(&[]).unwrap().is_empty());
-        assert!(filter.test_and_insert_bulk::<&str>(&[]).unwrap().is_empty());
-        assert_eq!(filter.count_contained_bulk::<u64>(&[]).unwrap(), 0);
-        assert_eq!(filter.count_ones().unwrap(), 0);
-    }
-}
-
 /// Checks that every operation refuses memory and streams of another device before it queues anything.
 fn refuses_other_devices<L: DeviceOneBlock>(layout: L) {
     let (here, elsewhere) = (Device::emulator(Default::default()), Device::emulator(Default::default()));
