@@ -171,16 +171,6 @@ fn filters_know_their_members_and_few_others<M: HashKind>() {
     assert!(matches!(answers, Err(Error::LengthMismatch(error)) if (error.needed, error.found) == (20_000, 9)));
 }
 
-/// Returns the result of `read` for the saved form of each other kind.
-fn of_other_kinds<M: HashKind, T>(read: impl Fn(&[u8]) -> T) -> impl Iterator<Item = T> {
-    let saved = |kind| match kind {
-        Kind::RecSplit => crate::RecSplit::builder().build_from(&["a"]).unwrap().to_bytes(),
-        Kind::Consensus => crate::Consensus::builder().build_from(&["a"]).unwrap().to_bytes(),
-        Kind::Placement => crate::Placement::builder().build_from(&["a"]).unwrap().to_bytes(),
-    };
-    Kind::ALL.iter().filter(|&&kind| kind != M::KIND).map(move |&kind| read(&saved(kind)))
-}
-
 fn saved_forms<M: HashKind>() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("function");
@@ -217,7 +207,12 @@ fn saved_forms<M: HashKind>() {
             PerfectHash::<M>::from_bytes(&filter.to_bytes()).is_err() && StaticFilter::<M>::from_bytes(&bytes).is_err()
         );
     }
-    assert!(of_other_kinds::<M, _>(|bytes| PerfectHash::<M>::from_bytes(bytes)).all(|read| read.is_err()));
+    let others = [
+        crate::RecSplit::builder().build_from(&["a"]).unwrap().to_bytes(),
+        crate::Consensus::builder().build_from(&["a"]).unwrap().to_bytes(),
+        crate::Placement::builder().build_from(&["a"]).unwrap().to_bytes(),
+    ];
+    assert_eq!(others.iter().filter(|bytes| PerfectHash::<M>::from_bytes(bytes).is_ok()).count(), 1);
 }
 
 /// Checks that any damage is noticed, and that cut files are errors.

@@ -1,7 +1,7 @@
-//! Binary fuse filters and static functions: a fixture of each width, form and arity.
+//! Binary fuse filters and static functions: a fixture of each width, form and arity; damage.
 
 use warpset::fuse::{Arity, BinaryFuse8, BinaryFuse16, BinaryFuse32, Error, FileError, Form, StaticFunction};
-use warpset_tests::files::fixture;
+use warpset_tests::files::{damage, fixture};
 
 #[test]
 fn fixtures_of_version_1() {
@@ -23,4 +23,15 @@ fn files_of_other_widths_are_told() {
         panic!("8 bits are not 16")
     };
     assert!(error.to_string().contains("`BinaryFuse8::load`"), "{error}");
+}
+
+#[test]
+fn damaged_bytes_are_refused() {
+    let (keys, values): (Vec<u64>, Vec<u16>) = (0..300).map(|i| (i * i, i as u16)).unzip();
+    for (arity, form) in [(Arity::Three, Form::OneGraph), (Arity::Four, Form::Sharded)] {
+        let bit = |at: usize| vec![at as u32 % 8];
+        damage(&BinaryFuse8::builder().arity(arity).form(form).build_from(&keys).unwrap(), bit, |_, _| ());
+        let builder = StaticFunction::<u16>::builder().value_bits(9).filtered(4).arity(arity).form(form);
+        damage(&builder.build_from(&keys, &values).unwrap(), bit, |_, _| ());
+    }
 }

@@ -1,7 +1,5 @@
-//! Minimal perfect hash functions and static filters on every executor.
+//! Minimal perfect hash functions and static filters.
 
-mod devices;
-mod equivalence;
 mod external;
 mod format;
 mod model;

@@ -80,8 +80,8 @@ macro_rules! divided_filter {
     };
 }
 
-/// Gives a structure with a field `shards`, a [`Sharded`](crate::sharded::Sharded), and this error its lookups of a value
-/// with a bit per key, by a closure that asks a part. The methods are those of the parts.
+/// Gives a structure with a field `shards`, a [`Sharded`](crate::sharded::Sharded), and this error its lookups of a
+/// value with a bit per key, by a closure that asks a part. The methods are those of the parts.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! divided_values {

@@ -7,8 +7,8 @@ use warpset_gpu::testing::{devices, fail_each, sized};
 use warpset_simt::Global;
 
 use super::*;
+use crate::Form;
 use crate::testing::each_form;
-use crate::{Arity, Form};
 
 fn pairs<V: FunctionValue + Pod>(n: u64, bits: u32) -> (Vec<u64>, Vec<V>) {
     let value = |i| bytemuck::bytes_of(&(mix(i, 99) >> (64 - bits)))[..size_of::<V>()].to_vec();
