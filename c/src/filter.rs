@@ -21,6 +21,7 @@ pub unsafe extern "C" fn warpset_filter_contains(
         let (held, batch) = (content(structure)?, read(keys)?);
         let answers = array_mut(answers, batch.len(), "answers")?;
         let object = held.read()?;
+        object.takes(batch.key_type)?;
         batch.answer(answers, 0, |keys, answers| object.contains(keys, answers))
     })
 }
@@ -38,6 +39,7 @@ pub unsafe extern "C" fn warpset_filter_contains_bits(
         let bits = array_mut(bits, batch.len().div_ceil(8), "bits")?;
         let mut answers = vec![0; batch.len()];
         let object = held.read()?;
+        object.takes(batch.key_type)?;
         batch.answer(&mut answers, 0, |keys, answers| object.contains(keys, answers))?;
         for (byte, answers) in bits.iter_mut().zip(answers.chunks(8)) {
             *byte = answers.iter().rev().fold(0, |byte, answer| byte << 1 | answer);
@@ -56,7 +58,9 @@ pub unsafe extern "C" fn warpset_filter_count_contained(
     // SAFETY: the contract of the header.
     guard(|| unsafe {
         let (held, batch) = (content(structure)?, read(keys)?);
-        give(count, "count", held.read()?.count_contained(batch.keys())?)
+        let object = held.read()?;
+        object.takes(batch.key_type)?;
+        give(count, "count", object.count_contained(batch.keys())?)
     })
 }
 

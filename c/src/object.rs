@@ -154,7 +154,7 @@ pub trait Object: Any + Send + Sync {
         Ok(answers.into_iter().map(usize::from).sum())
     }
 
-    /// Returns an error unless the structure can change by keys of this type.
+    /// Returns an error unless keys of this type can be in the structure.
     fn takes(&self, _: warpset_key_type) -> Result<()> {
         Ok(())
     }

@@ -126,6 +126,12 @@ fn ranges<'a, K: Ranged + ?Sized>(firsts: &'a Batch<'_>, lasts: &'a Batch<'_>) -
 /// Queries, in every place.
 macro_rules! queries {
     ($key:ty) => {
+        fn takes(&self, key_type: warpset_key_type) -> Result<()> {
+            match key_type.order() == <$key>::KEY_TYPE.order() {
+                true => Ok(()),
+                false => Err(other_order::<$key>()),
+            }
+        }
         fn contains(&self, keys: HostKeys<'_>, answers: &mut [u8]) -> Result<()> {
             let keys: Vec<_> = <$key>::all(keys)?.into_iter().map(|key| ends(key, key)).collect();
             bits_to(answers, self.may_contain_bitmap_bulk::<<$key as Ranged>::Key<'_>, _>(&keys).settled()?.as_words());
@@ -254,12 +260,6 @@ macro_rules! changes {
     ($key:ty) => {
         fn can_change(&self) -> bool {
             true
-        }
-        fn takes(&self, key_type: warpset_key_type) -> Result<()> {
-            match key_type.order() == <$key>::KEY_TYPE.order() {
-                true => Ok(()),
-                false => Err(other_order::<$key>()),
-            }
         }
         fn insert(&mut self, keys: HostKeys<'_>) -> Result<()> {
             Ok(self.insert_bulk::<<$key as Ranged>::Key<'_>>(&stored::<$key>(keys, false)?)?)

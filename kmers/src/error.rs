@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use warpset_base::number::count;
+
 /// Error of counting, indexing, screening, merging or listing k-mers.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -64,8 +66,17 @@ pub enum Error {
         /// Bases per k-mer.
         k: u32,
     },
+    /// Input without a minimizer or k-mer other than those that are left out.
+    #[error("the input has no {what} but those that are left out: leave out fewer files, or check the input")]
+    AllLeftOut {
+        /// "minimizers" or "k-mers".
+        what: &'static str,
+    },
     /// Budget that is too small to begin with.
-    #[error("{asked} bytes of memory are too few to begin with on {threads} threads: allow {least}, or fewer threads")]
+    #[error(
+        "{asked} bytes of memory are too few to begin with on {}: allow {least}, or fewer threads",
+        count(*threads as u64, "thread")
+    )]
     BudgetTooSmall {
         /// Budget.
         asked: u64,

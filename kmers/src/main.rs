@@ -41,7 +41,7 @@ struct Voice {
 impl Voice {
     fn say(self, text: impl std::fmt::Display) {
         if !self.is_quiet {
-            eprintln!("{text}");
+            tell(text);
         }
     }
 
@@ -58,6 +58,11 @@ impl Voice {
     fn progress(self, files: &[PathBuf]) -> Progress {
         if self.is_quiet { Progress::hidden() } else { Progress::of_files(files) }
     }
+}
+
+/// Writes a line to the error stream. A closed or full one changes neither results nor the exit status.
+fn tell(text: impl std::fmt::Display) {
+    let _ = writeln!(io::stderr(), "{text}");
 }
 
 fn main() -> ExitCode {
@@ -83,7 +88,7 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            tell(format_args!("error: {error}"));
             ExitCode::FAILURE
         }
     }
@@ -275,7 +280,7 @@ fn info(args: &cli::Info) -> Done {
             of_labels(&labels, &args.file)
         }
     };
-    eprintln!("{said}, checksum {}", checksum(&args.file)?);
+    tell(format_args!("{said}, checksum {}", checksum(&args.file)?));
     Ok(())
 }
 

@@ -1,12 +1,18 @@
 //! Signals that end the program: the files it is writing are removed first.
 
-/// Waits for interrupts, terminations and hang-ups on a thread, unless they are ignored, as by `nohup`.
+/// Waits for interrupts, terminations and hang-ups on a thread, unless they are ignored, as by `nohup`. A file that
+/// exceeds the limit of `ulimit -f` is an error of the write.
 #[cfg(unix)]
 pub fn watch() {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
     use signal_hook::iterator::Signals;
     use signal_hook::low_level::emulate_default_handler;
 
+    // The write fails, once the signal has a handler.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
     let ignored = ignored();
     let ends = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
     // Without it the system's own handling remains.

@@ -91,6 +91,15 @@ fn range_filters_take_wider_and_narrower_integers() {
         let status = warpset_range_filter_may_contain(filter, &of_unsigned, &of_signed, answers);
         assert_eq!(status, warpset_status::WrongType, "{}", last_error());
         assert!(last_error().contains("unsigned integers"), "{}", last_error());
+        let (mut bits, mut count) = ([7u8], 7);
+        for status in [
+            warpset_filter_contains(filter, &of_signed, answers),
+            warpset_filter_contains_bits(filter, &of_signed, bits.as_mut_ptr()),
+            warpset_filter_count_contained(filter, &of_signed, &mut count),
+            warpset_filter_contains(of_signs, &of_unsigned, answers),
+        ] {
+            assert_eq!(status, warpset_status::WrongType, "{}", last_error());
+        }
         let short = warpset_keys { len: 2, ..of_unsigned };
         let status = warpset_range_filter_may_contain(filter, &of_unsigned, &short, answers);
         assert_eq!(status, warpset_status::InvalidLength);

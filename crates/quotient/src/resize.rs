@@ -8,7 +8,7 @@ macro_rules! resizes {
         /// Changes of size.
         impl<$($generics)*> $of {
             /// Builds one of these fingerprints with quotients of another width. One more quotient bit is one remainder
-            /// bit less, so the rate of false positives stays, and twice as many keys fit.
+            /// bit less, so the rate for a number of keys stays, and twice as many fit.
             ///
             /// # Errors
             /// [`Error::InvalidBits`](crate::Error::InvalidBits) if there are no fingerprints of that form,

@@ -5,7 +5,7 @@ use warpset_base::sort::sort_by_rank;
 use warpset_base::words::{AlignedWords, zeroed_vec};
 use warpset_core::bits::{read_field, write_field};
 use warpset_core::hash::mix;
-use warpset_core::range::{BLOCK, HINTED, Offset, Shape};
+use warpset_core::range::{BLOCK, HINTED, MOST_CODES, Offset, Shape};
 
 use crate::key::sealed::Word;
 use crate::{Error, KeyOf, Layout, RangeFilter, RangeKey};
@@ -38,8 +38,12 @@ where
         return RangeFilter::from_parts(Layout::empty(seed), AlignedWords::zeroed(0)?);
     };
     let (least, largest) = whole.ends;
-    let layout_of = |keys: usize| Layout::of(keys as u64, (least.wide(), largest.wide()), codes_per_key, seed);
-    let mut layout = layout_of(keys.len())?;
+    let layout_of =
+        |keys: usize, codes_per_key| Layout::of(keys as u64, (least.wide(), largest.wide()), codes_per_key, seed);
+    let wanted = layout_of(keys.len(), codes_per_key);
+    // Copies may need too many codes, where different keys alone do not.
+    let few = MOST_CODES as f64 / (2 * keys.len()) as f64;
+    let mut layout = wanted.as_ref().map_or_else(|_| layout_of(keys.len(), few), |layout| Ok(*layout))?;
     let offset = |i: usize| keys[i].word().minus(least);
     if whole.ascends && layout.is_exact() {
         return RangeFilter::from_parts(layout, words_of(&layout.shape, |i| offset(i).low())?);
@@ -48,8 +52,10 @@ where
     if !whole.ascends
         && let Some(distinct) = without_copies(&layout.shape, &codes, offset)
     {
-        layout = layout_of(distinct.len())?;
+        layout = layout_of(distinct.len(), codes_per_key)?;
         codes = codes_of(&layout.shape, distinct.len(), |i| distinct[i])?;
+    } else {
+        wanted?;
     }
     RangeFilter::from_parts(layout, words_of(&layout.shape, |i| codes[i])?)
 }

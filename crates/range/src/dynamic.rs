@@ -178,7 +178,7 @@ impl<K: ?Sized> fmt::Debug for DynamicBuilder<K> {
 /// filter.insert_bulk(&[7u64, 1_000_030, 1 << 60])?;
 /// assert!(filter.may_contain(1_000_010..1_000_050) && filter.contains(7) && filter.len() == 4);
 /// assert!(filter.remove(1_000_030) && !filter.may_contain(1_000_010..1_000_050));
-/// filter.double()?; // room for twice as many, at the same rate
+/// filter.double()?; // room for twice as many; the rate for a number of keys stays
 /// # Ok::<(), warpset_range::Error>(())
 /// ```
 pub struct DynamicRangeFilter<K: ?Sized> {

@@ -247,7 +247,14 @@ fn impossible_settings_are_errors() {
     }
     assert!(matches!(build(builder.fpr_at(0.1, 0)), Err(Error::InvalidRangeLength)));
     assert!(matches!(build(builder.fpr_at(1e-9, u64::MAX)), Err(Error::TooManyCodes { keys: 2, .. })));
-    assert!(builder.bits_per_key(60.0).build_from(&[1, 2, 1 << 59]).unwrap().is_exact());
+    let most = builder.bits_per_key(60.0);
+    assert!(most.build_from(&[1, 2, 1 << 59]).unwrap().is_exact());
+    // Copies do not count.
+    assert!(most.build_from(&[1, u64::MAX].repeat(10)).unwrap() == build(most).unwrap());
+    let different: Vec<u64> = (0..17).map(|i| i << 59).collect();
+    for keys in [&different[..], &[&different[..], &[0]].concat()] {
+        assert!(matches!(most.build_from(keys), Err(Error::TooManyCodes { .. })));
+    }
     let filter = build(builder).unwrap();
     assert!(filter.contains_bulk_into(&[1u64, 2], &mut [false]).is_err());
     assert!(filter.may_contain_bulk_into(&[1u64..2, 3..4], &mut []).is_err());

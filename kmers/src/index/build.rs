@@ -102,7 +102,8 @@ impl Indexing {
     ///
     /// # Errors
     /// [`Error::NoInput`], [`Error::Read`], [`Error::NotSequence`]; [`Error::NotIndex`], [`Error::DifferentWindow`],
-    /// [`Error::OnlyFilter`] for indexes; [`Error::NoKmers`] if there is no minimizer; [`Error::Threads`];
+    /// [`Error::OnlyFilter`] for indexes; [`Error::NoKmers`] if there is no minimizer, [`Error::AllLeftOut`] if
+    /// [`without`](Indexing::without) leaves none; [`Error::Threads`];
     /// [`Error::Index`] if there is no memory; [`Error::Interrupted`]; for a sequence filter [`Error::Sequence`] if it
     /// cannot have such `k` or bits, or there is no memory, [`Error::NotKmers`] for indexes, and [`Error::DifferentK`]
     /// and the errors of [`count_files`](crate::count_files) for what is left out.
@@ -141,9 +142,14 @@ impl Indexing {
             kmers.retain(|_| !is_out.next().unwrap_or(false));
         }
         match kmers.is_empty() {
-            true => Err(Error::NoKmers { k: self.k + self.w - 1 }),
+            true => Err(self.nothing("minimizers", self.k + self.w - 1)),
             false => Index::from_kmers((self.k, self.w), kmers, (self.kind, self.for_deacon)),
         }
+    }
+
+    /// Returns the error of input without a window of `k` bases, or whose minimizers or k-mers are left out.
+    pub(super) fn nothing(&self, what: &'static str, k: u32) -> Error {
+        if self.without.is_empty() { Error::NoKmers { k } } else { Error::AllLeftOut { what } }
     }
 
     /// Returns minimizers with repetitions. Indexes among the files also need the same `w` if they are `added`.

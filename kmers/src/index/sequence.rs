@@ -81,7 +81,7 @@ impl Indexing {
         }
         let len = distinct.estimate();
         if len == 0 {
-            return Err(Error::NoKmers { k: self.k });
+            return Err(self.nothing("k-mers", self.k));
         }
         let mut filter = settings(len).build()?;
         for sequences in gathered.into_iter().flat_map(|gathered| gathered.sequences) {

@@ -34,6 +34,7 @@ fn messages_are_those_of_the_file() {
         E::NotSequence { path: path(), reason: "line 2001 does not begin with `@`".into() },
         E::NoInput,
         E::NoKmers { k: 31 },
+        E::AllLeftOut { what: "minimizers" },
         E::BudgetTooSmall { asked: 1 << 20, least: 1 << 24, threads: 8 },
         E::OverBudget { kmers: 1_000_000_000, needed: 1 << 34, allowed: 1 << 33 },
         E::TooManyKmers { kmers: 1 << 40, k: 17 },

@@ -149,6 +149,34 @@ fn outputs_appear_together_or_not_at_all() {
     }
 }
 
+/// Returns a shell that runs a script in the folder of a test, with the program as `$0`.
+fn shell(files: &Files, script: &str) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script]).arg(program(files).get_program()).current_dir(files.path(""));
+    shell
+}
+
+/// Checks that an output beyond the limit of file sizes is an error that leaves nothing.
+#[test]
+fn too_large_outputs_leave_nothing() {
+    let files = prepared();
+    let before = contents(&files);
+    let output = shell(&files, "ulimit -f 2; exec \"$0\" count -k 41 genome.fa -o x").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(1) && said.starts_with("error: cannot write x: "), "{said}");
+    assert!(contents(&files) == before);
+}
+
+/// Checks that messages without a reader change neither results nor the exit status.
+#[test]
+fn messages_need_no_reader() {
+    let files = prepared();
+    for (args, status) in [(&["count", "genome.fa", "-o", "x"][..], 0), (&["info", "x"], 0), (&["info", "none"], 1)] {
+        let ended = program(&files).args(args).stderr(closed_pipe()).status().unwrap();
+        assert_eq!(ended.code(), Some(status), "{args:?}");
+    }
+}
+
 /// Waits until `is_so`.
 fn wait_until(is_so: impl Fn() -> bool) {
     let start = Instant::now();
@@ -216,12 +244,7 @@ fn interrupted_runs_leave_nothing() {
         assert!(contents(&files) == before, "{signal}");
     }
     // Started as by `nohup`, the run goes on.
-    let mut ignoring = Command::new("sh");
-    ignoring
-        .args(["-c", "trap '' HUP; exec \"$0\" \"$@\""])
-        .arg(program(&files).get_program())
-        .current_dir(files.path(""));
-    let mut child = waiting(&files, ignoring);
+    let mut child = waiting(&files, shell(&files, "trap '' HUP; exec \"$0\" \"$@\""));
     kill(&child, "-HUP");
     drop(child.stdin.take());
     assert!(child.wait().unwrap().success());
@@ -291,6 +314,10 @@ fn a_dash_is_a_stream_everywhere() {
     ] {
         assert!(done(&files, &[&args[..], &["-"]].concat()).stdout == fs::read(files.path(name)).unwrap(), "{args:?}");
     }
+    // Others may write to the same open file, before and afterwards.
+    assert!(shell(&files, "(echo a; \"$0\" merge genome.kmers -o -; echo b) > x").status().unwrap().success());
+    let table = fs::read(files.path("genome.kmers")).unwrap();
+    assert!(fs::read(files.path("x")).unwrap() == [b"a\n", &table[..], b"b\n"].concat());
     for option in ["--matched", "--unmatched", "--counts", "--summary"] {
         let found = done(&files, &["screen", "genome.index", "reads.fq", option, "-"]).stdout;
         done(&files, &["screen", "genome.index", "reads.fq", option, "file"]);

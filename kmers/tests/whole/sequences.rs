@@ -150,7 +150,7 @@ fn kmers_are_left_out() {
         assert!(counts[0].0 <= 8 + 2 && counts[1].0 == 9970 && counts[2].0 == 9970, "{counts:?}");
     }
     let none = indexing.clone().without([both_file.clone()]).run(&[shared_file.clone()]);
-    assert!(matches!(none, Err(Error::NoKmers { k: 31 })));
+    assert!(matches!(none, Err(Error::AllLeftOut { what: "k-mers" })));
     Indexing::new(31, 15).unwrap().run(&[shared_file.clone()]).unwrap().save(files.path("exact")).unwrap();
     for files_of in [[files.path("exact")], [files.path("table")]] {
         assert!(matches!(indexing.run(&files_of), Err(Error::NotKmers { .. })));

@@ -242,8 +242,14 @@ pub(super) fn target(path: &Path) -> io::Result<Option<PathBuf>> {
     Err(io::Error::new(ErrorKind::InvalidInput, "too many symbolic links"))
 }
 
-/// Opens a pipe, a device or an open file under another name, which may contain bytes already.
+/// Opens a pipe, a device or an open file under another name, which may contain bytes already. The standard output is
+/// the open one, so that what other processes write to it afterwards follows.
 fn open_through(path: &Path) -> io::Result<File> {
+    #[cfg(unix)]
+    if path == Path::new("/dev/stdout") {
+        use std::os::fd::AsFd;
+        return Ok(io::stdout().as_fd().try_clone_to_owned()?.into());
+    }
     let mut file = OpenOptions::new().write(true).open(path)?;
     if file.metadata()?.is_file() {
         file.seek(SeekFrom::End(0))?;
