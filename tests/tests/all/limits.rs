@@ -15,15 +15,17 @@ use warpset_bloom::{
     BlockShape, BlockedBloom, BlockedLayout, BucketShape, Builder as BloomBuilder, FirstLevel, RaoBloom, RaoLayout,
     SplitBlockBloom, SplitBlockLayout, rates,
 };
+use warpset_fuse::{BinaryFuse8, StaticFunction};
 use warpset_gpu::emulator::Config;
 use warpset_gpu::{Device, Devices, EmulatorOptions};
 use warpset_lsm::{CleanupPolicy, Lsm};
-use warpset_mphf::{Consensus, KeyFile, RecSplit, RecSplitKind, StaticFilter, TreeShape};
+use warpset_mphf::{Consensus, KeyFile, Placement, RecSplit, RecSplitKind, StaticFilter, TreeShape};
 use warpset_primitives::radix::Digit;
 use warpset_primitives::{segmented_sort, sort};
 use warpset_quotient::{
     Duplicates, Insert, RankSelectBuilder, RankSelectQuotientFilter, StandardBuilder, StandardQuotientFilter,
 };
+use warpset_range::{DynamicRangeFilter, RangeFilter};
 use warpset_static::{StaticMap, StaticSet};
 
 /// Variable with the task of a child process: the name of a case, and a number.
@@ -176,6 +178,22 @@ const CASES: &[Case] = cases! {
             filter.to_device(&emulator())?.count_histogram(n as usize)
         });
 
+    "maplets": |n|
+        RankSelectQuotientFilter::builder(n).values(5).build(),
+        RankSelectQuotientFilter::builder(100).values(narrow(n)).build_from(&keys(), &keys());
+    "range filters": |n|
+        RangeFilter::<u64>::builder().bits_per_key(n as f64).build_from(&keys()),
+        RangeFilter::<u64>::builder().fpr_at(0.1, n).seed(n).build_from(&keys()).map(|filter| filter.fpr_of(n)),
+        DynamicRangeFilter::<u64>::builder(n).build().map(|filter| filter.to_device(&emulator())),
+        DynamicRangeFilter::<u64>::builder(100).fpr_at(0.1, n).seed(n).build().map(|filter| filter.fpr_of(n));
+    "fuse filters": |n|
+        BinaryFuse8::builder().layout(n), BinaryFuse8::builder().seed(n).build_from(&keys()),
+        BinaryFuse8::builder().external().memory(n).build_from(keys().into_iter().map(Ok));
+    "static functions": |n|
+        StaticFunction::<u64>::builder().value_bits(narrow(n)).build_from(&keys(), &keys()),
+        StaticFunction::<u64>::builder().filtered(narrow(n)).build_from(&keys(), &keys()),
+        StaticFunction::<u64>::builder().external().memory(n).build_from(keys().into_iter().map(|key| Ok((key, key))));
+
     "dictionaries": |n|
         Lsm::<u64, u64>::builder().batch_size(n).build_from(&keys(), &keys()),
         Lsm::<u64, u64>::builder().batch_size(n).on(&emulator()).build_from(&keys(), &keys()),
@@ -206,6 +224,9 @@ const CASES: &[Case] = cases! {
         RecSplit::builder().for_space(n as f64).build_from(&keys()),
         RecSplit::builder().estimate().map(|estimate| estimate.device_pays(n, n as usize)),
         TreeShape::new(narrow(n), narrow(n), narrow(n), Default::default());
+    "placement settings": |n|
+        Placement::builder().bucket_size(narrow(n)).seed(n).build_from(&keys()),
+        Placement::builder().keys_per_seed(n as f64).build_from(&keys());
     "Consensus settings": |n|
         Consensus::builder().bucket_size(narrow(n)).seed(n).build_from(&keys()),
         Consensus::builder().overhead(n as f64).build_from(&keys()),

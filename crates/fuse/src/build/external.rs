@@ -138,7 +138,7 @@ impl Work<'_> {
 
     /// Hashes that are in memory at a time.
     fn capacity<T: Item>(&self) -> usize {
-        (self.memory * 3 / 4) as usize / (COPIES * size_of::<T>())
+        (self.memory / 4 * 3) as usize / (COPIES * size_of::<T>())
     }
 
     /// Returns the hashes of the keys under another seed.
