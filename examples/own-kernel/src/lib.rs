@@ -41,7 +41,7 @@ impl Operator for Extremes {
 const fn ptx(_: &str) -> Option<&'static warpset_simt::Module> {
     static MODULE: warpset_simt::Module = warpset_simt::Module {
         name: "own_kernel",
-        ptx: Some(include_str!(concat!(env!("OUT_DIR"), "/own_kernel.ptx"))),
+        ptx: Some(warpset_simt::Ptx::Text(include_str!(concat!(env!("OUT_DIR"), "/own_kernel.ptx")))),
         code: None, // the driver compiles the PTX
     };
     Some(&MODULE)
