@@ -121,8 +121,8 @@ impl<W: Word> Counted<W> {
     }
 }
 
-/// Merges ascending words into memory that grows if it has to; `join` combines the copies of equal fingerprints. Returns
-/// a word per fingerprint, or `None` if the copies of one do not fit into a word.
+/// Merges ascending words into memory that grows if it has to; `join` combines the copies of equal fingerprints.
+/// Returns a word per fingerprint, or `None` if the copies of one do not fit into a word.
 ///
 /// No branch depends on the order of old and new words, which no processor would predict.
 #[inline(always)]
