@@ -350,6 +350,22 @@ mod tests {
         }
     }
 
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn begins_by_vectors_are_those_one_by_one() {
+        if !is_x86_feature_detected!("avx512f") || !is_x86_feature_detected!("popcnt") {
+            return;
+        }
+        let minimizers: Vec<u32> = (0..112).map(|i| (warpset_core::hash::finalise(i / 3) % 3) as u32).collect();
+        for len in 1..=minimizers.len() {
+            let (mut one_by_one, mut by_vectors) = ([0; 112], [0; 112]);
+            let count = begins(&minimizers, len, &mut one_by_one);
+            // SAFETY: the processor has these instructions, detected above.
+            assert_eq!(unsafe { begins_by_avx512(&minimizers, len, &mut by_vectors) }, count);
+            assert_eq!(one_by_one[..count], by_vectors[..count]);
+        }
+    }
+
     #[test]
     fn repeats_palindromes_and_lengths() {
         let random: Vec<u8> = (0..20_000).map(|i| b"ACGT"[(warpset_core::hash::finalise(i) & 3) as usize]).collect();
