@@ -2,28 +2,60 @@
 //!
 //! Memory is allocated in *slabs*, each larger than an allocator keeps for itself, so that all of it returns to the
 //! system at the end. A slab is cut into *chunks* of 2^`CHUNK_BITS` words. Each group has one open chunk for its next
-//! words, each written once. A full chunk is followed by another, with a link to the one before.
+//! words, each written once. A full chunk is followed by another. The first reader sorts the chunks by group: following
+//! links from chunk to chunk would take a cache miss each, one after another.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytemuck::Pod;
+use warpset_base::processor::prefetch;
 use warpset_base::words::advise_huge_pages;
 
 /// Words per slab, as a power of two; small in tests, so that they use several slabs.
 const SLAB_BITS: u32 = if cfg!(test) { 14 } else { 22 };
-/// Mark for no chunk.
-const NONE: u64 = !0;
 
 /// Words with the places of each group.
 pub(crate) struct Chunks<W, const CHUNK_BITS: u32> {
     slabs: Vec<Vec<W>>,
-    /// Link of each chunk to the one before of the same group.
-    before: Vec<u64>,
+    /// Group of each chunk.
+    groups: Vec<u32>,
+    /// Chunks by group, made once they are read.
+    by_group: OnceLock<ByGroup>,
     /// Place of the next word of each group, counted through all slabs. At a multiple of a chunk's length the next
     /// chunk is still to be allocated.
     next: Vec<u64>,
-    /// Open chunk of each group.
-    open: Vec<u64>,
+}
+
+/// Numbers of chunks by group, ascending.
+struct ByGroup {
+    /// End of each group's chunks in `chunks`.
+    ends: Vec<u32>,
+    chunks: Vec<u32>,
+}
+
+impl ByGroup {
+    /// Sorts chunks by their groups.
+    fn new(groups: &[u32], number: usize) -> ByGroup {
+        let mut ends = vec![0; number];
+        groups.iter().for_each(|&group| ends[group as usize] += 1);
+        let mut begin = 0;
+        for end in &mut ends {
+            begin += std::mem::replace(end, begin);
+        }
+        let mut chunks = vec![0; groups.len()];
+        for (chunk, &group) in groups.iter().enumerate() {
+            let end = &mut ends[group as usize];
+            chunks[*end as usize] = chunk as u32;
+            *end += 1;
+        }
+        ByGroup { ends, chunks }
+    }
+
+    fn of(&self, group: usize) -> &[u32] {
+        let begin = if group == 0 { 0 } else { self.ends[group - 1] };
+        &self.chunks[begin as usize..self.ends[group] as usize]
+    }
 }
 
 impl<W: Pod, const CHUNK_BITS: u32> Chunks<W, CHUNK_BITS> {
@@ -32,18 +64,19 @@ impl<W: Pod, const CHUNK_BITS: u32> Chunks<W, CHUNK_BITS> {
     pub(crate) const BYTES: u64 = (size_of::<W>() as u64) << CHUNK_BITS;
 
     pub(crate) fn new(groups: usize) -> Self {
-        Chunks { slabs: Vec::new(), before: Vec::new(), next: vec![0; groups], open: vec![NONE; groups] }
+        Chunks { slabs: Vec::new(), groups: Vec::new(), by_group: OnceLock::new(), next: vec![0; groups] }
     }
 
     /// Appends words to a group, `N` a power of two that is the same in all calls, and adds to `taken` the bytes that
     /// are newly in use.
     #[inline(always)]
     pub(crate) fn push<const N: usize>(&mut self, group: usize, words: [W; N], taken: &AtomicU64) {
-        let Chunks { slabs, before, next, open } = self;
+        let Chunks { slabs, groups, by_group, next } = self;
         let next = &mut next[group];
         if *next & (Self::CHUNK as u64 - 1) == 0 {
-            let chunk = before.len() as u64;
-            before.push(std::mem::replace(&mut open[group], chunk));
+            let chunk = groups.len() as u64;
+            groups.push(group as u32);
+            by_group.take();
             *next = chunk << CHUNK_BITS;
             if (*next >> SLAB_BITS) as usize == slabs.len() {
                 let mut slab = bytemuck::zeroed_vec(1 << SLAB_BITS);
@@ -53,6 +86,11 @@ impl<W: Pod, const CHUNK_BITS: u32> Chunks<W, CHUNK_BITS> {
             taken.fetch_add(Self::BYTES, Ordering::Relaxed);
         }
         let (slab, at) = (&mut slabs[(*next >> SLAB_BITS) as usize], *next as usize & ((1 << SLAB_BITS) - 1));
+        if N == 1 {
+            // The next cache line of the chunk is in no cache yet. Items of several words have more groups, whose lines
+            // would not stay in the cache.
+            prefetch(slab, at + 64 / size_of::<W>());
+        }
         for (i, word) in words.into_iter().enumerate() {
             slab[at + i] = word;
         }
@@ -61,33 +99,28 @@ impl<W: Pod, const CHUNK_BITS: u32> Chunks<W, CHUNK_BITS> {
 
     /// Returns the words of a group, chunk by chunk.
     pub(crate) fn of_group(&self, group: usize) -> impl Iterator<Item = &[W]> {
-        let last = self.next[group] & (Self::CHUNK as u64 - 1);
-        let mut len = if last == 0 { Self::CHUNK } else { last as usize };
-        let mut chunk = self.open[group];
-        std::iter::from_fn(move || {
-            if chunk == NONE {
-                return None;
-            }
-            let at = chunk << CHUNK_BITS;
+        let by_group = self.by_group.get_or_init(|| ByGroup::new(&self.groups, self.next.len()));
+        let (chunks, last) = (by_group.of(group), self.next[group]);
+        chunks.iter().enumerate().map(move |(i, &chunk)| {
+            let at = u64::from(chunk) << CHUNK_BITS;
             let slab = &self.slabs[(at >> SLAB_BITS) as usize];
             let begin = at as usize & ((1 << SLAB_BITS) - 1);
-            chunk = self.before[chunk as usize];
-            Some(&slab[begin..begin + std::mem::replace(&mut len, Self::CHUNK)])
+            let len = if i + 1 == chunks.len() { (last - at) as usize } else { Self::CHUNK };
+            &slab[begin..begin + len]
         })
     }
 
     /// Returns the number of words of all groups.
     pub(crate) fn len(&self) -> u64 {
-        let opened = self.next.iter().zip(&self.open).filter(|&(_, &open)| open != NONE);
-        let free: u64 = opened.map(|(next, _)| next.wrapping_neg() & (Self::CHUNK as u64 - 1)).sum();
-        ((self.before.len() as u64) << CHUNK_BITS) - free
+        let free: u64 = self.next.iter().map(|next| next.wrapping_neg() & (Self::CHUNK as u64 - 1)).sum();
+        ((self.groups.len() as u64) << CHUNK_BITS) - free
     }
 
     /// Removes all words and keeps the memory.
     pub(crate) fn clear(&mut self) {
-        self.before.clear();
+        self.groups.clear();
+        self.by_group.take();
         self.next.fill(0);
-        self.open.fill(NONE);
     }
 }
 

@@ -80,6 +80,11 @@ impl<W: Word> Counted<W> {
     ) -> Counted<W> {
         let sorted = scratch.sort(cut, chunks);
         let Scratch { counted, words, .. } = scratch;
+        if self.many.is_empty()
+            && let Some(merged) = merge(cut, &self.words, &words[..sorted], &mut counted.words, join)
+        {
+            return Counted { words: merged.to_vec(), many: Vec::new() };
+        }
         counted.words.clear();
         counted.many.clear();
         let mut old = self.from(cut, W::default());
@@ -114,6 +119,45 @@ impl<W: Word> Counted<W> {
         kept.words.shrink_to_fit();
         *self = kept;
     }
+}
+
+/// Merges ascending words into memory that grows if it has to; `join` combines the copies of equal fingerprints.
+/// Returns a word per fingerprint, or `None` if the copies of one do not fit into a word.
+///
+/// No branch depends on the order of old and new words, which no processor would predict.
+#[inline(always)]
+fn merge<'m, W: Word>(
+    cut: Cut<W>,
+    mut old: &[W],
+    mut new: &[W],
+    memory: &'m mut Vec<W>,
+    join: impl Fn(u64, u64) -> u64,
+) -> Option<&'m [W]> {
+    let most = old.len() + new.len() + 1;
+    if memory.len() < most {
+        memory.resize(most, W::default());
+    }
+    let merged = &mut memory[..most];
+    let first = old.first().into_iter().chain(new.first()).min().copied().unwrap_or_default();
+    // Each word is written once the next one has another fingerprint. The word before the first one has another, too.
+    let (mut last, mut len, mut fit) = (!first, 0, true);
+    let mut add = |word: W| {
+        let equal = cut.value(word) == cut.value(last);
+        let copies = join(cut.copies(last), cut.copies(word));
+        merged[len] = last;
+        len += usize::from(!equal);
+        fit &= !equal | (copies <= cut.most_copies());
+        last = if equal { cut.value(word) << cut.copy_shift() | W::from(copies) } else { word };
+    };
+    while let (Some(&one), Some(&other)) = (old.first(), new.first()) {
+        let is_old = one <= other;
+        add(one.min(other));
+        old = &old[usize::from(is_old)..];
+        new = &new[usize::from(!is_old)..];
+    }
+    old.iter().chain(new).for_each(|&word| add(word));
+    merged[len] = last;
+    fit.then(|| &merged[1..=len])
 }
 
 /// Memory of one thread, reused from part to part.

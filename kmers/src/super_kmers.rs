@@ -160,24 +160,41 @@ impl Scratch {
     /// Finds the minimizers of all k-mers of `w` m-mers, the first k-mer of each super-k-mer, and packed bases. Returns
     /// the number of super-k-mers.
     fn minimize(&mut self, codes: &[u8], m: usize, w: usize) -> usize {
+        let kmers = codes.len() + 2 - m - w;
         #[cfg(target_arch = "x86_64")]
         {
             #[target_feature(enable = "avx2")]
-            fn by_avx2(scratch: &mut Scratch, codes: &[u8], m: usize, w: usize) -> usize {
-                scratch.minimize_here(codes, m, w)
+            fn by_avx2(scratch: &mut Scratch, codes: &[u8], m: usize, w: usize) {
+                scratch.minimize_here(codes, m, w);
+            }
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,popcnt")]
+            fn by_avx512(scratch: &mut Scratch, codes: &[u8], m: usize, w: usize, kmers: usize) -> usize {
+                scratch.minimize_here(codes, m, w);
+                begins_by_avx512(&scratch.forward[0], kmers, &mut scratch.begins)
+            }
+            if is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512vl")
+                && is_x86_feature_detected!("popcnt")
+            {
+                // SAFETY: the processor has these instructions, detected above.
+                return unsafe { by_avx512(self, codes, m, w, kmers) };
             }
             if is_x86_feature_detected!("avx2") {
                 // SAFETY: the processor has AVX2, detected above.
-                return unsafe { by_avx2(self, codes, m, w) };
+                unsafe { by_avx2(self, codes, m, w) };
+                return begins(&self.forward[0], kmers, &mut self.begins);
             }
         }
-        self.minimize_here(codes, m, w)
+        self.minimize_here(codes, m, w);
+        begins(&self.forward[0], kmers, &mut self.begins)
     }
 
-    /// Works as [`Scratch::minimize`], with the instructions of the function that calls it. Loops over arrays become
+    /// Finds minimizers and packed bases, with the instructions of the function that calls it. Loops over arrays become
     /// vectors; each at most doubles the number of bases, and then of m-mers, per item.
     #[inline(always)]
-    fn minimize_here(&mut self, codes: &[u8], m: usize, w: usize) -> usize {
+    fn minimize_here(&mut self, codes: &[u8], m: usize, w: usize) {
         let Scratch { forward: [forward, next_forward], reverse: [reverse, next_reverse], begins, packed } = self;
         for array in [&mut *forward, next_forward, reverse, next_reverse, begins] {
             array.resize(2 * BLOCK + LANES, 0);
@@ -215,15 +232,6 @@ impl Scratch {
             std::mem::swap(forward, next_forward);
             (have, len) = (have + more, len - more);
         }
-        let (mut count, mut last) = (0, !forward[0]);
-        let (minimizers, mut i) = (&forward[..len], 0);
-        while i < len {
-            // Without a branch, which no processor would predict.
-            begins[count] = i as u32;
-            count += usize::from(minimizers[i] != last);
-            last = minimizers[i];
-            i += 1;
-        }
         let (whole, rest) = codes.as_chunks();
         packed.resize(2 * BLOCK / 8 + 1 + PADDING, [0; 2]);
         let mut i = 0;
@@ -234,8 +242,42 @@ impl Scratch {
         let mut last = [0; 8];
         last[..rest.len()].copy_from_slice(rest);
         packed[i] = pack(last);
-        count
     }
+}
+
+/// Writes the places of `len` minimizers, at least one, that differ from the one before. Returns their number.
+fn begins(minimizers: &[u32], len: usize, begins: &mut [u32]) -> usize {
+    let (minimizers, mut count, mut last, mut i) = (&minimizers[..len], 0, !minimizers[0], 0);
+    while i < len {
+        // Without a branch, which no processor would predict.
+        begins[count] = i as u32;
+        count += usize::from(minimizers[i] != last);
+        last = minimizers[i];
+        i += 1;
+    }
+    count
+}
+
+/// Works as [`begins`], sixteen minimizers at a time. Both slices have at least `len` rounded up to sixteen items.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,popcnt")]
+fn begins_by_avx512(minimizers: &[u32], len: usize, begins: &mut [u32]) -> usize {
+    use std::arch::x86_64::*;
+    let mut places = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    let (mut count, mut before) = (0, _mm512_set1_epi32(!minimizers[0] as i32));
+    for begin in (0..len).step_by(16) {
+        let now = &minimizers[begin..begin + 16];
+        // SAFETY: `now` has sixteen numbers.
+        let now = unsafe { _mm512_loadu_si512(now.as_ptr().cast()) };
+        let differ = _mm512_cmpneq_epi32_mask(now, _mm512_alignr_epi32::<15>(now, before));
+        let differ = differ & (0xffff >> 16usize.saturating_sub(len - begin)) as u16;
+        let to = &mut begins[count..count + 16];
+        // SAFETY: `to` has sixteen numbers.
+        unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), _mm512_maskz_compress_epi32(differ, places)) };
+        (count, before) = (count + differ.count_ones() as usize, now);
+        places = _mm512_add_epi32(places, _mm512_set1_epi32(16));
+    }
+    count
 }
 
 /// Makes `len` items of `to`, and some of its padding, each of two items of `from`, the second one `by` items later.
@@ -305,6 +347,22 @@ mod tests {
             second in "(AC|A|GT){0,90}[ACGT]{0,30}N{0,2}",
         ) {
             check(&[first.as_bytes(), second.as_bytes(), first.as_bytes()])?;
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn begins_by_vectors_are_those_one_by_one() {
+        if !is_x86_feature_detected!("avx512f") || !is_x86_feature_detected!("popcnt") {
+            return;
+        }
+        let minimizers: Vec<u32> = (0..112).map(|i| (warpset_core::hash::finalise(i / 3) % 3) as u32).collect();
+        for len in 1..=minimizers.len() {
+            let (mut one_by_one, mut by_vectors) = ([0; 112], [0; 112]);
+            let count = begins(&minimizers, len, &mut one_by_one);
+            // SAFETY: the processor has these instructions, detected above.
+            assert_eq!(unsafe { begins_by_avx512(&minimizers, len, &mut by_vectors) }, count);
+            assert_eq!(one_by_one[..count], by_vectors[..count]);
         }
     }
 

@@ -34,11 +34,11 @@ impl<S: Stretch> Tally<S> {
             }
         }
         kmers.begin(super_kmers.used);
-        super_kmers.each(|word, copies| {
+        super_kmers.take(|word, copies| {
             kmers.reserve(S::MOST);
             each_kmer(word, k, |kmer| kmers.add(kmer, copies));
         });
-        kmers.each(visit);
+        kmers.take(visit);
     }
 }
 
@@ -107,9 +107,16 @@ impl<K: Key> Counts<K> {
         }
     }
 
-    /// Visits all keys with their copies.
+    /// Visits all keys with their copies, and leaves the slots in no order. Taken slots are gathered first, without a
+    /// branch, which no processor would predict.
     #[inline(always)]
-    fn each(&self, mut visit: impl FnMut(K, u64)) {
-        self.slots.iter().filter(|(_, copies)| *copies > 0).for_each(|&(key, copies)| visit(key, copies));
+    fn take(&mut self, mut visit: impl FnMut(K, u64)) {
+        let mut taken = 0;
+        for i in 0..self.slots.len() {
+            let slot = self.slots[i];
+            self.slots[taken] = slot;
+            taken += usize::from(slot.1 > 0);
+        }
+        self.slots[..taken].iter().for_each(|&(key, copies)| visit(key, copies));
     }
 }
