@@ -438,6 +438,19 @@ macro_rules! device_code {
     };
 }
 
+#[cfg(all(not(target_arch = "nvptx64"), feature = "compressed"))]
+macro_rules! ptx {
+    ($name:literal) => {
+        warpset_simt::Ptx::Compressed(include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".zlib")))
+    };
+}
+#[cfg(all(not(target_arch = "nvptx64"), not(feature = "compressed")))]
+macro_rules! ptx {
+    ($name:literal) => {
+        warpset_simt::Ptx::Text(include_str!(concat!("../ptx/", $name, ".ptx")))
+    };
+}
+
 #[cfg(not(target_arch = "nvptx64"))]
 macro_rules! modules {
     ($(#[$folder:meta] [$($name:literal,)*])*) => {
@@ -446,7 +459,7 @@ macro_rules! modules {
         pub const MODULES: &[&warpset_simt::Module] = &[$($(#[$folder] {
             static MODULE: warpset_simt::Module = warpset_simt::Module {
                 name: $name,
-                ptx: Some(include_str!(concat!("../ptx/", $name, ".ptx"))),
+                ptx: Some(ptx!($name)),
                 code: device_code!($name),
             };
             &MODULE

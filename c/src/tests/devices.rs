@@ -1,5 +1,8 @@
 //! Structures, keys and answers in device memory: of an emulator, and of the first GPU if there is one.
 
+use warpset::gpu;
+use warpset::prelude::{Insert, SplitBlockBloom};
+
 use super::structures::*;
 use super::*;
 
@@ -40,6 +43,16 @@ fn here<T: Default + Clone>(buffer: *mut warpset_buffer, len: usize) -> Vec<T> {
     // SAFETY: the contract of the header.
     ok(unsafe { warpset_buffer_read(buffer, items.as_mut_ptr().cast(), len * size_of::<T>()) });
     items
+}
+
+/// The library carries kernels compressed.
+#[test]
+fn kernels_have_their_text() {
+    let device = gpu::Device::emulator(Default::default());
+    let mut filter = SplitBlockBloom::builder(100).on(&device).build().expect("a small filter");
+    filter.insert_bulk(&[1u64, 2]).expect("room");
+    let loaded = device.loaded_kernels();
+    assert!(!loaded.is_empty() && loaded.iter().all(|kernel| kernel.ptx_bytes > 0), "{loaded:?}");
 }
 
 #[test]

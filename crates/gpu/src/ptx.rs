@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use warpset_simt::Module;
+use warpset_simt::{Module, Ptx};
 
 use crate::error::{GpuError, Result};
 
@@ -39,7 +39,7 @@ pub fn register_ptx(module: impl Into<String>, ptx: impl Into<Cow<'static, str>>
 
 /// Returns the PTX of `module`: its own, or else the text registered under its name.
 pub(crate) fn text(module: &Module) -> Option<Cow<'static, str>> {
-    module.ptx.map(Cow::Borrowed).or_else(|| registered().as_ref()?.get(module.name).cloned())
+    module.ptx.map(Ptx::text).or_else(|| registered().as_ref()?.get(module.name).cloned())
 }
 
 /// Lists the names of all kernels in `ptx`.
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn each_kernel_of_every_module_stands_alone() {
         for module in warpset_kernels::MODULES {
-            let ptx = module.ptx.expect("ours bring their text");
+            let ptx = &*module.ptx.expect("ours bring their text").text();
             let names: Vec<_> = kernels(ptx).collect();
             assert_eq!(names.len(), ptx.matches(".entry ").count(), "{}", module.name);
             for name in &names {

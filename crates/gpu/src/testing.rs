@@ -124,9 +124,9 @@ pub(crate) fn delay(stream: &crate::cuda::CudaStream) -> crate::Result<()> {
 #[cfg(feature = "cuda")]
 #[cold]
 fn sleep(stream: &crate::cuda::CudaStream, most: u32) -> crate::Result<()> {
-    use warpset_simt::{KernelInfo, LaunchConfig, Module};
+    use warpset_simt::{KernelInfo, LaunchConfig, Module, Ptx};
 
-    static MODULE: Module = Module { name: "delay", ptx: Some(include_str!("delay.ptx")), code: None };
+    static MODULE: Module = Module { name: "delay", ptx: Some(Ptx::Text(include_str!("delay.ptx"))), code: None };
     static INFO: KernelInfo = KernelInfo { name: "delay", module: &MODULE, launch_bounds: None };
     static DRAWS: AtomicU32 = AtomicU32::new(0);
     let draw = DRAWS.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9);

@@ -70,7 +70,7 @@ use host as target;
 pub use hint::{multiply_high, opaque};
 pub use kernel::{Dim3, EntryOf, KernelInfo, LaunchBounds, LaunchConfig, Launcher, ThreadBody};
 pub use memory::{Global, GlobalMut};
-pub use module::Module;
+pub use module::{Module, Ptx};
 pub use word::{AtomicWord, MatchWord, ShuffleWord, Word};
 
 #[doc(hidden)]

@@ -5,7 +5,7 @@ pub struct Module {
     /// Its name.
     pub name: &'static str,
     /// Its PTX; `None` where a program registers it under the name.
-    pub ptx: Option<&'static str>,
+    pub ptx: Option<Ptx>,
     /// Device code for some architectures, in a container (`warpset_builder::Containers`); `None` or empty if there is
     /// none. [`Module::device_code`] checks that it belongs to the PTX.
     pub code: Option<&'static [u8]>,
@@ -17,7 +17,8 @@ impl Module {
     #[cfg(not(target_arch = "nvptx64"))]
     #[must_use]
     pub fn device_code(&self) -> Option<&'static [u8]> {
-        let stamp = self.ptx?.lines().find_map(|line| line.strip_prefix("// Sources: "))?;
+        let text = self.ptx?.text();
+        let stamp = text.lines().find_map(|line| line.strip_prefix("// Sources: "))?;
         let mark = format!("warpset:{stamp}");
         self.code.filter(|code| code.windows(mark.len()).any(|bytes| bytes == mark.as_bytes()))
     }
@@ -34,6 +35,45 @@ impl Module {
             i += 1;
         }
         None
+    }
+}
+
+/// PTX of a module.
+#[derive(Clone, Copy)]
+pub enum Ptx {
+    /// The text.
+    Text(&'static str),
+    /// The text, compressed as zlib data.
+    #[cfg(feature = "compressed")]
+    Compressed(&'static [u8]),
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+impl Ptx {
+    /// Returns the text.
+    ///
+    /// # Panics
+    /// If the data do not decompress to UTF-8.
+    #[must_use]
+    pub fn text(self) -> std::borrow::Cow<'static, str> {
+        match self {
+            Self::Text(text) => text.into(),
+            #[cfg(feature = "compressed")]
+            Self::Compressed(data) => {
+                let text = miniz_oxide::inflate::decompress_to_vec_zlib(data).expect("zlib data of the build script");
+                String::from_utf8(text).expect("UTF-8, which the build script compressed").into()
+            }
+        }
+    }
+
+    /// Returns the address of the data, by which two texts under one name are told apart.
+    #[must_use]
+    pub fn address(self) -> usize {
+        match self {
+            Self::Text(text) => text.as_ptr().addr(),
+            #[cfg(feature = "compressed")]
+            Self::Compressed(data) => data.as_ptr().addr(),
+        }
     }
 }
 

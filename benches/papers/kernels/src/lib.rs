@@ -34,7 +34,7 @@ pub mod quotient;
 const fn ptx(_: &str) -> Option<&'static warpset_simt::Module> {
     static MODULE: warpset_simt::Module = warpset_simt::Module {
         name: "papers_kernels",
-        ptx: Some(include_str!(concat!(env!("OUT_DIR"), "/papers_kernels.ptx"))),
+        ptx: Some(warpset_simt::Ptx::Text(include_str!(concat!(env!("OUT_DIR"), "/papers_kernels.ptx")))),
         code: None, // the driver compiles the PTX
     };
     Some(&MODULE)

@@ -15,7 +15,7 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
                     let start = Instant::now();
                     device.load_module(module)?;
                     let mut row = Record::new("machine", "load of kernels", 1).time(start.elapsed().as_secs_f64());
-                    row = row.param("module", module.name).param("ptx_bytes", module.ptx.map_or(0, str::len));
+                    row = row.param("module", module.name).param("ptx_bytes", module.ptx.map_or(0, |ptx| ptx.text().len()));
                     row.checked = true;
                     session.push_on(&Target::Gpu(device.clone()), row, Threads::All);
                 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use warpset_simt::{KernelInfo, LaunchConfig, Module};
+use warpset_simt::{KernelInfo, LaunchConfig, Module, Ptx};
 
 use super::binding;
 use super::device::CudaDevice;
@@ -141,7 +141,7 @@ impl CudaDevice {
 
     /// Returns a kernel by name, and loads it first if necessary.
     fn loaded(&self, module: &Module, name: &str) -> Result<Arc<Kernel>> {
-        let place = self.modules.place((module.name, module.ptx.map(|text| text.as_ptr().addr()), name.into()));
+        let place = self.modules.place((module.name, module.ptx.map(Ptx::address), name.into()));
         let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kernel) = &*place {
             return Ok(kernel.clone());

@@ -207,7 +207,7 @@ fn ptx_that_is_wrong_is_rejected_with_the_compilers_words() -> Result<()> {
         ("wrong_ptx_zero", ".version 8.0\0"),
     ];
     for (name, text) in texts {
-        match device.load_module(&warpset_simt::Module { name, ptx: Some(text), code: None }) {
+        match device.load_module(&warpset_simt::Module { name, ptx: Some(warpset_simt::Ptx::Text(text)), code: None }) {
             Err(GpuError::PtxRejected { module, code, log }) => {
                 assert!(module == name && !log.is_empty());
                 eprintln!("{name}: {code}: {log}");
@@ -274,7 +274,11 @@ fn device_code_that_is_refused_gives_way_to_ptx() -> Result<()> {
     for (name, code) in
         [("no_code", &[] as &[u8]), ("short_code", &HOLLOW[..9]), ("zeros", &[0; 64]), ("hollow", HOLLOW)]
     {
-        device.load_module(&warpset_simt::Module { name, ptx: Some(TEXT), code: Some(code) })?;
+        device.load_module(&warpset_simt::Module {
+            name,
+            ptx: Some(warpset_simt::Ptx::Text(TEXT)),
+            code: Some(code),
+        })?;
         let loaded = device.loaded_kernels();
         let kernel = loaded.iter().find(|kernel| kernel.module == name).expect("loaded");
         assert_eq!((kernel.name.as_str(), kernel.ptx_bytes), ("k", TEXT.len()));
