@@ -1,15 +1,12 @@
 //! Saved quotient filters from any bytes: no panic, no memory that the bytes do not justify; what loads is whole.
-//!
-//! Checksums keep a fuzzer out, so the bytes are also opened without them, and once more with the checksum made right.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use warpset_quotient::{
-    Builder, Duplicates, Error, FileError, Filter, Hashed, Insert, QuotientFilter, RankSelect, SlotKind, Standard, View,
+    Builder, Duplicates, Filter, Hashed, Insert, QuotientFilter, RankSelect, SlotKind, Standard, View,
 };
 
-fn use_it<S: SlotKind>(mut filter: QuotientFilter<S>, bytes: &[u8]) {
-    assert_eq!(filter.to_bytes(), bytes);
+fn use_it<S: SlotKind>(mut filter: QuotientFilter<S>) {
     if filter.layout().duplicates() == Duplicates::Counted {
         let mut rebuilt = Builder::<S>::with_layout(*filter.layout()).build().unwrap();
         for (fingerprint, copies) in filter.fingerprint_counts() {
@@ -50,36 +47,12 @@ fuzz_target!(|bytes: &[u8]| {
 });
 
 fn load<S: SlotKind>(bytes: &[u8]) {
-    match QuotientFilter::<S>::from_bytes(bytes) {
-        Ok(filter) => use_it(filter, bytes),
-        Err(Error::File(FileError::Corrupted { found, .. })) => {
-            let mut fixed = bytes.to_vec();
-            fixed[120..128].copy_from_slice(&found.to_le_bytes());
-            if let Ok(filter) = QuotientFilter::<S>::from_bytes(&fixed) {
-                use_it(filter, &fixed);
-            }
+    warpset_fuzz::load(bytes, use_it::<S>, |bytes| {
+        if let Ok(view) = View::<S>::from_bytes_unverified(bytes) {
+            view.contains("key");
+            view.contains_bulk(&(0..300u64).collect::<Vec<_>>()).unwrap();
+            view.count(3u64);
+            view.fpr();
         }
-        Err(_) => {}
-    }
-    let _ = QuotientFilter::<S>::read_from(bytes);
-    // The slice may start anywhere, and is then refused as misaligned; words are aligned.
-    let mut aligned = vec![0u64; bytes.len().div_ceil(8)];
-    let aligned = aligned_copy(&mut aligned, bytes);
-    if let Ok(view) = View::<S>::from_bytes_unverified(aligned) {
-        view.contains("key");
-        view.contains_bulk(&(0..300u64).collect::<Vec<_>>()).unwrap();
-        view.count(3u64);
-        view.fpr();
-    }
-}
-
-/// Copies `bytes` to the start of `words`.
-fn aligned_copy<'a>(words: &'a mut [u64], bytes: &[u8]) -> &'a [u8] {
-    for (word, chunk) in words.iter_mut().zip(bytes.chunks(8)) {
-        let mut eight = [0; 8];
-        eight[..chunk.len()].copy_from_slice(chunk);
-        *word = u64::from_le_bytes(eight);
-    }
-    // SAFETY: any bytes are `u8`s, and `words` has at least as many bytes.
-    unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), bytes.len()) }
+    });
 }

@@ -7,8 +7,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use warpset_base::file::HEADER_BYTES;
+use warpset_fuzz::with_header;
 use warpset_mphf::{ConsensusKind, HashKind, PerfectHash, PlacementKind, RecSplitKind, StaticFilter, StaticFilterView};
-use xxhash_rust::xxh3::Xxh3;
 
 /// The number of a filter.
 const FILTER: u16 = 17;
@@ -39,24 +39,6 @@ fn load<M: HashKind>(bytes: &[u8]) {
             assert!(filter.get(&key).is_none_or(|number| number < filter.function().len()));
         }
     }
-}
-
-/// Builds a file: `bytes` from the fourth word on, after the first words and with the checksum of a saved structure.
-fn with_header(structure: u16, bytes: &[u8]) -> Vec<u8> {
-    let mut all = vec![0; 24];
-    all.extend_from_slice(bytes);
-    all.resize(all.len().next_multiple_of(8).max(HEADER_BYTES), 0);
-    let payload = (all.len() - HEADER_BYTES) as u64;
-    all[..8].copy_from_slice(b"WARPSET\0");
-    all[8..10].copy_from_slice(&1u16.to_le_bytes());
-    all[10..12].copy_from_slice(&structure.to_le_bytes());
-    all[12..16].copy_from_slice(&(HEADER_BYTES as u32).to_le_bytes());
-    all[16..24].copy_from_slice(&payload.to_le_bytes());
-    let mut hasher = Xxh3::new();
-    hasher.update(&all[..HEADER_BYTES - 8]);
-    hasher.update(&all[HEADER_BYTES..]);
-    all[HEADER_BYTES - 8..HEADER_BYTES].copy_from_slice(&hasher.digest().to_le_bytes());
-    all
 }
 
 fn load_all<M: HashKind>(bytes: &[u8]) {

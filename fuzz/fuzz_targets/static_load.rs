@@ -7,10 +7,6 @@
 
 use libfuzzer_sys::fuzz_target;
 use warpset_static::{Filter, StaticKey, StaticMap, StaticMapView, Value};
-use xxhash_rust::xxh3::Xxh3;
-
-/// Bytes of the header that every structure has.
-const HEADER: usize = 128;
 
 fn ask<K: StaticKey, V: Value>(view: StaticMapView<'_, K, V>, is_verified: bool) {
     let keys: Vec<K> = view.keys().take(1000).collect();
@@ -25,38 +21,16 @@ fn ask<K: StaticKey, V: Value>(view: StaticMapView<'_, K, V>, is_verified: bool)
 }
 
 fn load<K: StaticKey, V: Value>(bytes: &[u8]) {
-    if let Ok(map) = StaticMap::<K, V>::read_from(bytes) {
-        assert!(bytes.starts_with(&map.to_bytes()));
-        ask(map.view(), true);
-    }
-    let words: Vec<u64> = bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect();
-    // SAFETY: any bytes are bytes.
-    let aligned = unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), 8 * words.len()) };
-    if let Ok(view) = StaticMapView::<K, V>::from_bytes_unverified(aligned) {
-        ask(view, false);
-    }
-}
-
-/// Builds a file: `bytes` from the fourth word on, after the first words and with the checksum of a saved map.
-fn with_header(bytes: &[u8]) -> Vec<u8> {
-    let mut all = vec![0; 24];
-    all.extend_from_slice(bytes);
-    all.resize(all.len().next_multiple_of(8).max(HEADER), 0);
-    let payload = (all.len() - HEADER) as u64;
-    all[..8].copy_from_slice(b"WARPSET\0");
-    all[8..10].copy_from_slice(&1u16.to_le_bytes());
-    all[10..12].copy_from_slice(&40u16.to_le_bytes());
-    all[12..16].copy_from_slice(&(HEADER as u32).to_le_bytes());
-    all[16..24].copy_from_slice(&payload.to_le_bytes());
-    let mut hasher = Xxh3::new();
-    hasher.update(&all[..HEADER - 8]);
-    hasher.update(&all[HEADER..]);
-    all[HEADER - 8..HEADER].copy_from_slice(&hasher.digest().to_le_bytes());
-    all
+    let use_it = |map: StaticMap<K, V>| ask(map.view(), true);
+    warpset_fuzz::load(bytes, use_it, |bytes| {
+        if let Ok(view) = StaticMapView::<K, V>::from_bytes_unverified(bytes) {
+            ask(view, false);
+        }
+    });
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    for bytes in [bytes, &with_header(bytes)] {
+    for bytes in [bytes, &warpset_fuzz::with_header(40, bytes)] {
         load::<u64, ()>(bytes);
         load::<u32, u64>(bytes);
         load::<u64, u32>(bytes);

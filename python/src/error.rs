@@ -236,7 +236,6 @@ macro_rules! kinds {
                     error => error,
                 };
                 let kind = match &error {
-                    Error::OutOfMemory(_) => Kind::Memory,
                     Error::Gpu(cause) => kind_of_gpu(cause),
                     Error::Primitive(_) => Kind::Device,
                     $($pattern $(if $guard)? => Kind::$kind $(($found))?,)*
@@ -248,19 +247,26 @@ macro_rules! kinds {
     )*};
 }
 kinds! {
-    bloom::Error { Error::BucketOverflow { .. } => Full, Error::OverMemoryLimit { .. } => Memory, }
-    quotient::Error {
-        Error::Full { .. } | Error::OverflowRegionFull { .. } => Full, Error::OverMemoryLimit { .. } => Memory,
+    bloom::Error {
+        Error::BucketOverflow { .. } => Full,
+        Error::OutOfMemory(_) | Error::OverMemoryLimit { .. } => Memory,
     }
-    lsm::Error {}
-    static_sets::Error {}
-    fuse::Error { Error::TwoValues { .. } => Duplicate, }
-    sequence::Error {}
+    quotient::Error {
+        Error::Full { .. } | Error::OverflowRegionFull { .. } => Full,
+        Error::OutOfMemory(_) | Error::OverMemoryLimit { .. } => Memory,
+    }
+    lsm::Error { Error::OutOfMemory(_) => Memory, }
+    static_sets::Error { Error::OutOfMemory(_) => Memory, }
+    fuse::Error { Error::TwoValues { .. } => Duplicate, Error::OutOfMemory(_) => Memory, }
+    sequence::Error { Error::OutOfMemory(_) => Memory, }
     range::Error {
+        Error::OutOfMemory(_) => Memory,
         Error::OtherKeys { .. } => OtherFile(RANGE_FILTER),
         Error::Slots(cause) if matches!(**cause, quotient::Error::Full { .. } | quotient::Error::OverflowRegionFull { .. }) => Full,
     }
+    mphf::Error { Error::DuplicateKey { .. } => Duplicate, Error::Io(_) => File, }
 }
+
 impl From<warpset_kmers::Error> for Failure {
     fn from(error: warpset_kmers::Error) -> Failure {
         use warpset_kmers::Error;
@@ -287,24 +293,6 @@ impl From<warpset_kmers::Error> for Failure {
         Failure::of(kind, &error)
     }
 }
-impl From<mphf::Error> for Failure {
-    fn from(error: mphf::Error) -> Failure {
-        use mphf::Error;
-        let error = match error {
-            Error::File(cause) => return cause.into(),
-            error => error,
-        };
-        let kind = match &error {
-            Error::DuplicateKey { .. } => Kind::Duplicate,
-            Error::Io(_) => Kind::File,
-            Error::Gpu(cause) => kind_of_gpu(cause),
-            Error::Primitive(_) => Kind::Device,
-            _ => Kind::Value,
-        };
-        Failure::of(kind, &error)
-    }
-}
-
 impl From<Failure> for PyErr {
     fn from(failure: Failure) -> PyErr {
         let message = failure.message;

@@ -34,41 +34,26 @@ mod threads;
 #[pyo3::pymodule(gil_used = false)]
 mod _warpset {
     #[pymodule_export]
-    use super::arrow::BooleanArray;
-    #[pymodule_export]
-    use super::bloom::{BlockedBloom, SplitBlockBloom};
-    #[pymodule_export]
-    use super::device::{Device, DeviceArray, devices};
-    #[pymodule_export]
-    use super::dynamic_range_filter::DynamicRangeFilter;
-    #[pymodule_export]
-    use super::error::{DeviceError, DuplicateKeyError, FileError, FullError, OutOfMemoryError};
-    #[pymodule_export]
-    use super::files::load;
-    #[pymodule_export]
-    use super::fuse::BinaryFuse;
-    #[pymodule_export]
-    use super::kmers::{KmerCounter, KmerIterator};
-    #[pymodule_export]
-    use super::maplet::Maplet;
-    #[pymodule_export]
-    use super::quotient::QuotientFilter;
-    #[pymodule_export]
-    use super::range_filter::RangeFilter;
-    #[pymodule_export]
-    use super::recsplit::{PerfectHash, StaticFilter};
-    #[pymodule_export]
-    use super::sequence_filter::SequenceFilter;
-    #[pymodule_export]
-    use super::sequences::minimizers;
-    #[pymodule_export]
-    use super::sorted_map::SortedMap;
-    #[pymodule_export]
-    use super::static_function::StaticFunction;
-    #[pymodule_export]
-    use super::static_sets::{StaticMap, StaticSet};
-    #[pymodule_export]
-    use super::string_map::StringMap;
+    use super::{
+        arrow::BooleanArray,
+        bloom::{BlockedBloom, SplitBlockBloom},
+        device::{Device, DeviceArray, devices},
+        dynamic_range_filter::DynamicRangeFilter,
+        error::{DeviceError, DuplicateKeyError, FileError, FullError, OutOfMemoryError},
+        files::load,
+        fuse::BinaryFuse,
+        kmers::{KmerCounter, KmerIterator},
+        maplet::Maplet,
+        quotient::QuotientFilter,
+        range_filter::RangeFilter,
+        recsplit::{PerfectHash, StaticFilter},
+        sequence_filter::SequenceFilter,
+        sequences::minimizers,
+        sorted_map::SortedMap,
+        static_function::StaticFunction,
+        static_sets::{StaticMap, StaticSet},
+        string_map::StringMap,
+    };
 
     #[pymodule_init]
     fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {

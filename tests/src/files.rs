@@ -36,7 +36,7 @@ pub fn resealed(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// Checks that the saved form is rejected for the right reason, read or viewed: cut anywhere, with a byte too many, and
+/// Checks that the saved form is rejected for the right reason, read or viewed: cut anywhere, with bytes too many, and
 /// with any of these bits of any byte flipped. `visit` gets each damaged form with a right checksum, as an attacker
 /// would write it.
 pub fn damage<S: Saved + PartialEq>(structure: &S, bits: impl Fn(usize) -> Vec<u32>, visit: impl Fn(&[u8], &str)) {
@@ -52,8 +52,19 @@ pub fn damage<S: Saved + PartialEq>(structure: &S, bits: impl Fn(usize) -> Vec<u
     for len in 0..good.len() {
         assert!(matches!(read(&good[..len]), FileError::Truncated { .. }), "cut at {len}");
     }
-    let long = [&good[..], &[0]].concat();
-    assert!(matches!(read(&long), FileError::TrailingBytes { extra: 1 }));
+    // The length comes before the checksum.
+    let mut long = [&good[..], &[0; 4]].concat();
+    assert!(matches!(read(&long), FileError::TrailingBytes { extra: 4 }));
+    long[good.len() - 1] ^= 1;
+    assert!(matches!(read(&long), FileError::TrailingBytes { extra: 4 }));
+    assert!(matches!(read(&[0; 1000]), FileError::BadMagic));
+    // Streams have one structure after another.
+    let stream = [&good[..], &good, b"rest"].concat();
+    let mut rest = &stream[..];
+    for _ in 0..2 {
+        assert!(file::read_from::<S>(&mut rest, 0).is_ok_and(|read| read == *structure));
+    }
+    assert_eq!(rest, b"rest");
     for at in 0..good.len() {
         for bit in bits(at) {
             let mut bad = good.clone();

@@ -8,6 +8,7 @@ use bench_record::Record;
 use bytemuck::Pod;
 use warpset::gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, Devices};
 
+use crate::clock::Effort;
 use crate::input::keys::Stream;
 use crate::suite::{Session, Step, Target, Threads, emulator};
 
@@ -44,6 +45,37 @@ pub fn steps<T: 'static>(
         Step::new(title(&setting), move |session| run(session, &numbers, &setting))
     };
     settings.into_iter().map(step).collect()
+}
+
+/// Sizes of a structure: on an emulator, and on GPUs by effort.
+pub struct Sizes<T: 'static> {
+    /// On an emulator.
+    pub emulator: &'static [T],
+    /// In quick runs.
+    pub quick: &'static [T],
+    /// In standard runs.
+    pub standard: &'static [T],
+    /// In full runs.
+    pub full: &'static [T],
+}
+
+impl<T: Copy> Sizes<T> {
+    /// Makes a step per size, with its title, that gets the numbers of devices; none where there is one GPU.
+    pub fn steps(
+        &self,
+        first: Option<&Device>,
+        effort: Effort,
+        title: impl Fn(&T) -> String,
+        run: impl Fn(&mut Session, &[Devices], &T) -> anyhow::Result<()> + Copy + 'static,
+    ) -> Vec<Step> {
+        let sizes = match effort {
+            _ if first.is_some_and(Device::is_emulator) => self.emulator,
+            Effort::Quick => self.quick,
+            Effort::Standard => self.standard,
+            Effort::Full => self.full,
+        };
+        steps(first, sizes.to_vec(), title, run)
+    }
 }
 
 /// Returns the least seconds of a call, each after a `prepare` of the same state, and the result of the last; the first

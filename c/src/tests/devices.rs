@@ -45,7 +45,7 @@ fn here<T: Default + Clone>(buffer: *mut warpset_buffer, len: usize) -> Vec<T> {
     items
 }
 
-/// The library carries kernels compressed.
+/// Checks that the text of kernels is there, which the library carries compressed.
 #[test]
 fn kernels_have_their_text() {
     let device = gpu::Device::emulator(Default::default());

@@ -20,58 +20,32 @@ fn shape(block_bits: u32, word_bits: u32, hashes: u32) -> BlockShape {
     BlockShape::new(block_bits, word_bits, hashes).unwrap()
 }
 
-/// Compares every operation, on one layout, with the host's filter.
+/// Compares keys of all types, and intersections, with the host's filter; `warpset-tests` has all other operations.
 fn agrees_with_the_host<L: DeviceOneBlock>(device: &Device, layout: L)
 where
-    cpu::Bloom<L>: Insert<Error = Error> + TestAndInsert,
+    cpu::Bloom<L>: Insert<Error = Error>,
 {
-    let present = keys(777, 1);
-    let asked: Vec<u64> = present.iter().copied().step_by(3).chain(keys(500, 2)).collect();
     let mut on_host = Builder::with_layout(layout).build().unwrap();
     let mut on_device = Builder::with_layout(layout).on(device).build().unwrap();
-    on_host.insert_bulk(&present).unwrap();
-    on_device.insert_bulk(&present).unwrap();
-    assert!(on_device.to_host().unwrap() == on_host, "{layout:?}: inserted");
-    assert_eq!(on_device.contains_bulk(&asked).unwrap(), on_host.contains_bulk(&asked).unwrap(), "{layout:?}");
-    assert_eq!(on_device.contains_bitmap_bulk(&asked).unwrap(), on_host.contains_bitmap_bulk(&asked).unwrap());
-    assert_eq!(on_device.count_contained_bulk(&asked).unwrap(), on_host.count_contained_bulk(&asked).unwrap());
-    assert_eq!(on_device.count_ones().unwrap(), on_host.count_ones());
-
-    let narrow: Vec<u32> = (0..301).collect();
+    let (present, narrow) = (keys(777, 1), (0..301).collect::<Vec<u32>>());
     let text: Vec<String> = (0..99).map(|i| format!("key {i}")).collect();
     let hashes: Vec<Hashed> = keys(65, 9).into_iter().map(Hashed).collect();
+    on_host.insert_bulk(&present).unwrap();
+    on_device.insert_bulk(&present).unwrap();
     on_host.insert_bulk(&narrow).unwrap();
     on_device.insert_bulk(&narrow).unwrap();
     on_host.insert_bulk(&text).unwrap();
     on_device.insert_bulk(&text).unwrap();
     on_host.insert_bulk(&hashes).unwrap();
     on_device.insert_bulk(&hashes).unwrap();
-    assert!(on_device.to_host().unwrap() == on_host, "{layout:?}: other keys");
+    assert!(on_device.to_host().unwrap() == on_host, "{layout:?}: inserted");
     assert!(on_device.contains_bulk(&narrow).unwrap().into_iter().all(|yes| yes));
     assert!(on_device.contains_bulk(&text).unwrap().into_iter().all(|yes| yes));
-
-    let stream: Vec<u64> = keys(900, 3).into_iter().map(|k| k % 400).chain(present.iter().copied().take(50)).collect();
-    assert_eq!(on_device.test_and_insert_bulk(&stream).unwrap(), on_host.test_and_insert_bulk(&stream).unwrap());
-    assert!(on_device.to_host().unwrap() == on_host, "{layout:?}: test and insert");
-
     let mut other = Builder::with_layout(layout).build().unwrap();
     other.insert_bulk(&keys(300, 5)).unwrap();
-    let other_on_device = gpu::Bloom::from_host(device, &other).unwrap();
-    let before = on_device.try_clone().unwrap();
-    on_host.merge(&other).unwrap();
-    on_device.merge(&other_on_device).unwrap();
-    assert!(on_device.to_host().unwrap() == on_host, "{layout:?}: union");
-    let mut common = before.to_host().unwrap();
-    common.intersect(&on_host).unwrap();
-    let mut common_on_device = before;
-    common_on_device.intersect(&on_device).unwrap();
-    assert!(common_on_device.to_host().unwrap() == common, "{layout:?}: intersection");
-    on_host.fold(3).unwrap();
-    on_device.fold(3).unwrap();
-    assert!(on_device.to_host().unwrap() == on_host, "{layout:?}: folded");
-    assert!(matches!(on_device.merge(&other_on_device), Err(Error::Incompatible { .. })));
-    on_device.clear().unwrap();
-    assert_eq!(on_device.count_ones().unwrap(), 0);
+    on_host.intersect(&other).unwrap();
+    on_device.intersect(&gpu::Bloom::from_host(device, &other).unwrap()).unwrap();
+    assert!(on_device.to_host().unwrap() == on_host, "{layout:?}: intersection");
 }
 
 #[test]
@@ -409,18 +383,6 @@ fn a_key_that_panics_leaves_no_answers_behind() {
         assert_eq!(filter.count_contained_bulk(&bytes(present.len())).unwrap(), present.len());
         assert!(catch_unwind(AssertUnwindSafe(|| filter.insert_bulk(&bytes(450)).unwrap())).is_err());
         assert_eq!(filter.count_contained_bulk(&bytes(present.len())).unwrap(), present.len());
-    }
-}
-
-#[test]
-fn nothing_in_gives_nothing_out() {
-    for device in devices(7) {
-        let mut filter = Builder::with_layout(SplitBlockLayout::new(1).unwrap()).on(&device).build().unwrap();
-        filter.insert_bulk::<u64>(&[]).unwrap();
-        assert!(filter.contains_bulk::<u32>(&[]).unwrap().is_empty());
-        assert!(filter.test_and_insert_bulk::<&str>(&[]).unwrap().is_empty());
-        assert_eq!(filter.count_contained_bulk::<u64>(&[]).unwrap(), 0);
-        assert_eq!(filter.count_ones().unwrap(), 0);
     }
 }
 

@@ -51,6 +51,8 @@ mod lookup;
 mod mapped;
 #[cfg(feature = "serde")]
 mod serde;
+#[cfg(test)]
+mod testing;
 mod view;
 mod width;
 

@@ -242,9 +242,6 @@ mod tests {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
         for method in [Method::BruteForce, Method::Rotation, Method::Grouped] {
             for (keys, bucket_size) in [(1, 1), (40, 40), (300, 300), (5000, 400), (3000, 2000), (1000, 3)] {
-                if cfg!(miri) && keys > 40 {
-                    continue;
-                }
                 let builder = RecSplit::builder().leaf_size(5).bucket_size(bucket_size).method(method);
                 let settings = builder.settings().unwrap();
                 let build = |share_from: f64| {
@@ -269,7 +266,7 @@ mod tests {
 
     #[test]
     fn duplicates_in_shared_trees() {
-        let count = if cfg!(miri) { 100 } else { 2000 };
+        let count = 2000;
         let mut keys: Vec<u64> = (0..count as u64).collect();
         keys[count - 1] = 1;
         let builder = RecSplit::builder().leaf_size(4).bucket_size(2000).threads(4);

@@ -16,6 +16,8 @@ mod join;
 mod key_store;
 mod kind;
 mod lists;
+#[cfg(test)]
+mod lookup_tests;
 mod plan;
 #[cfg(test)]
 mod several_tests;

@@ -57,6 +57,8 @@ mod function;
 #[cfg(feature = "gpu")]
 pub mod gpu;
 mod kind;
+#[cfg(test)]
+mod kind_tests;
 mod number;
 mod placement;
 mod processor;

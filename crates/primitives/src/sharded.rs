@@ -29,6 +29,7 @@ pub use reply::Replies;
 pub use route::{Routed, Router, ranges};
 
 mod change;
+mod methods;
 mod reply;
 mod route;
 

@@ -156,6 +156,46 @@ fn cases() -> Vec<Case> {
             |of| of.get_bulk(&asked()).into_iter().map(|value| value.map_or(u64::MAX, u64::from)).collect()
         ),
         case!(
+            "BinaryFuse16",
+            "BinaryFuse16",
+            BinaryFuse16,
+            BinaryFuse16View,
+            BinaryFuse16::builder().build_from(&keys()),
+            |of| asked().into_iter().map(|key| of.contains(key).into()).collect()
+        ),
+        case!(
+            "StaticFunction",
+            "StaticFunction",
+            StaticFunction<u16>,
+            StaticFunctionView<u16>,
+            StaticFunction::<u16>::builder().filtered(5).build_from(&keys(), &[7; 1000]),
+            |of| asked().into_iter().map(|key| of.get(key).map_or(u64::MAX, u64::from)).collect()
+        ),
+        case!(
+            "RangeFilter",
+            "RangeFilter",
+            RangeFilter<u64>,
+            RangeFilterView<u64>,
+            RangeFilter::<u64>::builder().build_from(&keys()),
+            |of| asked().into_iter().map(|key| of.may_contain(key..=key + 5).into()).collect()
+        ),
+        case!(
+            "DynamicRangeFilter",
+            "DynamicRangeFilter",
+            DynamicRangeFilter<u64>,
+            DynamicRangeFilterView<u64>,
+            DynamicRangeFilter::<u64>::builder(1000).build_from(&keys()),
+            |of| asked().into_iter().map(|key| of.may_contain(key..=key + 5).into()).collect()
+        ),
+        case!(
+            "Maplet",
+            "Maplet",
+            Maplet,
+            MapletView,
+            RankSelectQuotientFilter::builder(1000).values(20).build_from(&keys(), &small_keys()),
+            |of| asked().into_iter().map(|key| of.get(key).unwrap_or(u64::MAX)).collect()
+        ),
+        case!(
             "StandardQuotientFilter",
             "StandardQuotientFilter",
             StandardQuotientFilter,

@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use warpset_bloom::{BlockedBloom, RaoBloom, SplitBlockBloom};
 use warpset_fuse::{BinaryFuse16, StaticFunction};
 use warpset_lsm::{Lsm, SortedArray};
-use warpset_mphf::{Consensus, StaticFilter};
+use warpset_mphf::{Consensus, Placement, RecSplit, StaticFilter};
 use warpset_quotient::{Maplet, RankSelectQuotientFilter, StandardQuotientFilter};
 use warpset_range::{DynamicRangeFilter, RangeFilter};
 use warpset_sequence::SequenceFilter;
@@ -29,6 +29,8 @@ fn structures_go_through_json_and_back() {
     through_json(StaticFunction::<u64>::builder().build_from(&keys, &keys).unwrap());
     through_json(Lsm::<u64, u64>::builder().build_from(&keys, &keys).unwrap());
     through_json(SortedArray::<u64, ()>::builder().build_from(&keys, &[(); 100]).unwrap());
+    through_json(RecSplit::builder().build_from(&keys).unwrap());
+    through_json(Placement::builder().build_from(&keys).unwrap());
     through_json(Consensus::builder().build_from(&keys).unwrap());
     through_json(StaticFilter::builder().width(9).build_from(&keys).unwrap());
     through_json(StandardQuotientFilter::builder(100).build_from(&keys).unwrap());
@@ -54,4 +56,6 @@ fn other_structures_are_refused_by_name() {
     assert!(refusal::<Lsm<u32, ()>>(&array).contains("this is a saved `SortedArray<u32, ()>`"));
     let map = StaticMap::<u32, u64>::builder().build_from(&[3, 1, 2], &[30, 10, 20]).unwrap();
     assert!(refusal::<StaticSet<u32>>(&map).contains("this is a saved `StaticMap<u32, u64>`"));
+    let ranges = RangeFilter::<u32>::builder().build_from(&[3, 1, 2_000_000]).unwrap();
+    assert!(refusal::<RangeFilter<i32>>(&ranges).contains("RangeFilter<u32>"));
 }

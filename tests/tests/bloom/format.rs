@@ -4,7 +4,7 @@
 
 use warpset_bloom::{
     BlockShape, BlockedBloom, BlockedLayout, BucketShape, Builder, Error, FileError, FirstLevel, Insert, PhysicalType,
-    RaoBloom, RaoLayout, SplitBlockBloom, SplitBlockLayout, StringHash, View,
+    RaoBloom, RaoLayout, SplitBlockBloom, SplitBlockLayout, StringHash,
 };
 use warpset_tests::files::{announces_too_much, damage, fixture};
 
@@ -51,31 +51,6 @@ fn damaged_bytes_are_refused() {
 }
 
 #[test]
-fn length_comes_before_the_checksum() {
-    // Found by fuzzing: bytes that were damaged and too long were called damaged here and too long by the view.
-    let mut bytes = blocked().to_bytes();
-    bytes[130] ^= 1;
-    bytes.extend_from_slice(&[0; 4]);
-    assert!(matches!(BlockedBloom::from_bytes(&bytes), Err(Error::File(FileError::TrailingBytes { extra: 4 }))));
-    assert!(matches!(
-        View::<BlockedLayout>::from_bytes(&bytes),
-        Err(Error::File(FileError::TrailingBytes { extra: 4 }))
-    ));
-}
-
-#[test]
-fn foreign_bytes_are_refused() {
-    assert!(matches!(SplitBlockBloom::from_bytes(&[0; 1000]), Err(Error::File(FileError::BadMagic))));
-    assert!(matches!(
-        SplitBlockBloom::from_bytes(b"PAR1"),
-        Err(Error::File(FileError::Truncated { needed: 128, found: 4 }))
-    ));
-    let error = BlockedBloom::from_bytes(&split_block().to_bytes()).unwrap_err();
-    let Error::File(FileError::WrongStructure { expected, found }) = error else { panic!("{error}") };
-    assert_eq!([expected.number, found.number], [2, 1]);
-}
-
-#[test]
 fn a_wrong_number_of_words_is_no_cut_file() {
     let filter = blocked();
     let builder = Builder::with_layout(*filter.layout());
@@ -104,14 +79,11 @@ fn absurd_sizes_are_refused_without_the_memory() {
 }
 
 #[test]
-fn streams_hold_one_filter_after_another() {
+fn streams_hold_filters_of_several_forms() {
     let (a, b) = (split_block(), rao(FirstLevel::Mixed));
-    let mut stream = Vec::new();
-    a.write_to(&mut stream).unwrap();
-    b.write_to(&mut stream).unwrap();
+    let mut stream = b.to_bytes();
     a.write_parquet(&mut stream, PhysicalType::ByteArray).unwrap();
     let mut reader = &stream[..];
-    assert!(SplitBlockBloom::read_from(&mut reader).unwrap() == a);
     assert!(RaoBloom::read_from(&mut reader).unwrap() == b);
     assert!(SplitBlockBloom::read_parquet(&mut reader, PhysicalType::ByteArray).unwrap() == a);
     assert!(reader.is_empty());

@@ -138,15 +138,6 @@ fn kinds_are_told_apart() {
 }
 
 #[test]
-fn foreign_bytes_are_refused() {
-    assert!(matches!(StandardQuotientFilter::from_bytes(&[0; 1000]), Err(Error::File(FileError::BadMagic))));
-    let bloom: warpset::bloom::SplitBlockBloom = ["a"].into_iter().collect();
-    let error = StandardQuotientFilter::from_bytes(&bloom.to_bytes()).unwrap_err();
-    let Error::File(FileError::WrongStructure { expected, found }) = error else { panic!("{error}") };
-    assert_eq!([expected.number, found.number], [24, 1]);
-}
-
-#[test]
 fn absurd_sizes_are_refused_without_the_memory() {
     let huge = StandardBuilder::with_bits(40, 5).layout().unwrap();
     let mut bytes = packed().to_bytes();
@@ -156,18 +147,6 @@ fn absurd_sizes_are_refused_without_the_memory() {
     }
     bytes[16..24].copy_from_slice(&(8 * huge.words()).to_le_bytes());
     files::announces_too_much::<StandardQuotientFilter>(&bytes);
-}
-
-#[test]
-fn streams_hold_one_filter_after_another() {
-    let filter = StandardQuotientFilter::builder(1000).build_from(&(0..1000).collect::<Vec<u64>>()).unwrap();
-    let mut stream = Vec::new();
-    filter.write_to(&mut stream).unwrap();
-    packed().write_to(&mut stream).unwrap();
-    let mut reader = &stream[..];
-    assert!(StandardQuotientFilter::read_from(&mut reader).unwrap() == filter);
-    assert!(StandardQuotientFilter::read_from(&mut reader).unwrap() == packed());
-    assert!(reader.is_empty());
 }
 
 /// Checks that large files, whose checksum is written after their payload, have the bytes of `to_bytes`.

@@ -1,8 +1,5 @@
-//! Minimal perfect hash functions and static filters on every executor.
+//! Minimal perfect hash functions and static filters.
 
-mod consensus;
-mod devices;
-mod equivalence;
 mod external;
 mod format;
 mod model;

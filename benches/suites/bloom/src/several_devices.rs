@@ -1,13 +1,12 @@
 //! Filters divided among several GPUs: keys on the first, a share on each, keys on the host.
 
 use warpset::bloom::{Builder, Filter, Insert};
-use warpset::gpu::{Device, Devices};
+use warpset::gpu::Devices;
 
 use super::variant::split_block;
 use super::{ABSENT, BITS_PER_KEY, INSERTED, SEED};
-use bench_frame::clock::Effort;
 use bench_frame::input::keys::KeySpace;
-use bench_frame::several_devices::{self, Batch, Batches, Rows, Skew, values_of};
+use bench_frame::several_devices::{Batch, Batches, Rows, Sizes, Skew, values_of};
 use bench_frame::suite::{Session, Setup, Step};
 use bench_frame::table;
 use bench_record::Record;
@@ -15,29 +14,20 @@ use bench_record::Record;
 /// The most keys of a batch.
 const MOST: usize = 1 << 28;
 
-/// Returns the bytes of the whole filter: beyond the L2 cache of all GPUs.
-fn sizes(device: &Device, effort: Effort) -> &'static [usize] {
-    match (device.is_emulator(), effort) {
-        (true, _) => &[1 << 12],
-        (_, Effort::Quick) => &[1 << 30],
-        (_, Effort::Standard) => &[1 << 30, 1 << 33],
-        (_, Effort::Full) => &[1 << 28, 1 << 30, 1 << 33, 1 << 35],
-    }
-}
-
 /// Makes the steps: none where there is one GPU.
 pub fn steps(setup: &Setup) -> Vec<Step> {
-    let first = setup.devices().next();
-    let sizes = first.map_or(Vec::new(), |first| sizes(first, setup.effort).to_vec());
-    several_devices::steps(
-        first,
-        sizes,
-        |&bytes| format!("bloom: on several devices, {}", table::bytes(bytes as f64)),
-        |session, numbers, &bytes| run(session, numbers, bytes),
-    )
+    // Bytes of the whole filter: beyond the L2 cache of all GPUs.
+    let sizes = Sizes {
+        emulator: &[1 << 12],
+        quick: &[1 << 30],
+        standard: &[1 << 30, 1 << 33],
+        full: &[1 << 28, 1 << 30, 1 << 33, 1 << 35],
+    };
+    let title = |&bytes: &usize| format!("bloom: on several devices, {}", table::bytes(bytes as f64));
+    sizes.steps(setup.devices().next(), setup.effort, title, run)
 }
 
-fn run(session: &mut Session, numbers: &[Devices], bytes: usize) -> anyhow::Result<()> {
+fn run(session: &mut Session, numbers: &[Devices], &bytes: &usize) -> anyhow::Result<()> {
     let first = numbers[0].first();
     let n = (bytes * 8 / BITS_PER_KEY).min(MOST);
     let builder = Builder::with_layout(split_block(bytes)?);

@@ -7,23 +7,14 @@ use warpset::gpu::{Device, Devices};
 use super::SEED;
 use bench_frame::clock::Effort;
 use bench_frame::input::keys::KeySpace;
-use bench_frame::several_devices::{self, Batches, Rows, Skew, values_of};
+use bench_frame::several_devices::{Batches, Rows, Sizes, Skew, values_of};
 use bench_frame::suite::{Session, Step};
 use bench_record::Record;
 
-fn sizes(device: &Device, effort: Effort) -> Vec<usize> {
-    match (device.is_emulator(), effort) {
-        (true, _) => vec![30_000],
-        (_, Effort::Quick) => vec![1 << 26],
-        (_, Effort::Standard) => vec![1 << 28],
-        (_, Effort::Full) => vec![1 << 28, 1 << 30],
-    }
-}
-
 /// Makes the steps: none where there is one GPU.
 pub fn steps(device: &Device, effort: Effort) -> Vec<Step> {
-    let title = |keys: &usize| format!("fuse: on several devices, {keys} keys");
-    several_devices::steps(Some(device), sizes(device, effort), title, run)
+    let sizes = Sizes { emulator: &[30_000], quick: &[1 << 26], standard: &[1 << 28], full: &[1 << 28, 1 << 30] };
+    sizes.steps(Some(device), effort, |keys| format!("fuse: on several devices, {keys} keys"), run)
 }
 
 fn run(session: &mut Session, numbers: &[Devices], &n: &usize) -> anyhow::Result<()> {

@@ -1,33 +1,23 @@
 //! Dictionaries divided among several GPUs: pairs on the first, a share on each, pairs on the host.
 
-use warpset::gpu::{Device, Devices};
+use warpset::gpu::Devices;
 use warpset::lsm::Lsm;
 use warpset::lsm::gpu::ShardedLsm;
 
 use super::{INSERTED, SEED};
-use bench_frame::clock::Effort;
 use bench_frame::input::keys::KeySpace;
-use bench_frame::several_devices::{self, Batch, Batches, Rows, Skew};
+use bench_frame::several_devices::{Batch, Batches, Rows, Sizes, Skew};
 use bench_frame::suite::{Session, Setup, Step};
 use bench_record::Record;
 
 /// Batches of ascending keys.
 const DRIFT: usize = 16;
 
-fn sizes(device: &Device, effort: Effort) -> Vec<usize> {
-    match (device.is_emulator(), effort) {
-        (true, _) => vec![1000],
-        (_, Effort::Quick) => vec![1 << 25],
-        (_, Effort::Standard) => vec![1 << 27],
-        (_, Effort::Full) => vec![1 << 27, 1 << 29],
-    }
-}
-
 /// Makes the steps: none where there is one GPU.
 pub fn steps(setup: &Setup) -> Vec<Step> {
-    let first = setup.devices().next();
-    let sizes = first.map_or(Vec::new(), |first| sizes(first, setup.effort));
-    several_devices::steps(first, sizes, |n| format!("lsm: on several devices, {n} pairs"), run)
+    let sizes = Sizes { emulator: &[1000], quick: &[1 << 25], standard: &[1 << 27], full: &[1 << 27, 1 << 29] };
+    let title = |n: &usize| format!("lsm: on several devices, {n} pairs");
+    sizes.steps(setup.devices().next(), setup.effort, title, run)
 }
 
 fn run(session: &mut Session, numbers: &[Devices], &n: &usize) -> anyhow::Result<()> {

@@ -1,13 +1,12 @@
 //! Filters and maplets divided among several GPUs: keys on the first, a share on each, keys on the host.
 
-use warpset::gpu::{Device, Devices};
+use warpset::gpu::Devices;
 use warpset::quotient::gpu::{ShardedMaplet, ShardedQuotientFilter};
 use warpset::quotient::{Count, Insert, RankSelect, RankSelectBuilder};
 
 use super::{INSERTED, SEED};
-use bench_frame::clock::Effort;
 use bench_frame::input::keys::KeySpace;
-use bench_frame::several_devices::{self, Batch, Batches, Rows, Skew, values_of};
+use bench_frame::several_devices::{Batch, Batches, Rows, Sizes, Skew, values_of};
 use bench_frame::suite::{Session, Setup, Step};
 use bench_record::Record;
 
@@ -17,20 +16,11 @@ const VALUE_BITS: u32 = 16;
 /// Load of the filter.
 const LOAD: f64 = 0.7;
 
-fn quotient_bits(device: &Device, effort: Effort) -> Vec<u32> {
-    match (device.is_emulator(), effort) {
-        (true, _) => vec![11],
-        (_, Effort::Quick) => vec![25],
-        (_, Effort::Standard) => vec![25, 28],
-        (_, Effort::Full) => vec![25, 28, 30],
-    }
-}
-
 /// Makes the steps: none where there is one GPU.
 pub fn steps(setup: &Setup) -> Vec<Step> {
-    let first = setup.devices().next();
-    let sizes = first.map_or(Vec::new(), |first| quotient_bits(first, setup.effort));
-    several_devices::steps(first, sizes, |bits| format!("quotient: on several devices, 2^{bits} slots"), run)
+    let bits = Sizes { emulator: &[11], quick: &[25], standard: &[25, 28], full: &[25, 28, 30] };
+    let title = |bits: &u32| format!("quotient: on several devices, 2^{bits} slots");
+    bits.steps(setup.devices().next(), setup.effort, title, run)
 }
 
 fn run(session: &mut Session, numbers: &[Devices], &bits: &u32) -> anyhow::Result<()> {

@@ -1,29 +1,19 @@
 //! Maps divided among several GPUs: keys on the first, a share on each, keys on the host.
 
-use bench_frame::clock::Effort;
 use bench_frame::input::keys::KeySpace;
-use bench_frame::several_devices::{self, Batches, Rows, Skew};
+use bench_frame::several_devices::{Batches, Rows, Sizes, Skew};
 use bench_frame::suite::{Session, Setup, Step};
-use warpset::gpu::{Device, Devices};
+use warpset::gpu::Devices;
 use warpset::static_sets::StaticMap;
 use warpset::static_sets::gpu::ShardedStaticMap;
 
 use super::{PRESENT, SEED, row};
 
-fn sizes(device: &Device, effort: Effort) -> Vec<usize> {
-    match (device.is_emulator(), effort) {
-        (true, _) => vec![30_000],
-        (_, Effort::Quick) => vec![1 << 24],
-        (_, Effort::Standard) => vec![1 << 27],
-        (_, Effort::Full) => vec![1 << 27, 1 << 29],
-    }
-}
-
 /// Makes the steps: none where there is one GPU.
 pub fn steps(setup: &Setup) -> Vec<Step> {
-    let first = setup.devices().next();
-    let sizes = first.map_or(Vec::new(), |first| sizes(first, setup.effort));
-    several_devices::steps(first, sizes, |keys| format!("static: on several devices, {keys} keys"), run)
+    let sizes = Sizes { emulator: &[30_000], quick: &[1 << 24], standard: &[1 << 27], full: &[1 << 27, 1 << 29] };
+    let title = |keys: &usize| format!("static: on several devices, {keys} keys");
+    sizes.steps(setup.devices().next(), setup.effort, title, run)
 }
 
 fn run(session: &mut Session, numbers: &[Devices], &n: &usize) -> anyhow::Result<()> {

@@ -6,20 +6,9 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use warpset_base::testing::keys;
 
+use crate::testing::{ARITIES, FORMS, each_form};
 use crate::width::Width;
 use crate::{Arity, BinaryFuse, BinaryFuse8, BinaryFuse16, BinaryFuse32, Error, Filter, Form, Hashed};
-
-const ARITIES: [Arity; 2] = [Arity::Three, Arity::Four];
-const FORMS: [Form; 2] = [Form::OneGraph, Form::Sharded];
-
-/// Runs `body` for every combination of arity and form.
-fn each_form(mut body: impl FnMut(Arity, Form)) {
-    for arity in ARITIES {
-        for form in FORMS {
-            body(arity, form);
-        }
-    }
-}
 
 fn holds_all<F: Width>(keys: &[u64], arity: Arity, form: Form) -> BinaryFuse<F> {
     let filter = BinaryFuse::<F>::builder().arity(arity).form(form).build_from(keys).unwrap();
@@ -53,7 +42,7 @@ fn every_width_has_its_rate_of_false_positives() {
         let deviation = (n * rate * (1.0 - rate)).sqrt();
         assert!((found - n * rate).abs() <= 4.0 * deviation.max(0.25), "{found} of {n}, {rate} {arity:?} {form:?}");
     }
-    let samples = if cfg!(miri) { 1000 } else { 1 << 21 };
+    let samples = 1 << 21;
     each_form(|arity, form| {
         rate_of::<u8>(arity, form, samples);
         rate_of::<u16>(arity, form, samples);
@@ -217,24 +206,6 @@ fn keys_that_do_not_fit_in_memory() {
 }
 
 #[test]
-fn damaged_files_are_refused() {
-    each_form(|arity, form| {
-        let filter = BinaryFuse8::builder().arity(arity).form(form).build_from(&keys(300, 1)).unwrap();
-        let bytes = filter.to_bytes();
-        assert!(BinaryFuse8::from_bytes(&bytes).unwrap() == filter);
-        assert!(BinaryFuse8::read_from(&bytes[..]).unwrap() == filter);
-        assert!(matches!(BinaryFuse16::from_bytes(&bytes), Err(Error::File(_))));
-        for at in (0..bytes.len()).step_by(if cfg!(miri) { 97 } else { 3 }) {
-            let mut broken = bytes.clone();
-            broken[at] ^= 1 << (at % 8);
-            assert!(matches!(BinaryFuse8::from_bytes(&broken), Err(Error::File(_))), "{at}");
-            assert!(BinaryFuse8::from_bytes(&bytes[..at]).is_err());
-        }
-        assert!(BinaryFuse8::from_bytes(&[&bytes[..], &[0]].concat()).is_err());
-    });
-}
-
-#[test]
 fn headers_with_absurd_numbers_are_refused_or_harmless() {
     let filter = BinaryFuse8::builder().form(Form::Sharded).build_from(&keys(300, 1)).unwrap();
     let bytes = filter.to_bytes();
@@ -259,7 +230,7 @@ fn headers_with_absurd_numbers_are_refused_or_harmless() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 64 }))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn behaves_like_a_set(

@@ -7,17 +7,11 @@ use warpset_base::testing::{keys, tier};
 use warpset_core::hash::mix;
 
 use super::*;
+use crate::testing::{ARITIES, FORMS, each_form};
 use crate::{Arity, Form};
-
-const ARITIES: [Arity; 2] = [Arity::Three, Arity::Four];
-const FORMS: [Form; 2] = [Form::OneGraph, Form::Sharded];
 
 fn values<V: FunctionValue>(keys: &[u64], bits: u32) -> Vec<V> {
     keys.iter().map(|&key| V::of(mix(key, 99) >> (64 - bits))).collect()
-}
-
-fn each_form(mut body: impl FnMut(Arity, Form)) {
-    ARITIES.into_iter().for_each(|arity| FORMS.into_iter().for_each(|form| body(arity, form)));
 }
 
 /// Builds a function and checks that every key has its value, one by one and in bulk.
@@ -53,8 +47,8 @@ fn every_key_has_its_value_at_any_size_and_width() {
         has_all::<bool>(20_000, 1, 0, arity, form);
         has_all::<u16>(30_000, 16, 16, arity, form);
     });
-    let function = has_all::<bool>(if cfg!(miri) { 2000 } else { 1_000_000 }, 1, 0, Arity::Four, Form::OneGraph);
-    assert!(cfg!(miri) || function.bits_per_key() < 1.09, "{}", function.bits_per_key());
+    let function = has_all::<bool>(1_000_000, 1, 0, Arity::Four, Form::OneGraph);
+    assert!(function.bits_per_key() < 1.09, "{}", function.bits_per_key());
 }
 
 #[test]
@@ -160,7 +154,7 @@ fn bytes_follow_from_the_set_of_pairs() {
 }
 
 #[test]
-fn damaged_files_are_refused() {
+fn other_types_and_absurd_headers_are_refused_or_harmless() {
     each_form(|arity, form| {
         let function = has_all::<u16>(300, 9, 4, arity, form);
         let bytes = function.to_bytes();
@@ -170,12 +164,6 @@ fn damaged_files_are_refused() {
         assert!(keys(300, 300).iter().all(|&key| wider.get(key) == function.get(key).map(u64::from)));
         assert!(matches!(StaticFunction::<u8>::from_bytes(&bytes), Err(Error::File(_))));
         assert!(matches!(crate::BinaryFuse8::from_bytes(&bytes), Err(Error::File(_))));
-        for at in (0..bytes.len()).step_by(if cfg!(miri) { 97 } else { 3 }) {
-            let mut broken = bytes.clone();
-            broken[at] ^= 1 << (at % 8);
-            assert!(matches!(StaticFunction::<u16>::from_bytes(&broken), Err(Error::File(_))), "{at}");
-            assert!(StaticFunction::<u16>::from_bytes(&bytes[..at]).is_err());
-        }
         for field in 0..8 {
             for value in [0, 1, 2, 3, 8, 64, 65, 255, 1 << 16, 1 << 31, u64::from(u32::MAX), 1 << 32, u64::MAX] {
                 let mut broken = bytes.clone();
@@ -191,7 +179,7 @@ fn damaged_files_are_refused() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 64 }))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn behaves_like_a_map(

@@ -141,6 +141,7 @@ macro_rules! divided {
 divided! { [F: DeviceWidth] ShardedBinaryFuse<F>, BinaryFuse, cpu::BinaryFuse<F> }
 divided! { [V: DeviceFunctionValue] ShardedStaticFunction<V>, StaticFunction, crate::StaticFunction<V> }
 measures! { [V: DeviceFunctionValue] ShardedStaticFunction<V>; }
+warpset_primitives::divided_structure! { [V: DeviceFunctionValue] ShardedStaticFunction<V> }
 warpset_primitives::divided_filter! { [F: DeviceWidth] ShardedBinaryFuse<F>, Error }
 
 impl<F: DeviceWidth> ShardedBinaryFuse<F> {
@@ -167,17 +168,6 @@ impl<F: DeviceWidth> ShardedBinaryFuse<F> {
 }
 
 impl<V: DeviceFunctionValue> ShardedStaticFunction<V> {
-    /// Returns the devices that have a part of it.
-    pub fn devices(&self) -> &Devices {
-        self.shards.devices()
-    }
-
-    /// Sets the number of keys of each device that are exchanged at a time. Default and most: 64 Mi keys of a batch in
-    /// device memory, 4 Mi for a host slice. Rounded up to a multiple of 64.
-    pub fn set_chunk_keys(&mut self, keys: usize) {
-        self.shards.set_chunk_keys(keys);
-    }
-
     /// Queues the lookup of words in a part.
     fn look_up(
         part: &StaticFunction<V>,

@@ -2,20 +2,14 @@
 
 use warpset_base::filter::Filter;
 use warpset_base::testing::keys;
+use warpset_gpu::batch::StringVec;
 use warpset_gpu::testing::{devices, fail_each, is_sanitized};
 use warpset_gpu::{Device, GpuError};
 use warpset_primitives::DeviceFilter;
 
-use super::{BinaryFuse, DeviceStrings, DeviceWidth};
+use super::{BinaryFuse, DeviceWidth};
+use crate::testing::each_form;
 use crate::{Arity, BinaryFuse8, BinaryFuse16, BinaryFuse32, Error, Form, Hashed};
-
-fn each_form(mut body: impl FnMut(Arity, Form)) {
-    for arity in [Arity::Three, Arity::Four] {
-        for form in [Form::OneGraph, Form::Sharded] {
-            body(arity, form);
-        }
-    }
-}
 
 /// Compares filters built on the device and on the host, from keys on either side.
 fn bytes_are_those_of_the_host<F: DeviceWidth>(device: &Device, keys: &[u64], arity: Arity, form: Form) {
@@ -134,14 +128,8 @@ fn keys_of_every_kind() {
             assert!(filter.to_host().unwrap() == builder.build_from(&hashes).unwrap());
 
             let words: Vec<String> = (0..200).map(|i| format!("word {i}")).collect();
-            let mut offsets = vec![0u32];
-            offsets.extend(words.iter().scan(0, |end, word| {
-                *end += word.len() as u32;
-                Some(*end)
-            }));
-            let offsets = device.from_slice(&offsets).unwrap();
-            let bytes = device.from_slice(words.concat().as_bytes()).unwrap();
-            let strings = DeviceStrings::new(offsets.as_slice(), bytes.as_slice()).unwrap();
+            let strings = StringVec::from_slice(&device, &words).unwrap();
+            let strings = strings.as_strings();
             let host = builder.build_from(&words).unwrap();
             assert!(builder.on(&device).build_from(&words).unwrap().to_host().unwrap() == host);
             let filter = builder.on(&device).build_from_device(strings).unwrap();

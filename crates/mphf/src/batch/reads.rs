@@ -223,7 +223,7 @@ mod tests {
     fn reads_as_one_by_one() {
         let words: Vec<u64> = (0..40_u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) & (i << 60 | 0xff0f)).collect();
         let reader = Reader { words: &words, vectors: Plain(Portable) };
-        for from in (0..41 * 64).step_by(if cfg!(miri) { 777 } else { 7 }).chain([1 << 40]) {
+        for from in (0..41 * 64).step_by(7).chain([1 << 40]) {
             let bits = reader.bits_from(reader.vectors.splat(from));
             assert_eq!(bits.0, [bits_from(&words, from); LANES]);
             for rank in (0..300).step_by(LANES * VECTORS).chain([1 << 14, 1 << 32]) {

@@ -1,54 +1,35 @@
+//! Tests of the search and of its costs; `kind_tests` has the properties of all kinds.
+
 use super::*;
-use crate::{Progress, RecSplit, RecSplitKind, Stage, StaticFilter};
-use std::ops::ControlFlow;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use warpset_base::key::Key;
-use warpset_base::testing::tier;
-
-/// Returns distinct, random-looking numbers.
-fn random(count: u64, seed: u64) -> Vec<u64> {
-    (0..count).map(|i| (i + (seed << 40)).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect()
-}
-
-/// Checks that each key has its own number, and that batches agree with single lookups.
-fn assert_bijection<K: Key>(function: &Consensus, keys: &[K], what: &str) {
-    let mut seen = vec![false; keys.len()];
-    for (key, number) in keys.iter().zip(function.get_bulk(keys)) {
-        assert_eq!(number, function.get(key), "{what}");
-        assert!(!std::mem::replace(&mut seen[number as usize], true), "{what}: {number} twice");
-    }
-    assert_eq!((function.len(), function.values()), (keys.len() as u64, keys.len() as u64), "{what}");
-}
+use crate::kind_tests::assert_bijection;
+use crate::{RecSplit, StaticFilter};
+use warpset_base::testing::{keys as random, tier};
 
 #[test]
 fn sizes_and_buckets() {
-    let sizes = (0..30)
-        .chain(tier(&[63, 64, 65, 333, 2401][..], &[63, 64, 65, 100, 333, 2399, 2401, 6000]).iter().copied())
-        .filter(|&count| !cfg!(miri) || count < 12);
+    let sizes =
+        (0..30).chain(tier(&[63, 64, 65, 333, 2401][..], &[63, 64, 65, 100, 333, 2399, 2401, 6000]).iter().copied());
     for count in sizes {
         let keys = random(count, 1);
         for overhead in [0.001, 0.02, 0.2, 1.0] {
             for bucket_size in [1, 2, 3, 7, 33, 200, 2400, 30_000] {
                 let builder = Consensus::builder().overhead(overhead).bucket_size(bucket_size);
-                assert_bijection(&builder.build_from(&keys).unwrap(), &keys, &format!("{overhead} {bucket_size}"));
+                assert_bijection(&builder.build_from(&keys).unwrap(), &keys);
             }
         }
     }
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "many keys")]
 fn large_buckets() {
     let keys = random(120_000, 2);
     for bucket_size in [12_000, 58_000] {
         let builder = Consensus::builder().overhead(0.2).bucket_size(bucket_size);
-        assert_bijection(&builder.build_from(&keys).unwrap(), &keys, &bucket_size.to_string());
+        assert_bijection(&builder.build_from(&keys).unwrap(), &keys);
     }
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "many keys")]
 fn small_buckets_have_solutions() {
     let keys = random(if cfg!(debug_assertions) { 100_000 } else { 1_000_000 }, 20);
     for (bucket_size, overhead) in
@@ -62,75 +43,20 @@ fn small_buckets_have_solutions() {
 
 #[test]
 fn all_instructions_and_threads_build_the_same() {
-    let keys = random(if cfg!(miri) { 50 } else { tier(12_000, 30_000) }, 3);
+    let keys = random(tier(12_000, 30_000), 3);
     for (overhead, bucket_size) in [(0.03, 2400), (0.3, 100), (0.1, 5000), (0.2, 9)] {
         let build = |simd, threads| {
             let builder = Consensus::builder().overhead(overhead).bucket_size(bucket_size).seed(5);
             builder.simd(simd).threads(threads).build_from(&keys).unwrap()
         };
         let expected = build(Simd::Portable, 1);
-        assert_bijection(&expected, &keys, "portable");
+        assert_bijection(&expected, &keys);
         for (simd, threads) in
             [(Simd::Auto, 3), (Simd::Sequential, 1), (Simd::Sequential, 3), (Simd::Avx2, 1), (Simd::Avx512, 1)]
         {
             assert!(build(simd, threads) == expected, "{simd:?} {threads}");
         }
     }
-}
-
-#[test]
-fn keys_of_every_source() {
-    let keys: Vec<String> = random(if cfg!(miri) { 40 } else { 7000 }, 4).iter().map(u64::to_string).collect();
-    let builder = Consensus::builder().overhead(0.1).bucket_size(500);
-    let expected = builder.build_from(&keys).unwrap();
-    assert_bijection(&expected, &keys, "strings");
-    assert!(builder.build_from_iter(|| keys.iter()).unwrap() == expected);
-    assert!(builder.external().build_from(|| Ok(keys.iter().map(Ok))).unwrap() == expected);
-}
-
-#[test]
-#[cfg_attr(miri, ignore = "many keys")]
-fn adversarial_keys() {
-    let builder = Consensus::builder();
-    let high: Vec<u64> = (0..50_000).map(|i| i << 44).collect();
-    assert_bijection(&builder.build_from(&high).unwrap(), &high, "high bits only");
-    let prefix = "the same long prefix for all of the keys/".repeat(5);
-    let strings: Vec<String> = (0..20_000).map(|i| format!("{prefix}{i}")).collect();
-    assert_bijection(&builder.build_from(&strings).unwrap(), &strings, "equal prefixes");
-    // Ready-made hashes, which seed 0 leaves unchanged.
-    let scatter = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    type Low = fn(u64) -> u64;
-    let cases: [(&str, Low); 4] = [
-        ("small", |i| i),
-        ("high", |i| i << 32),
-        ("low halves equal in pairs", |i| i / 2 % 1000 + ((i % 2) << 32) + ((i / 2000) << 33)),
-        ("three times each", |i| (i / 3).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
-    ];
-    for (what, low) in cases {
-        let keys: Vec<Hash128> = (0..3000).map(|i| Hash128 { high: scatter(i) + i % 3, low: low(i) }).collect();
-        assert_bijection(&builder.build_from(&keys).unwrap(), &keys, what);
-    }
-    let keys: Vec<Hash128> = (0..3000).map(|i| Hash128 { high: 1, low: scatter(i) }).collect();
-    let function = Consensus::builder().bucket_size(10).build_from(&keys).unwrap();
-    assert_ne!(function.seed(), 0);
-    assert_bijection(&function, &keys, "one bucket");
-}
-
-#[test]
-#[cfg_attr(miri, ignore = "many keys")]
-fn duplicates_are_named() {
-    let mut keys = random(10_000, 3);
-    keys[9_000] = keys[17];
-    for (overhead, bucket_size) in [(0.2, 5), (0.2, 2000), (0.01, 2400), (1.0, 2400)] {
-        match Consensus::builder().overhead(overhead).bucket_size(bucket_size).build_from(&keys) {
-            Err(Error::DuplicateKey { first: 17, second: 9_000, key }) => assert_eq!(key, keys[17].to_string()),
-            other => panic!("{other:?}"),
-        }
-    }
-    let same = Consensus::builder().build_from(&[1_u64; 1000]);
-    assert!(matches!(same, Err(Error::DuplicateKey { first: 0, second: 1, .. })));
-    assert!(matches!(Consensus::builder().build_from(&["a", "b", "a"]), Err(Error::DuplicateKey { .. })));
-    assert!(matches!(Consensus::builder().build_from_iter(|| [4_u64, 5, 4]), Err(Error::DuplicateKey { .. })));
 }
 
 #[test]
@@ -147,104 +73,6 @@ fn settings_are_checked() {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "many keys")]
-fn progress_reaches_the_end_and_stops() {
-    let keys = random(200_000, 6);
-    let most = Arc::new(AtomicU64::new(0));
-    let seen = most.clone();
-    let builder = Consensus::builder().overhead(0.2).progress(move |progress: Progress| {
-        assert!(progress.keys == 200_000 && progress.attempt == 0 && progress.stage == Stage::Building);
-        seen.fetch_max(progress.keys_done, Ordering::Relaxed);
-    });
-    builder.build_from(&keys).unwrap();
-    assert_eq!(most.load(Ordering::Relaxed), 200_000);
-    let stopped = Consensus::builder().progress(|_| ControlFlow::Break(())).build_from(&keys);
-    assert!(matches!(stopped, Err(Error::Interrupted { .. })));
-}
-
-#[test]
-fn filters() {
-    let keys = random(if cfg!(miri) { 60 } else { 10_000 }, 7);
-    let filter = StaticFilter::builder().width(8).build_from(&keys).unwrap();
-    assert!(keys.iter().all(|&key| filter.contains(key)));
-    let others = random(100_000, 8);
-    let wrong = others[..if cfg!(miri) { 0 } else { others.len() }].iter().filter(|&&key| filter.contains(key)).count();
-    assert!(cfg!(miri) || (300..500).contains(&wrong), "{wrong}");
-    let bytes = filter.to_bytes();
-    assert!(StaticFilter::from_bytes(&bytes).unwrap() == filter);
-    // A filter stores the kind of its function.
-    assert!(StaticFilter::<RecSplitKind>::from_bytes(&bytes).is_err());
-}
-
-#[test]
-fn round_trips() {
-    for count in [0, 1, 2, 5, 600] {
-        let keys = random(count, 9);
-        let function = Consensus::builder().bucket_size(100).build_from(&keys).unwrap();
-        let bytes = function.to_bytes();
-        assert_eq!(Kind::of_bytes(&bytes).unwrap(), Kind::Consensus);
-        assert!(Consensus::from_bytes(&bytes).unwrap() == function);
-        assert!(Consensus::read_from(&bytes[..]).unwrap() == function);
-        let view = crate::ConsensusView::from_words(function.words()).unwrap();
-        assert!(keys.iter().all(|&key| view.get(key) == function.get(key)));
-        assert!(crate::RecSplit::from_bytes(&bytes).is_err());
-        for at in (0..bytes.len()).step_by(if cfg!(miri) { 97 } else { 1 }) {
-            let mut damaged = bytes.clone();
-            damaged[at] ^= 1 << (at % 8);
-            assert!(Consensus::from_bytes(&damaged).is_err(), "{at}");
-            assert!(Consensus::from_bytes(&bytes[..at]).is_err(), "{at}");
-        }
-    }
-    if !cfg!(miri) {
-        let path = std::env::temp_dir().join(format!("warpset-consensus-{}.warpset", std::process::id()));
-        let keys = random(1000, 10);
-        let function = Consensus::builder().build_from(&keys).unwrap();
-        function.save(&path).unwrap();
-        assert!(Consensus::load(&path).unwrap() == function);
-        #[cfg(feature = "mmap")]
-        {
-            // SAFETY: no process changes the file as long as it is mapped.
-            let mapped = unsafe { Consensus::map(&path).unwrap() };
-            assert_eq!(mapped.words(), function.words());
-        }
-        assert_bijection(&function, &keys, "saved");
-        std::fs::remove_file(&path).unwrap();
-    }
-}
-
-/// Recomputes the checksum of words.
-fn seal(words: &mut [u64]) {
-    words[15] = crate::format::checksum(words);
-}
-
-#[test]
-fn hostile_words_do_no_harm() {
-    let function = Consensus::builder().overhead(0.1).bucket_size(80).build_from(&random(300, 11)).unwrap();
-    let asked = random(70, 12);
-    let mut numbers = random(if cfg!(miri) { 40 } else { 60_000 }, 13).into_iter().map(|number| number ^ number >> 29);
-    let mut loaded = 0;
-    for round in 0..if cfg!(miri) { 5 } else { 10_000 } {
-        let mut words = function.words().to_vec();
-        for _ in 0..1 + round % 3 {
-            let (Some(at), Some(value)) = (numbers.next(), numbers.next()) else { break };
-            // Half of all damage hits headers.
-            let at = if at % 2 == 0 { at / 2 % 20 } else { at / 2 % words.len() as u64 } as usize;
-            words[at] = if value % 2 == 0 { words[at] ^ 1 << (value / 2 % 64) } else { value >> (value / 2 % 64) };
-        }
-        seal(&mut words);
-        if let Ok(function) = Consensus::from_words(words) {
-            loaded += 1;
-            for (&key, number) in asked.iter().zip(function.get_bulk(&asked)) {
-                assert!(number < function.values().max(1));
-                assert_eq!(number, function.get(key), "{round}");
-            }
-        }
-    }
-    assert!(cfg!(miri) || loaded > 1000, "{loaded}");
-}
-
-#[test]
-#[cfg_attr(miri, ignore = "arithmetic without `unsafe`, on many keys")]
 fn predicted_space_is_what_is_built() {
     let keys = random(400_000, 14);
     for (overhead, bucket_size) in [(0.2, 150), (0.1, 600), (0.3, 2400), (0.05, 2000), (0.1, 4800)] {
@@ -256,7 +84,7 @@ fn predicted_space_is_what_is_built() {
 }
 
 #[test]
-#[cfg_attr(any(miri, target_arch = "aarch64"), ignore = "predictions: nothing of the processor")]
+#[cfg_attr(target_arch = "aarch64", ignore = "predictions: nothing of the processor")]
 fn a_target_of_space_is_met() {
     let keys = random(300_000, 15);
     for target in [1.9, 1.7, 1.6, 1.55, 1.5] {
@@ -270,7 +98,6 @@ fn a_target_of_space_is_met() {
 
 /// Checks that an unreachable target is an error in every builder, and that the next setting clears it.
 #[test]
-#[cfg_attr(miri, ignore = "arithmetic without `unsafe`, on many keys")]
 fn unreachable_targets_of_space_are_refused() {
     let few: &[f64] = &[f64::NAN, 0.5, 1.44];
     for &bits in tier(few, &[f64::NAN, f64::NEG_INFINITY, -1.0, 0.0, 0.5, 1.44]) {
@@ -297,7 +124,7 @@ fn unreachable_targets_of_space_are_refused() {
 }
 
 #[test]
-#[cfg_attr(any(miri, target_arch = "aarch64"), ignore = "predictions: nothing of the processor")]
+#[cfg_attr(target_arch = "aarch64", ignore = "predictions: nothing of the processor")]
 fn few_keys_get_smaller_buckets_on_a_device() {
     let (host, device) = (
         |bits| Consensus::builder().for_space(bits).estimate().unwrap(),
@@ -315,7 +142,7 @@ fn few_keys_get_smaller_buckets_on_a_device() {
 
 /// Compares with measured nanoseconds per key on an H100, 10^8 keys in its memory.
 #[test]
-#[cfg_attr(any(miri, target_arch = "aarch64"), ignore = "predictions: nothing of the processor")]
+#[cfg_attr(target_arch = "aarch64", ignore = "predictions: nothing of the processor")]
 fn predicted_times_on_a_device_are_near_the_measured() {
     for (bits, measured) in
         [(1.9, 0.336), (1.7, 0.391), (1.6, 0.482), (1.545, 0.635), (1.494, 1.11), (1.47, 2.12), (1.455, 6.38)]
@@ -391,8 +218,7 @@ fn plain_code(keys: &[u64], code: CodeParameters) -> Option<Vec<(u32, u32)>> {
 
 #[test]
 fn codes_are_those_of_the_plainest_search() {
-    let sizes: &[u64] = if cfg!(miri) { &[2, 6, 11] } else { &[2, 3, 5, 6, 10, 11, 40, 100, 161, 400, 1111] };
-    for &size in sizes {
+    for size in [2, 3, 5, 6, 10, 11, 40, 100, 161, 400, 1111_u64] {
         for (overhead, seed) in [(0.05, 1), (0.3, 2), (1.0, 3)] {
             let keys: Vec<u64> = (0..size).map(|key| warpset_base::key::Seed::new(seed).hash128(&key).low).collect();
             let code = KindOptions { overhead, ..KindOptions::default() }.code(size as u32).unwrap();
@@ -409,7 +235,7 @@ fn codes_are_those_of_the_plainest_search() {
 }
 
 #[test]
-#[cfg_attr(any(miri, target_arch = "aarch64"), ignore = "predictions: nothing of the processor")]
+#[cfg_attr(target_arch = "aarch64", ignore = "predictions: nothing of the processor")]
 fn predicted_times_are_those_measured() {
     // Measurements of `docs/consensus.md`.
     for (bits, measured) in

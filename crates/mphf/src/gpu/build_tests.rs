@@ -14,7 +14,8 @@ use super::DeviceHashKind;
 use super::builder::{build_from_slice, build_there_or_here};
 use super::plan::{Plan, plan};
 use super::source::{HostKeys, KeysOnDevice};
-use super::test_kinds::{TestKind, for_each_kind};
+use super::test_kinds::TestKind;
+use crate::kind_tests::for_each_kind;
 use crate::{Builder, Error, Kind, PerfectHash, Progress, RecSplit, RecSplitKind, Stage};
 
 for_each_kind! {

@@ -17,7 +17,8 @@ use super::build_tests::uneven_hashes;
 use super::device_build::SeedAttempt;
 use super::plan::Plan;
 use super::source::{HostKeys, KeysOnDevice};
-use super::test_kinds::{TestKind, for_each_kind};
+use super::test_kinds::TestKind;
+use crate::kind_tests::for_each_kind;
 use crate::{Builder, Error, RecSplit};
 
 for_each_kind! {

@@ -132,26 +132,3 @@ impl TestKind for PlacementKind {
         [4.0, 4.5].map(|keys| Builder::new().keys_per_seed(keys)).into()
     }
 }
-
-/// Makes a test for each kind of functions that are generic over it.
-macro_rules! for_each_kind {
-    ($($body:ident)*) => {$(
-        mod $body {
-            #[test]
-            fn recsplit() {
-                super::$body::<crate::RecSplitKind>();
-            }
-
-            #[test]
-            fn consensus() {
-                super::$body::<crate::ConsensusKind>();
-            }
-
-            #[test]
-            fn placement() {
-                super::$body::<crate::PlacementKind>();
-            }
-        }
-    )*};
-}
-pub(super) use for_each_kind;

@@ -196,7 +196,6 @@ mod tests {
     use crate::{Builder, RecSplit};
 
     #[test]
-    #[cfg_attr(miri, ignore = "arithmetic without `unsafe`, on many keys")]
     fn predicted_space_is_what_is_built() {
         let keys: Vec<u64> = (0..100_000).collect();
         for (leaf, first, second, bucket) in
@@ -220,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    #[cfg_attr(any(miri, target_arch = "aarch64"), ignore = "predictions: nothing of the processor")]
+    #[cfg_attr(target_arch = "aarch64", ignore = "predictions: nothing of the processor")]
     fn predicted_times_are_those_measured() {
         use Method::{Grouped, Rotation};
         // On one core of the host of an H200 (`docs/performance/recsplit.md`).
@@ -250,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    #[cfg_attr(any(miri, target_arch = "aarch64"), ignore = "predictions: nothing of the processor")]
+    #[cfg_attr(target_arch = "aarch64", ignore = "predictions: nothing of the processor")]
     fn predicted_times_on_devices_are_those_measured() {
         // On one H200 (`docs/performance/recsplit.md`).
         for (leaf, (first, second), bucket, measured) in [
@@ -274,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    #[cfg_attr(any(miri, target_arch = "aarch64"), ignore = "predictions: nothing of the processor")]
+    #[cfg_attr(target_arch = "aarch64", ignore = "predictions: nothing of the processor")]
     fn brute_force_is_told() {
         let share = |builder: Builder| builder.leaf_size(16).bucket_size(2000).estimate().unwrap().brute_force_share;
         assert_eq!(share(RecSplit::builder()), 0.0);
@@ -285,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    #[cfg_attr(any(miri, target_arch = "aarch64"), ignore = "predictions: nothing of the processor")]
+    #[cfg_attr(target_arch = "aarch64", ignore = "predictions: nothing of the processor")]
     fn a_target_of_space_is_met() {
         let keys: Vec<u64> = (0..200_000).collect();
         for target in [3.0, 2.4, 1.9, 1.7, 1.62] {
@@ -297,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    #[cfg_attr(any(miri, target_arch = "aarch64"), ignore = "predictions: nothing of the processor")]
+    #[cfg_attr(target_arch = "aarch64", ignore = "predictions: nothing of the processor")]
     fn nothing_that_is_as_small_is_much_faster() {
         let chosen = [3.0, 2.2, 1.9, 1.7, 1.58].map(|target| {
             let estimate = RecSplit::builder().for_space(target).estimate().unwrap();

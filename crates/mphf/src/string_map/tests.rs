@@ -1,6 +1,7 @@
 //! String maps over every kind of function.
 
-use crate::{ConsensusKind, Error, HashKind, PlacementKind, RecSplitKind, StringMap, StringMapView};
+use crate::kind_tests::for_each_kind;
+use crate::{Builder, Error, HashKind, PlacementKind, StringMap, StringMapView};
 use warpset_base::file::FileError;
 
 /// Returns distinct strings of lengths from 0 on.
@@ -8,11 +9,14 @@ fn strings(n: usize) -> Vec<String> {
     (0..n).map(|i| if i == 0 { String::new() } else { format!("{i}{}", "x".repeat(i % 23)) }).collect()
 }
 
-fn answers_are_exact<M: HashKind>(kind: M) {
+for_each_kind! { answers_are_exact }
+
+fn answers_are_exact<M: HashKind>() {
+    let builder = Builder::<M, StringMap<M>>::new();
     for n in [0, 1, 2, 50, 3000] {
         let keys = strings(n);
         let values: Vec<u64> = (0..n as u64).map(|i| i * i).collect();
-        let map = StringMap::builder_of_kind(kind).bucket_size(100).seed(3).build_from(&keys, &values).unwrap();
+        let map = builder.clone().bucket_size(100).seed(3).build_from(&keys, &values).unwrap();
         assert_eq!((map.len(), map.is_empty()), (n as u64, n == 0));
         let strangers: Vec<Vec<u8>> = (0..500_u32).map(|i| [&i.to_le_bytes()[..], b"y"].concat()).collect();
         assert!(strangers.iter().all(|key| map.get(key).is_none() && !map.contains(key)));
@@ -28,24 +32,8 @@ fn answers_are_exact<M: HashKind>(kind: M) {
         let view = StringMapView::<M>::from_words(map.words()).unwrap();
         assert!(view.get_bulk(&keys) == map.get_bulk(&keys));
     }
-    let builder = StringMap::builder_of_kind(kind);
     assert!(matches!(builder.build_from(&["a", "b", "a"], &[1, 2, 3]), Err(Error::DuplicateKey { .. })));
     assert!(matches!(builder.build_from(&["a", "b"], &[1]), Err(Error::LengthMismatch(_))));
-}
-
-#[test]
-fn recsplit() {
-    answers_are_exact(RecSplitKind);
-}
-
-#[test]
-fn consensus() {
-    answers_are_exact(ConsensusKind);
-}
-
-#[test]
-fn placement() {
-    answers_are_exact(PlacementKind);
 }
 
 #[test]

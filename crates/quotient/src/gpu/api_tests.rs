@@ -3,12 +3,13 @@
 
 use warpset_base::filter::{Count, Filter, Insert, Remove};
 use warpset_base::testing::keys;
+use warpset_gpu::batch::StringVec;
 use warpset_gpu::testing::devices;
 use warpset_gpu::{Device, GpuError};
 use warpset_primitives::DeviceFilter;
 
 use super::fingerprints::Fingerprints;
-use super::{DeviceStrings, LookupMethod, QuotientFilter, StandardQuotientFilter};
+use super::{LookupMethod, QuotientFilter, StandardQuotientFilter};
 use crate::cpu::exact_tests::test_and_insert_behaves_like_a_map;
 use crate::slot_kind::Change;
 use crate::{
@@ -159,14 +160,8 @@ fn the_way_that_every_kind_has_gives_the_same_bytes() {
 fn strings_on_the_device_are_the_strings_of_the_host() {
     for device in devices(24) {
         let words: Vec<String> = (0..200).map(|i| format!("word {i}")).collect();
-        let mut offsets = vec![0u32];
-        offsets.extend(words.iter().scan(0, |end, word| {
-            *end += word.len() as u32;
-            Some(*end)
-        }));
-        let (offsets, bytes) =
-            (device.from_slice(&offsets).unwrap(), device.from_slice(words.concat().as_bytes()).unwrap());
-        let strings = DeviceStrings::new(offsets.as_slice(), bytes.as_slice()).unwrap();
+        let strings = StringVec::from_slice(&device, &words).unwrap();
+        let strings = strings.as_strings();
         let builder = HostFilter::builder(1000).seed(9).duplicates(Duplicates::Kept);
         let mut host = builder.build_from(&words).unwrap();
         let mut filter = builder.on(&device).build_from_device(strings).unwrap();
@@ -179,35 +174,6 @@ fn strings_on_the_device_are_the_strings_of_the_host() {
         filter.count_device(strings, counts.as_mut_slice()).unwrap();
         assert_eq!(counts.to_vec().unwrap(), host.count_bulk(&words).unwrap());
         assert_eq!(filter.count_contained_device(strings).unwrap(), host.count_contained_bulk(&words).unwrap());
-    }
-}
-
-/// Calls a filter through the traits, on any backend.
-fn through_traits<F: Insert + Remove + Count>(filter: &mut F, other: &F) -> Result<Vec<u64>, F::Error> {
-    let keys: Vec<u64> = (0..300).collect();
-    filter.clear()?;
-    filter.insert_bulk(&keys)?;
-    filter.merge(other)?;
-    let removed = filter.remove_bulk(&keys[..100])?;
-    let contained = Filter::count_contained_bulk(filter, &keys)?;
-    assert_eq!(Filter::contains_bulk(filter, &keys)?.iter().filter(|yes| **yes).count(), contained);
-    assert_eq!(filter.contains_bitmap_bulk(&keys)?.count_ones(), contained);
-    let mut counts = Count::count_bulk(filter, &keys)?;
-    counts.extend([removed, contained as u64, Filter::memory_bytes(filter)]);
-    Ok(counts)
-}
-
-#[test]
-fn traits_are_the_same_on_host_and_device() {
-    let builder = HostFilter::builder(1000).duplicates(Duplicates::Kept);
-    let other = builder.build_from(&(250..400u64).collect::<Vec<_>>()).unwrap();
-    let mut host = builder.build().unwrap();
-    let wanted = through_traits(&mut host, &other).unwrap();
-    for device in devices(23) {
-        let mut filter = builder.on(&device).build().unwrap();
-        let other = other.to_device(&device).unwrap();
-        assert_eq!(through_traits(&mut filter, &other).unwrap(), wanted);
-        assert!(filter.to_host().unwrap() == host);
     }
 }
 

@@ -7,6 +7,7 @@
 use std::fmt;
 
 use warpset_base::filter::{Insert, Remove, same_length};
+use warpset_base::words::zeroed_vec;
 use warpset_core::bits::lowest;
 use warpset_gpu::batch::Hashing;
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, Devices, Stream};
@@ -410,12 +411,13 @@ impl<S: DeviceSlotKind> ShardedQuotientFilter<S> {
     /// # Errors
     /// The errors of [`QuotientFilter::count_histogram`].
     pub fn count_histogram(&self, most: usize) -> Result<Vec<u64>, Error> {
-        let of_parts = self.shards.each(|_, part| part.count_histogram(most))?;
-        let sum = |mut sum: Vec<u64>, part: Vec<u64>| {
-            sum.iter_mut().zip(part).for_each(|(sum, count)| *sum += count);
-            sum
-        };
-        Ok(of_parts.into_iter().reduce(sum).unwrap_or_default())
+        let mut counted = zeroed_vec((most as u64).saturating_add(1))?;
+        // No fingerprint has more copies than there are in all.
+        let most = most.min(usize::try_from(self.len()).unwrap_or(usize::MAX));
+        for of_part in self.shards.each(|_, part| part.count_histogram(most))? {
+            counted.iter_mut().zip(of_part).for_each(|(sum, count)| *sum += count);
+        }
+        Ok(counted)
     }
 
     /// Writes the number of stored copies of each key's fingerprint; `counts` has one word per key.
@@ -582,214 +584,4 @@ impl<S: DeviceSlotKind> fmt::Debug for ShardedBuilder<S> {
 }
 
 #[cfg(test)]
-mod tests {
-    use warpset_core::hash::mix;
-    use warpset_gpu::GpuError;
-    use warpset_gpu::testing::{deferred, fail_each, unequal_lists};
-
-    use super::*;
-    use crate::gpu::DeviceFilter;
-    use crate::{Duplicates, Filter, RankSelectBuilder, StandardBuilder};
-
-    /// Compares bytes and answers with those of the host's filter.
-    fn behaves_as_on_the_host<S: DeviceSlotKind>(devices: &Devices, builder: &Builder<S>) {
-        let keys: Vec<u64> = (0..900).map(|i| mix(i % 700, 1)).collect();
-        let (held, more) = keys.split_at(400);
-        let mut on_host = builder.build_from(held).unwrap();
-        let mut filter = builder.sharded_on(devices).build_from(held).unwrap();
-        assert_eq!(filter.devices().all().len(), 1 << devices.all().len().ilog2());
-        assert!(filter.to_host().unwrap() == on_host);
-        filter.set_chunk_keys(128);
-        let last = filter.devices().all().last().unwrap().clone();
-        let there = last.from_slice(more).unwrap();
-        let here = devices.first().from_slice(held).unwrap();
-        let everywhere = [here.as_slice(), there.as_slice()];
-        assert_eq!(
-            DeviceInsert::insert_device(&mut filter, there.as_slice()).unwrap(),
-            on_host.insert_bulk(more).unwrap()
-        );
-        assert!(filter.to_host().unwrap() == on_host && filter.len() == on_host.len());
-        let asked: Vec<u64> = (0..1_500).map(|i| mix(i, 1)).collect();
-        let expected = on_host.contains_bulk(&asked).unwrap();
-        assert_eq!(filter.contains_bulk(&asked).unwrap(), expected);
-        let (on_last, mut answers) = (last.from_slice(&asked).unwrap(), last.alloc_zeroed(asked.len()).unwrap());
-        filter.contains_device(on_last.as_slice(), answers.as_mut_slice()).unwrap();
-        assert!(answers.to_vec().unwrap().into_iter().eq(expected.iter().map(|&yes| u8::from(yes))));
-
-        let copies = on_host.count_bulk(&asked).unwrap();
-        assert_eq!(filter.count_bulk(&asked).unwrap(), copies);
-        let mut counts = last.alloc_zeroed(asked.len()).unwrap();
-        filter.count_device(on_last.as_slice(), counts.as_mut_slice()).unwrap();
-        assert_eq!(counts.to_vec().unwrap(), copies);
-        let shares: Vec<_> = filter.devices().all().iter().map(|device| device.from_slice(&asked).unwrap()).collect();
-        let batches: Vec<_> = shares.iter().map(|keys| keys.as_slice()).collect();
-        let mut counts: Vec<_> =
-            batches.iter().map(|keys| keys.device().alloc_zeroed::<u64>(keys.len()).unwrap()).collect();
-        filter.count_each_device(&batches, counts.iter_mut().map(|counts| counts.as_mut_slice()).collect()).unwrap();
-        assert!(counts.iter().all(|counts| counts.to_vec().unwrap() == copies));
-        let mut answers: Vec<_> =
-            batches.iter().map(|keys| keys.device().alloc_zeroed::<u8>(keys.len()).unwrap()).collect();
-        filter.contains_each_device(&batches, answers.iter_mut().map(|yes| yes.as_mut_slice()).collect()).unwrap();
-        for answers in answers {
-            assert!(answers.to_vec().unwrap().into_iter().eq(expected.iter().map(|&yes| u8::from(yes))));
-        }
-
-        let copy = ShardedQuotientFilter::from_host(devices, &on_host).unwrap();
-        assert!(copy.to_host().unwrap() == on_host);
-        assert_eq!(filter.remove_bulk(&keys[..300]).unwrap(), on_host.remove_bulk(&keys[..300]).unwrap());
-        assert_eq!(filter.remove_device(there.as_slice()).unwrap(), on_host.remove_bulk(more).unwrap());
-        assert!(filter.to_host().unwrap() == on_host);
-        filter.merge(&copy).unwrap();
-        on_host.merge(&copy.to_host().unwrap()).unwrap();
-        assert!(filter.to_host().unwrap() == on_host);
-        assert_eq!(filter.remove_each_device(&everywhere).unwrap(), on_host.remove_bulk(&keys).unwrap());
-        assert!(filter.to_host().unwrap() == on_host);
-        let other = builder.build_from(&asked[200..500]).unwrap();
-        let there = ShardedQuotientFilter::from_host(devices, &other).unwrap();
-        assert_eq!(there.union_count(&copy).unwrap(), other.union_count(&copy.to_host().unwrap()).unwrap());
-        for combine in 0..2 {
-            let (mut filter, mut on_host) = (ShardedQuotientFilter::from_host(devices, &other).unwrap(), other.clone());
-            let other = copy.to_host().unwrap();
-            assert_eq!(filter.intersection_count(&copy).unwrap(), on_host.intersection_count(&other).unwrap());
-            if combine == 0 {
-                filter.intersect(&copy).unwrap();
-                on_host.intersect(&other).unwrap();
-            } else {
-                filter.subtract(&copy).unwrap();
-                on_host.subtract(&other).unwrap();
-            }
-            assert!(filter.to_host().unwrap() == on_host);
-        }
-        counts_as_on_the_host(&mut filter, &mut on_host, &keys[..300], &everywhere.map(|keys| keys.slice(..150)));
-        filter.clear().unwrap();
-        assert!(filter.is_empty() && filter.to_host().unwrap() == builder.build().unwrap());
-    }
-
-    /// Compares changes by numbers of copies; without counters, insertions are refused.
-    fn counts_as_on_the_host<S: DeviceSlotKind>(
-        filter: &mut ShardedQuotientFilter<S>,
-        on_host: &mut cpu::QuotientFilter<S>,
-        keys: &[u64],
-        batches: &[DeviceSlice<'_, u64>],
-    ) {
-        // Some keys get no copy.
-        let copies: Vec<u64> = (0..keys.len() as u64).map(|i| i * i % 7).collect();
-        let of_batches: Vec<_> =
-            batches.iter().map(|keys| keys.device().from_slice(&copies[..keys.len()]).unwrap()).collect();
-        let of_batches: Vec<_> = of_batches.iter().map(|copies| copies.as_slice()).collect();
-        let all_keys: Vec<u64> = batches.iter().flat_map(|keys| keys.to_vec().unwrap()).collect();
-        let all_copies: Vec<u64> = of_batches.iter().flat_map(|copies| copies.to_vec().unwrap()).collect();
-        if on_host.layout().is_counted() {
-            assert_eq!(
-                filter.insert_counted_bulk(keys, &copies).unwrap(),
-                on_host.insert_counted_bulk(keys, &copies).unwrap()
-            );
-            assert_eq!(
-                filter.insert_counted_each_device(batches, &of_batches).unwrap(),
-                on_host.insert_counted_bulk(&all_keys, &all_copies).unwrap()
-            );
-            filter.insert_counted_device(batches[0], of_batches[0]).unwrap();
-            on_host.insert_counted_bulk(&all_keys[..batches[0].len()], &all_copies[..batches[0].len()]).unwrap();
-        } else {
-            let refused = filter.insert_counted_each_device(batches, &of_batches);
-            assert!(matches!(refused, Err(Error::NoCounters { .. })), "{refused:?}");
-            assert!(matches!(filter.insert_counted_bulk(keys, &copies), Err(Error::NoCounters { .. })));
-        }
-        assert!(filter.to_host().unwrap() == *on_host);
-        assert_eq!(filter.count_histogram(5).unwrap(), on_host.count_histogram(5).unwrap());
-        assert_eq!(
-            filter.remove_counted_bulk(&keys[..100], &copies[..100]).unwrap(),
-            on_host.remove_counted_bulk(&keys[..100], &copies[..100]).unwrap()
-        );
-        assert_eq!(
-            filter.remove_counted_each_device(batches, &of_batches).unwrap(),
-            on_host.remove_counted_bulk(&all_keys, &all_copies).unwrap()
-        );
-        filter.remove_counted_device(batches[0], of_batches[0]).unwrap();
-        on_host.remove_counted_bulk(&all_keys[..batches[0].len()], &all_copies[..batches[0].len()]).unwrap();
-        assert!(filter.to_host().unwrap() == *on_host);
-        for refused in [
-            filter.remove_counted_each_device(batches, &of_batches[..1]),
-            filter.remove_counted_device(batches[0], of_batches[0].slice(..3)),
-            filter.remove_counted_bulk(keys, &copies[..3]),
-        ] {
-            assert!(matches!(refused, Err(Error::LengthMismatch(_))), "{refused:?}");
-        }
-        assert_eq!(filter.retain_counts(2).unwrap(), on_host.retain_counts(2).unwrap());
-        assert!(filter.to_host().unwrap() == *on_host);
-    }
-
-    #[test]
-    fn the_filter_of_the_host_on_any_number_of_devices() {
-        for devices in &unequal_lists() {
-            behaves_as_on_the_host(devices, &RankSelectBuilder::with_bits(11, 5));
-            behaves_as_on_the_host(devices, &RankSelectBuilder::with_bits(11, 9).duplicates(Duplicates::Counted));
-        }
-        let devices = Devices::new((0..3).map(deferred)).unwrap();
-        behaves_as_on_the_host(&devices, &StandardBuilder::with_bits(11, 9));
-        behaves_as_on_the_host(&devices, &StandardBuilder::with_bits(11, 9).duplicates(Duplicates::Kept));
-    }
-
-    #[test]
-    fn exact_filters_stay_on_the_first_device() {
-        let devices = Devices::new((0..2).map(deferred)).unwrap();
-        let keys: Vec<u64> = (0..100).map(|i| mix(i, 2) >> 44).collect();
-        let builder = RankSelectBuilder::with_bits(10, 10).exact(20);
-        let mut filter = builder.sharded_on(&devices).build_from(&keys[..50]).unwrap();
-        let (first, second) = keys[50..].split_at(20);
-        let (first, second) = (devices.first().from_slice(first).unwrap(), devices.first().from_slice(second).unwrap());
-        filter.insert_each_device(&[first.as_slice(), second.as_slice()]).unwrap();
-        assert!(
-            filter.devices() == &devices.at_most(1) && filter.to_host().unwrap() == builder.build_from(&keys).unwrap()
-        );
-    }
-
-    #[test]
-    fn filters_on_other_devices_are_not_merged() {
-        let [a, b, c] = [0, 1, 2].map(deferred);
-        let builder = StandardBuilder::with_bits(11, 9);
-        let of = |devices: [&Device; 2], keys: &[u64]| {
-            builder.sharded_on(&Devices::new(devices.map(Device::clone)).unwrap()).build_from(keys).unwrap()
-        };
-        let mut filter = of([&a, &b], &[1, 2, 3]);
-        let before = filter.to_host().unwrap();
-        let other = of([&a, &c], &(0..200u64).collect::<Vec<_>>());
-        assert!(matches!(filter.merge(&other), Err(Error::Gpu(GpuError::OtherDevice { .. }))));
-        assert!(filter.to_host().unwrap() == before);
-    }
-
-    #[test]
-    fn failures_and_full_parts_are_errors() {
-        let devices = Devices::new((0..2).map(deferred)).unwrap();
-        let builder = StandardBuilder::with_bits(9, 9);
-        let keys: Vec<u64> = (0..300).map(|i| mix(i, 3)).collect();
-        let mut filter = builder.sharded_on(&devices).build_from(&keys).unwrap();
-        let expected = builder.build_from(&keys).unwrap();
-        let failed = fail_each(
-            &mut filter,
-            |filter| filter.insert_bulk(&keys),
-            |filter, _| assert!(filter.to_host().unwrap() == expected),
-        );
-        assert!(failed > 8);
-        let copies = expected.count_bulk(&keys).unwrap();
-        let failed = fail_each(
-            &mut filter,
-            |filter| filter.count_bulk(&keys),
-            |filter, _| assert_eq!(filter.count_bulk(&keys).unwrap(), copies),
-        );
-        assert!(failed > 8);
-        let many: Vec<u64> = (0..2_000).map(|i| mix(i, 4)).collect();
-        let full = filter.insert_bulk(&many);
-        assert!(matches!(full, Err(Error::Full { .. })), "{full:?}");
-        assert!(filter.to_host().unwrap() == expected);
-        // One part is full: keys of the other may be in, and none is lost.
-        let skewed: Vec<Hashed> = (0..2_000).map(|i| Hashed(mix(i, 6) >> u32::from(i > 9))).collect();
-        let full = filter.insert_bulk(&skewed);
-        assert!(matches!(full, Err(Error::Full { .. })), "{full:?}");
-        assert!(filter.len() <= expected.len() + 10);
-        assert_eq!(filter.count_contained_bulk(&keys).unwrap(), keys.len());
-        let elsewhere = deferred(9).from_slice(&keys).unwrap();
-        let refused = filter.remove_device(elsewhere.as_slice());
-        assert!(matches!(refused, Err(Error::Gpu(GpuError::OtherDevice { .. }))), "{refused:?}");
-    }
-}
+mod tests;

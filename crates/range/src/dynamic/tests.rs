@@ -160,7 +160,7 @@ fn behaves_like_a_multiset(capacity: u64, length: u64, ops: Vec<Op>) -> Result<(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 150 }))]
+    #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
     fn like_a_multiset(capacity in 1..300u64, length in 1..2000u64, ops in vec(op(), 0..30)) {
@@ -181,7 +181,7 @@ fn sets(n: u64) -> [Vec<u64>; 4] {
 #[test]
 fn full_filters_take_all_sets_of_keys() {
     let large = tier(vec![1000, 1_945], vec![1000, 20_000, 62_259]);
-    for n in if cfg!(miri) { vec![0, 1, 70] } else { [vec![0, 1, 2, 63, 64, 65], large].concat() } {
+    for n in [vec![0, 1, 2, 63, 64, 65], large].concat() {
         for (number, keys) in sets(n).into_iter().enumerate() {
             for length in [1, 2, 100, 256, 5000] {
                 let builder = Filter::builder(n).fpr_at(0.01, length);
@@ -207,7 +207,7 @@ fn full_filters_take_all_sets_of_keys() {
 
 #[test]
 fn wrong_answers_are_within_the_bound() {
-    let (n, seeds) = if cfg!(miri) { (100, 8) } else { tier((4_000, 4), (20_000, 8)) };
+    let (n, seeds) = tier((4_000, 4), (20_000, 8));
     for (number, keys) in sets(n).into_iter().enumerate() {
         let model: BTreeMap<u64, u64> = keys.iter().map(|&key| (key, 1)).collect();
         for length in [1, 2, 16, 64, 200, 600] {
@@ -333,12 +333,4 @@ fn impossible_settings_and_other_files_are_errors() {
     let words: Vec<u64> = bytemuck::pod_collect_to_vec(&saved);
     let view = DynamicRangeFilterView::<u64>::from_bytes(bytemuck::cast_slice(&words)).unwrap();
     assert!(view.may_contain(0..=1) && !view.may_contain(4..9) && view.len() == 3);
-}
-
-#[cfg(feature = "serde")]
-#[test]
-fn through_json_and_back() {
-    let filter = Filter::builder(10).build_from(&[3, 1, 2_000_000]).unwrap();
-    let json = serde_json::to_string(&filter).unwrap();
-    assert!(serde_json::from_str::<Filter>(&json).unwrap() == filter);
 }

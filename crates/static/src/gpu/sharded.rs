@@ -122,20 +122,9 @@ impl<K: StaticKey, V: Value> ShardedStaticMap<K, V> {
         self.layout.is_empty()
     }
 
-    /// Returns the devices that have a part of it.
-    pub fn devices(&self) -> &Devices {
-        self.shards.devices()
-    }
-
     /// Returns the bytes of device memory of all parts.
     pub fn memory_bytes(&self) -> u64 {
         self.shards.parts().iter().map(|part| 8 * part.words.len() as u64).sum()
-    }
-
-    /// Sets the number of keys of each device that are exchanged at a time. Default and most: 64 Mi keys of a batch in
-    /// device memory, 4 Mi of a host slice. Rounded up to a multiple of 64.
-    pub fn set_chunk_keys(&mut self, keys: usize) {
-        self.shards.set_chunk_keys(keys);
     }
 
     /// Tests batches that lie on all devices, one batch per device in their order, as
@@ -163,6 +152,7 @@ impl<K: StaticKey, V: Value> ShardedStaticMap<K, V> {
     }
 }
 
+warpset_primitives::divided_structure! { [K: StaticKey, V: Value] ShardedStaticMap<K, V> }
 warpset_primitives::divided_values! {
     [K: DeviceStaticKey, V: Value] ShardedStaticMap<K, V>, Error, "number", u64, Self::look_up(Wanted::Numbers),
     [] DeviceSlice<'_, K>, [] K,

@@ -7,17 +7,12 @@ use warpset_gpu::testing::{devices, fail_each, sized};
 use warpset_simt::Global;
 
 use super::*;
-use crate::{Arity, Form};
+use crate::Form;
+use crate::testing::each_form;
 
 fn pairs<V: FunctionValue + Pod>(n: u64, bits: u32) -> (Vec<u64>, Vec<V>) {
     let value = |i| bytemuck::bytes_of(&(mix(i, 99) >> (64 - bits)))[..size_of::<V>()].to_vec();
     (0..n).map(|i| (mix(i, 1), bytemuck::pod_read_unaligned::<V>(&value(i)))).unzip()
-}
-
-fn each_form(mut body: impl FnMut(Arity, Form)) {
-    for arity in [Arity::Three, Arity::Four] {
-        [Form::OneGraph, Form::Sharded].into_iter().for_each(|form| body(arity, form));
-    }
 }
 
 /// Compares a function built on the device with that of the host, and their answers for known and other keys.

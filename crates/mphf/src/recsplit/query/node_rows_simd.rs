@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn floats_take_numbers_apart() {
-        for radix in (2..=24_u64).step_by(if cfg!(miri) { 11 } else { 1 }) {
+        for radix in 2..=24_u64 {
             for groups in 1..=6_u32 {
                 let candidates = radix.pow(groups - 1);
                 let of = |x| Array([x; LANES]);

@@ -137,11 +137,6 @@ impl ShardedMaplet {
         &self.layout
     }
 
-    /// Returns the devices that have a part of it.
-    pub fn devices(&self) -> &Devices {
-        self.shards.devices()
-    }
-
     /// Returns the number of stored values, copies included.
     pub fn len(&self) -> u64 {
         self.shards.parts().iter().map(Maplet::len).sum()
@@ -155,12 +150,6 @@ impl ShardedMaplet {
     /// Returns the bytes of device memory of the slots, on all devices together.
     pub fn memory_bytes(&self) -> u64 {
         self.shards.parts().iter().map(Maplet::memory_bytes).sum()
-    }
-
-    /// Sets the number of keys of each device that are exchanged at a time, as
-    /// [`ShardedQuotientFilter::set_chunk_keys`](crate::gpu::ShardedQuotientFilter::set_chunk_keys) does.
-    pub fn set_chunk_keys(&mut self, keys: usize) {
-        self.shards.set_chunk_keys(keys);
     }
 
     /// Removes everything.
@@ -401,6 +390,8 @@ fn look_up(part: &Maplet, stream: &Stream, hashes: DeviceSlice<'_, u64>, to: Rep
     // SAFETY: the callers' contract: there is a word per hash, and memory outlives the stream's work.
     unsafe { part.look_up(stream, KeySlice::hashes(hashes.global()), hashes.len(), to.values) }
 }
+
+warpset_primitives::divided_structure! { [] ShardedMaplet }
 
 impl fmt::Debug for ShardedMaplet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

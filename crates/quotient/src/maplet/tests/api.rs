@@ -205,13 +205,11 @@ fn a_panic_of_an_operator_changes_nothing() {
 }
 
 #[test]
-fn files_and_views() {
+fn other_and_damaged_files_are_refused() {
     let mut maplet = empty((7, 9, 11, Duplicates::Kept));
     maplet.insert_bulk(&(0..100u64).collect::<Vec<_>>(), &(0..100u64).collect::<Vec<_>>()).unwrap();
     let bytes = maplet.to_bytes();
     let words: Vec<u64> = bytemuck::pod_collect_to_vec(&bytes);
-    let view = MapletView::from_bytes(bytemuck::cast_slice(&words)).unwrap();
-    assert!(view.get(7u64) == maplet.get(7u64) && view.layout() == maplet.layout());
     let other = RankSelectQuotientFilter::from_bytes(&bytes).unwrap_err();
     assert!(other.to_string().contains("`Maplet`"), "{other}");
     // Any bits of values but the right ones.
@@ -225,14 +223,4 @@ fn files_and_views() {
     damaged[24 / 8 + 2] |= 1 << 40;
     let error = MapletView::from_bytes_unverified(bytemuck::cast_slice(&damaged)).unwrap_err();
     assert!(matches!(error, Error::File(FileError::InvalidHeader { field: "value bits", .. })), "{error}");
-    #[cfg(feature = "mmap")]
-    {
-        let path = std::env::temp_dir().join(format!("warpset-maplet-{}", std::process::id()));
-        maplet.save(&path).unwrap();
-        // SAFETY: no process changes the file.
-        let mapped = unsafe { Maplet::map(&path).unwrap() };
-        assert_eq!(mapped.get_bulk(&[7u64, 1000]), maplet.get_bulk(&[7u64, 1000]));
-        assert!(mapped.layout() == maplet.layout() && mapped.values(7u64) == maplet.values(7u64));
-        std::fs::remove_file(&path).unwrap();
-    }
 }

@@ -1,6 +1,4 @@
-//! Saved sequence filters: fixtures, damage, mapped files.
-//!
-//! `WARPSET_WRITE_FIXTURES=1 cargo test -p warpset-tests --test sequence_format` writes the fixtures of a new version.
+//! Sequence filters: fixtures, damage.
 
 use warpset::sequence::{SequenceFilter, SequenceFilterView};
 use warpset_tests::files::{damage, fixture, to_words};

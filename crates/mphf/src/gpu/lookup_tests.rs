@@ -3,74 +3,20 @@
 
 use warpset_base::file::FileError;
 use warpset_base::filter::Filter;
+use warpset_base::key::{Hash128, Hashed, Key};
 use warpset_base::testing::tier;
+use warpset_core::recsplit::Remix;
 use warpset_gpu::{Device, testing};
-use warpset_mphf::gpu::{self, DeviceHashKind, StringVec};
-use warpset_mphf::{
-    Builder, Consensus, ConsensusKind, Error, Hash128, Hashed, Key, Method, PerfectHash, Placement, PlacementKind,
-    RecSplit, RecSplitKind, Remix, StaticFilter,
-};
 use warpset_primitives::DeviceFilter;
 
-/// Settings of each kind, for tests.
-trait TestKind: DeviceHashKind {
-    fn function(bucket_size: u32) -> Builder<Self>;
-    fn filter(bucket_size: u32) -> Builder<Self, StaticFilter<Self>>;
-}
-
-impl TestKind for RecSplitKind {
-    fn function(bucket_size: u32) -> Builder<Self> {
-        RecSplit::builder().leaf_size(8).bucket_size(bucket_size)
-    }
-
-    fn filter(bucket_size: u32) -> Builder<Self, StaticFilter<Self>> {
-        StaticFilter::builder_of_kind(Self).leaf_size(6).bucket_size(bucket_size)
-    }
-}
-
-impl TestKind for ConsensusKind {
-    fn function(bucket_size: u32) -> Builder<Self> {
-        Consensus::builder().overhead(0.1).bucket_size(bucket_size)
-    }
-
-    fn filter(bucket_size: u32) -> Builder<Self, StaticFilter> {
-        StaticFilter::builder().overhead(0.2).bucket_size(bucket_size)
-    }
-}
-
-impl TestKind for PlacementKind {
-    fn function(bucket_size: u32) -> Builder<Self> {
-        Placement::builder().bucket_size(bucket_size)
-    }
-
-    fn filter(bucket_size: u32) -> Builder<Self, StaticFilter<Self>> {
-        StaticFilter::builder_of_kind(Self).keys_per_seed(4.0).bucket_size(bucket_size)
-    }
-}
-
-/// Makes a test for each kind of functions that are generic over it.
-macro_rules! for_each_kind {
-    ($($body:ident)*) => {$(
-        mod $body {
-            #[test]
-            fn recsplit() {
-                super::$body::<super::RecSplitKind>();
-            }
-
-            #[test]
-            fn consensus() {
-                super::$body::<super::ConsensusKind>();
-            }
-
-            #[test]
-            fn placement() {
-                super::$body::<super::PlacementKind>();
-            }
-        }
-    )*};
-}
+use super::test_kinds::TestKind;
+use super::{DeviceHashKind, StringVec};
+use crate::kind_tests::for_each_kind;
+use crate::{Error, PerfectHash, RecSplit};
 
 for_each_kind! {
+    functions_of_every_shape
+    functions_of_many_keys
     keys_of_every_kind
     filters_of_every_width
     to_devices_and_back
@@ -115,98 +61,48 @@ fn agrees<M: DeviceHashKind>(function: &PerfectHash<M>, device: &Device, asked: 
     assert!(floats.to_vec().unwrap().iter().zip(&expected).all(|(&value, &number)| value == small[number as usize]));
 }
 
-#[test]
-fn functions_of_every_shape() {
-    let [emulator, rest @ ..] = &testing::devices(3)[..] else { return };
-    let mut checked = 0;
-    for (leaf, bucket) in
-        [(2, 1), (3, 40), (5, 5), (8, 100), (8, 2000), (12, 9), (14, 50), (16, 2000), (18, 700), (24, 24)]
-    {
-        for method in [Method::BruteForce, Method::Rotation, Method::Grouped] {
-            if leaf > if method == Method::Grouped { 24 } else { 8 } {
-                continue;
+fn functions_of_every_shape<M: TestKind>() {
+    for device in testing::devices(3) {
+        for (builder, share) in M::shapes() {
+            for n in [0, 1, 2, 3, 77, (3_000.0 * share) as u64] {
+                let keys = keys(n);
+                agrees(&builder.build_from(&keys).unwrap(), &device, &[&keys[..], &[1, 2, 3]].concat());
             }
+        }
+    }
+}
+
+#[test]
+fn large_leaves() {
+    for device in testing::devices(3) {
+        for (leaf, bucket) in [(8, 2000), (12, 9), (14, 50), (16, 2000), (18, 700), (24, 24)] {
             for remix in [Remix::Bits32, Remix::Bits64] {
-                let builder = RecSplit::builder().leaf_size(leaf).bucket_size(bucket).method(method).remix(remix);
-                for n in [0, 1, 2, 77, 3_000] {
-                    if leaf > 16 && n > 77 && remix == Remix::Bits64 {
-                        continue;
-                    }
-                    let keys = keys(n);
-                    let function = builder.clone().build_from(&keys).unwrap();
-                    let asked = [&keys[..], &[1, 2, 3]].concat();
-                    assert_eq!(function.to_device(emulator).unwrap().shape(), function.shape());
-                    agrees(&function, emulator, &asked);
-                    rest.iter().for_each(|device| agrees(&function, device, &asked));
-                    checked += 1;
-                }
+                let builder = RecSplit::builder().leaf_size(leaf).bucket_size(bucket).remix(remix);
+                let keys = keys(if leaf > 16 && remix == Remix::Bits64 { 77 } else { 3_000 });
+                let function = builder.build_from(&keys).unwrap();
+                assert_eq!(function.to_device(&device).unwrap().shape(), function.shape());
+                agrees(&function, &device, &[&keys[..], &[1, 2, 3]].concat());
             }
         }
     }
-    assert!(checked > 100);
-    for (overhead, bucket) in [(0.3, 1), (0.1, 5), (1.0, 100), (0.05, 700), (0.02, 2400), (0.3, 20_000)] {
-        for n in [0, 1, 2, 3, 77, 3_000] {
-            let keys = keys(n);
-            let function = Consensus::builder().overhead(overhead).bucket_size(bucket).build_from(&keys).unwrap();
-            let asked = [&keys[..], &[1, 2, 3]].concat();
-            agrees(&function, emulator, &asked);
-            rest.iter().for_each(|device| agrees(&function, device, &asked));
-        }
-    }
-    for (keys_per_seed, bucket) in [(4.5, 1 << 15), (4.5, 700), (1.0, 20), (6.0, 1500), (3.0, 1)] {
-        for n in [0, 1, 2, 3, 77, 3_000] {
-            let keys = keys(n);
-            let builder = Placement::builder().keys_per_seed(keys_per_seed).bucket_size(bucket);
-            let function = builder.build_from(&keys).unwrap();
-            let asked = [&keys[..], &[1, 2, 3]].concat();
-            agrees(&function, emulator, &asked);
-            rest.iter().for_each(|device| agrees(&function, device, &asked));
-        }
-    }
 }
 
-#[test]
-fn functions_of_many_keys() {
+fn functions_of_many_keys<M: TestKind>() {
     for device in testing::devices(4) {
-        let n = if device.is_emulator() { tier(7_000, 20_000) } else { 1_000_000 };
-        for (leaf, bucket) in [(8, 100), (16, 2000), (5, 5)] {
-            let keys = keys(n);
-            agrees(&RecSplit::builder().leaf_size(leaf).bucket_size(bucket).build_from(&keys).unwrap(), &device, &keys);
-        }
-        for (overhead, bucket) in [(0.3, 5), (0.05, 2400)] {
-            let (builder, keys) = (Consensus::builder().overhead(overhead).bucket_size(bucket), keys(n));
-            agrees(&builder.build_from(&keys).unwrap(), &device, &keys);
-        }
-        for keys_per_seed in [4.5, 6.0] {
-            let keys = keys(n);
-            agrees(&Placement::builder().keys_per_seed(keys_per_seed).build_from(&keys).unwrap(), &device, &keys);
-        }
-    }
-}
-
-#[test]
-fn functions_that_are_not_minimal() {
-    for device in testing::devices(5) {
-        let keys = keys(3_000);
-        for (leaf, bucket) in [(8, 100), (12, 2000)] {
-            let builder = RecSplit::builder().leaf_size(leaf).bucket_size(bucket);
-            agrees(&builder.clone().load_factor(0.8).build_from(&keys).unwrap(), &device, &keys);
-            agrees(&builder.clone().load_factor(0.95).build_from(&keys).unwrap(), &device, &keys);
-        }
-        for per_value in [4, 16] {
-            let builder = RecSplit::builder().keys_per_value(per_value).bucket_size(200);
-            agrees(&builder.build_from(&keys).unwrap(), &device, &keys);
+        let keys = keys(if device.is_emulator() { tier(7_000, 20_000) } else { 1_000_000 });
+        for bucket_size in [5, 100, 2400, 20_000] {
+            agrees(&M::small(bucket_size).build_from(&keys).unwrap(), &device, &keys);
         }
     }
 }
 
 /// Compares all ways to look up keys of one type.
 fn same_numbers<M: TestKind, K: Key>(device: &Device, keys: &[K]) {
-    let function = M::function(100).seed(9).build_from(keys).unwrap();
+    let function = M::small(100).seed(9).build_from(keys).unwrap();
     let mut there = function.to_device(device).unwrap();
     there.set_chunk_keys(64);
     assert!(there.get_bulk(keys).unwrap() == function.get_bulk(keys));
-    let filter = M::filter(500).width(12).seed(9).build_from(keys).unwrap();
+    let filter = M::small_filter(500).width(12).seed(9).build_from(keys).unwrap();
     let there = filter.to_device(device).unwrap();
     assert_eq!(there.count_contained_bulk(keys).unwrap(), keys.len());
 }
@@ -227,7 +123,7 @@ fn keys_of_every_kind<M: TestKind>() {
         same_numbers::<M, _>(&device, &strings);
 
         // Strings and ready-made hashes on the device.
-        let function = M::function(300).seed(9).build_from(&strings).unwrap();
+        let function = M::small(300).seed(9).build_from(&strings).unwrap();
         let on_device = StringVec::from_slice(&device, &strings).unwrap();
         let mut numbers = device.alloc_uninit::<u32>(strings.len()).unwrap();
         let there = function.to_device(&device).unwrap();
@@ -236,7 +132,7 @@ fn keys_of_every_kind<M: TestKind>() {
         assert!(numbers.to_vec().unwrap() == expected);
 
         for seed in [0, 9] {
-            let function = M::function(300).seed(seed).build_from(&pairs).unwrap();
+            let function = M::small(300).seed(seed).build_from(&pairs).unwrap();
             let there = function.to_device(&device).unwrap();
             let halves: Vec<[u64; 2]> = pairs.iter().map(|hash| [hash.high, hash.low]).collect();
             let halves = device.from_slice(&halves).unwrap();
@@ -253,7 +149,7 @@ fn filters_of_every_width<M: TestKind>() {
         let asked: Vec<u64> = members.iter().copied().chain(1..=300).collect();
         let on_device = device.from_slice(&asked).unwrap();
         for width in (1..=32).step_by(tier(3, 1)) {
-            let filter = M::filter(30).width(width).build_from(&members).unwrap();
+            let filter = M::small_filter(30).width(width).build_from(&members).unwrap();
             let mut there = filter.to_device(&device).unwrap();
             there.set_chunk_keys(64);
             assert_eq!((there.len(), there.width(), there.fpr()), (filter.len(), width, filter.fpr()));
@@ -285,7 +181,7 @@ fn filters_of_every_width<M: TestKind>() {
             assert!(wide.to_vec().unwrap().iter().zip(&plain).all(|(&wide, &narrow)| wide == u64::from(narrow)));
         }
         // Nothing is in an empty one.
-        let empty = M::filter(30).width(3).build_from::<u64>(&[]).unwrap().to_device(&device).unwrap();
+        let empty = M::small_filter(30).width(3).build_from::<u64>(&[]).unwrap().to_device(&device).unwrap();
         assert_eq!(empty.count_contained_bulk(&asked).unwrap(), 0);
         assert!(empty.get_bulk(&asked).unwrap().iter().all(Option::is_none));
     }
@@ -293,28 +189,13 @@ fn filters_of_every_width<M: TestKind>() {
 
 fn to_devices_and_back<M: TestKind>() {
     let keys = keys(2_000);
-    let function = M::function(700).build_from(&keys).unwrap();
-    let filter = M::filter(700).width(9).build_from(&keys).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let [a, b] = ["function", "filter"].map(|name| folder.path().join(name));
-    function.save(&a).unwrap();
-    filter.save(&b).unwrap();
-    // SAFETY: nothing else writes these files.
-    let (mapped, mapped_filter) = unsafe { (PerfectHash::<M>::map(&a).unwrap(), StaticFilter::<M>::map(&b).unwrap()) };
+    let function = M::small(700).build_from(&keys).unwrap();
+    let filter = M::small_filter(700).width(9).build_from(&keys).unwrap();
     for device in testing::devices(8) {
         assert!(function.to_device(&device).unwrap().to_host().unwrap() == function);
-        assert!(gpu::PerfectHash::<M>::from_host(&device, &function).unwrap().to_host().unwrap() == function);
-        assert!(mapped.to_device(&device).unwrap().to_host().unwrap() == function);
-        assert!(
-            PerfectHash::<M, &[u64]>::from_words(function.words())
-                .unwrap()
-                .to_device(&device)
-                .unwrap()
-                .to_host()
-                .unwrap()
-                == function
-        );
-        assert!(mapped_filter.to_device(&device).unwrap().to_host().unwrap() == filter);
+        assert!(super::PerfectHash::<M>::from_host(&device, &function).unwrap().to_host().unwrap() == function);
+        let view = PerfectHash::<M, &[u64]>::from_words(function.words()).unwrap();
+        assert!(view.to_device(&device).unwrap().to_host().unwrap() == function);
         assert!(filter.view().to_device(&device).unwrap().to_host().unwrap() == filter);
     }
 }
@@ -335,7 +216,7 @@ fn damaged_words_give_numbers_below_the_values<M: TestKind>() {
         let keys = keys(900);
         let mut opened = 0;
         for bucket in [100, 5, 2000] {
-            let function = M::function(bucket).build_from(&keys).unwrap();
+            let function = M::small(bucket).build_from(&keys).unwrap();
             let whole = function.words();
             let places = (3..15).chain(16..whole.len()).step_by(if device.is_emulator() { 5 } else { 1 });
             for place in places {
@@ -357,8 +238,8 @@ fn damaged_words_give_numbers_below_the_values<M: TestKind>() {
 fn wrong_arguments_are_refused<M: TestKind>() {
     for device in testing::devices(10) {
         let keys = keys(300);
-        let function = M::function(1000).build_from(&keys).unwrap().to_device(&device).unwrap();
-        let filter = M::filter(1000).width(8).build_from(&keys).unwrap().to_device(&device).unwrap();
+        let function = M::small(1000).build_from(&keys).unwrap().to_device(&device).unwrap();
+        let filter = M::small_filter(1000).width(8).build_from(&keys).unwrap().to_device(&device).unwrap();
         let on_device = device.from_slice(&keys).unwrap();
         let asked = on_device.as_slice();
         let mismatch =
