@@ -66,7 +66,7 @@ pub enum Error {
         /// Bases per k-mer.
         k: u32,
     },
-    /// Input without a minimizer or k-mer other than those that are left out.
+    /// Input whose minimizers or k-mers are all left out.
     #[error("the input has no {what} but those that are left out: leave out fewer files, or check the input")]
     AllLeftOut {
         /// "minimizers" or "k-mers".
