@@ -74,6 +74,15 @@ impl Device {
         results.into_iter().collect()
     }
 
+    /// Opens a CUDA device apart from [`Device::cuda`]: with other streams, another pool of memory and modules of its
+    /// own, so that it counts as another device.
+    pub(crate) fn cuda_apart(ordinal: u32) -> Result<Self> {
+        #[cfg(feature = "cuda")]
+        return Ok(Self(Executor::Cuda(Arc::new(cuda::CudaDevice::new(ordinal)?))));
+        #[cfg(not(feature = "cuda"))]
+        Self::cuda(ordinal)
+    }
+
     /// Makes an emulated device with the default properties.
     #[cfg(feature = "emulator")]
     pub fn emulator(config: emulator::Config) -> Self {

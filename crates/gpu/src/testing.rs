@@ -69,26 +69,30 @@ pub fn unequal(count: usize) -> Devices {
     Devices::new((0..count).map(device)).expect("different devices")
 }
 
-/// Lists of [`unequal`] devices, and all CUDA devices of this machine, which may be a single one.
-pub fn unequal_lists() -> Vec<Devices> {
-    let cuda = cuda().map(|_| Devices::cuda_all().expect("they were just found"));
-    [1, 2, 3, 8].map(unequal).into_iter().chain(cuda).collect()
+/// Returns all CUDA devices, at least two: a single one is opened a second time, apart from the first, which counts as
+/// another device. `None` if there is none.
+pub fn several_cuda() -> Option<Devices> {
+    let first = cuda()?;
+    let mut all = Device::cuda_all().expect("they were just found");
+    if all.len() == 1 {
+        static HELD: OnceLock<Device> = OnceLock::new();
+        let apart = || Device::cuda_apart(first.properties().ordinal).expect("it was just found");
+        all.push(if is_sanitized() { HELD.get_or_init(apart).clone() } else { apart() });
+    }
+    Some(Devices::new(all).expect("different devices"))
 }
 
-/// Lists of several devices: two emulators with this seed, three, and the CUDA devices if there are several.
+/// Lists of [`unequal`] devices, a CUDA device, and several of them.
+pub fn unequal_lists() -> Vec<Devices> {
+    let several = several_cuda();
+    let single = several.as_ref().map(|all| all.at_most(1));
+    [1, 2, 3, 8].map(unequal).into_iter().chain(single).chain(several).collect()
+}
+
+/// Lists of several devices: two emulators with this seed, three, and those of CUDA.
 pub fn lists_of_devices(seed: u64) -> Vec<Devices> {
-    let some = devices(seed);
-    let emulators = |count: u64| (0..count).map(move |i| deferred(seed + i));
-    let mut lists = vec![Devices::new(emulators(2)), Devices::new(emulators(3))];
-    if some.len() > 1 {
-        lists.push(Devices::cuda_all());
-    }
-    let lists: Vec<_> = lists.into_iter().map(|list| list.expect("different devices")).collect();
-    let several = lists.iter().filter(|list| list.all().len() > 1).cloned().collect::<Vec<_>>();
-    if several.len() < 3 {
-        skipped("several CUDA devices at once: this machine does not have them");
-    }
-    several
+    let emulators = |count: u64| Devices::new((0..count).map(|i| deferred(seed + i))).expect("different devices");
+    [2, 3].map(emulators).into_iter().chain(several_cuda()).collect()
 }
 
 /// Longest delay before a launch; 0 for none.

@@ -131,7 +131,7 @@ pub(crate) fn open(ordinal: u32) -> Result<Arc<CudaDevice>> {
 }
 
 impl CudaDevice {
-    fn new(ordinal: u32) -> Result<Self> {
+    pub(crate) fn new(ordinal: u32) -> Result<Self> {
         let found = driver_version()?;
         if found < NEEDED_DRIVER {
             return Err(GpuError::DriverTooOld { found, needed: NEEDED_DRIVER });

@@ -103,18 +103,11 @@ fn one_device_is_opened_once() -> Result<()> {
 fn two_devices_work_together() -> Result<()> {
     suite::peers(&emulator(), &emulator())?;
     let _guard = MEMORY_GATE.read().unwrap_or_else(PoisonError::into_inner);
-    let devices = cuda().map_or(Ok(vec![]), |_| Device::cuda_all())?;
-    match &devices[..] {
-        [first, second, ..] => {
-            suite::peers(first, second)?;
-            suite::memory(second)?;
-            suite::kernels(second)
-        }
-        _ => {
-            testing::skipped("two CUDA devices at once: this machine does not have them");
-            Ok(())
-        }
-    }
+    let Some(devices) = testing::several_cuda() else { return Ok(()) };
+    let [first, second, ..] = devices.all() else { unreachable!("at least two") };
+    suite::peers(first, second)?;
+    suite::memory(second)?;
+    suite::kernels(second)
 }
 
 #[test]

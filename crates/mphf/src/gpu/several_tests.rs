@@ -9,7 +9,7 @@ use warpset_base::key::Hash128;
 use warpset_core::hash::mix;
 use warpset_core::recsplit::Method;
 use warpset_gpu::batch::StringVec;
-use warpset_gpu::testing::{cuda, devices, fail_each, lists_of_devices};
+use warpset_gpu::testing::{cuda, devices, fail_each, lists_of_devices, several_cuda};
 use warpset_gpu::{Device, Devices, GpuError, Stream};
 
 use super::DeviceHashKind;
@@ -245,7 +245,7 @@ fn large_builds<M: TestKind>() {
     let Some(device) = cuda() else { return };
     let keys = keys(100_000_000);
     let there = device.from_slice(&keys).unwrap();
-    let lists = [Devices::from(&device), Devices::cuda_all().unwrap()];
+    let lists = [Devices::from(&device), several_cuda().unwrap()];
     for builder in M::usual_shapes() {
         let expected = builder.build_from(&keys).unwrap();
         for devices in &lists {

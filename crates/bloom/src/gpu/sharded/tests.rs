@@ -2,7 +2,7 @@ use std::collections::HashSet;
 
 use warpset_core::hash::mix;
 use warpset_gpu::batch::StringVec;
-use warpset_gpu::testing::{cuda, fail_each};
+use warpset_gpu::testing::{fail_each, several_cuda};
 use warpset_gpu::{Device, EmulatorOptions, GpuError};
 
 use super::*;
@@ -24,7 +24,7 @@ fn unequal(count: usize) -> Devices {
 /// Returns emulators, and every CUDA device of this machine.
 fn several() -> Vec<Devices> {
     let mut several = vec![emulators(1), emulators(2), unequal(3), unequal(8)];
-    several.extend(cuda().map(|_| Devices::cuda_all().unwrap()));
+    several.extend(several_cuda());
     several
 }
 
