@@ -7,15 +7,15 @@
 //! `ptx/<module>.ptx`.
 //!
 //! A module's name is its path with `_` for `::`: `bloom::blocked` is `bloom_blocked`, and its folder is `bloom`. A new
-//! module is its `mod` with its `cfg` and a name in [`MODULES`], both here, and an empty file each in `ptx/` and
-//! `code/` until the first build. Files of a folder without kernels of their own are compiled for all modules of the
+//! module is its `mod` with its `cfg` here, a name in [`MODULES`], and an empty file each in `ptx/` and `code/` until
+//! the first build. Files of a folder without kernels of their own are compiled for all modules of the
 //! folder. Files of device code stay empty for modules that `cargo xtask ptx` names as such: a registry takes 10 MiB.
 //!
 //! Any release may change kernels, their arguments and their modules. Items that other crates re-export, the types that
 //! kernels query filters with, and `operators` follow the promise of `warpset`.
 //!
-//! This file declares modules and contains nothing that reaches the PTX, so the stamps of the PTX do not cover it: a
-//! new module leaves the PTX of the others valid.
+//! This file and `modules` contain nothing that reaches the PTX, so the stamps of the PTX do not cover them: a new
+//! module leaves the PTX of the others valid.
 
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
@@ -412,199 +412,13 @@ pub mod selftest;
 pub mod block;
 pub mod look_back;
 
+#[cfg(not(target_arch = "nvptx64"))]
+mod modules;
+#[cfg(not(target_arch = "nvptx64"))]
+pub use modules::{MODULES, module_at};
+
 // Names that macros for kernels use.
 #[doc(hidden)]
 pub use warpset_core::scan as operators;
 #[doc(hidden)]
 pub use warpset_simt as simt;
-
-/// Bytes where the driver may read their header as words.
-#[cfg(all(not(target_arch = "nvptx64"), feature = "device-code", has_device_code))]
-#[repr(C, align(16))]
-struct Aligned<Bytes: ?Sized>(Bytes);
-
-/// The device code of a module.
-#[cfg(all(not(target_arch = "nvptx64"), feature = "device-code", has_device_code))]
-macro_rules! device_code {
-    ($name:literal) => {{
-        static CODE: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!("../code/", $name, ".fatbin")));
-        Some(&CODE.0)
-    }};
-}
-#[cfg(all(not(target_arch = "nvptx64"), not(all(feature = "device-code", has_device_code))))]
-macro_rules! device_code {
-    ($name:literal) => {
-        None
-    };
-}
-
-#[cfg(all(not(target_arch = "nvptx64"), feature = "compressed"))]
-macro_rules! ptx {
-    ($name:literal) => {
-        warpset_simt::Ptx::Compressed(include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".zlib")))
-    };
-}
-#[cfg(all(not(target_arch = "nvptx64"), not(feature = "compressed")))]
-macro_rules! ptx {
-    ($name:literal) => {
-        warpset_simt::Ptx::Text(include_str!(concat!("../ptx/", $name, ".ptx")))
-    };
-}
-
-#[cfg(not(target_arch = "nvptx64"))]
-macro_rules! modules {
-    ($(#[$folder:meta] [$($name:literal,)*])*) => {
-        /// Every module that has kernels, with its PTX and device code. For tools and tests: a program that names this
-        /// holds those of all modules, while a kernel's `INFO` refers to those of its own module only.
-        pub const MODULES: &[&warpset_simt::Module] = &[$($(#[$folder] {
-            static MODULE: warpset_simt::Module = warpset_simt::Module {
-                name: $name,
-                ptx: Some(ptx!($name)),
-                code: device_code!($name),
-            };
-            &MODULE
-        },)*)*];
-    };
-}
-#[cfg(not(target_arch = "nvptx64"))]
-modules! {
-    #[cfg(all())] [
-        "batch_stencil",
-        "batch_strings",
-    ]
-    #[cfg(feature = "bloom")] [
-        "bloom_blocked",
-        "bloom_partition",
-        "bloom_rao",
-        "bloom_sectors_narrow",
-        "bloom_sectors_wide",
-        "bloom_split_block",
-        "bloom_words",
-    ]
-    #[cfg(feature = "recsplit")] [
-        "consensus_lookup",
-        "consensus_search",
-        "consensus_sizes",
-    ]
-    #[cfg(feature = "fuse")] [
-        "fuse_graph",
-        "fuse_keys",
-        "fuse_lookup",
-        "fuse_shards",
-        "fuse_values",
-    ]
-    #[cfg(feature = "kmers")] [
-        "kmers_letters",
-        "kmers_lookup",
-    ]
-    #[cfg(feature = "all")] [
-        "limits",
-    ]
-    #[cfg(feature = "lsm")] [
-        "lsm_batch",
-        "lsm_copies",
-        "lsm_count",
-        "lsm_derive",
-        "lsm_flipped",
-        "lsm_list",
-        "lsm_lookup",
-        "lsm_neighbours",
-        "lsm_ordering",
-        "lsm_rows",
-        "lsm_spans",
-        "lsm_visible",
-    ]
-    #[cfg(feature = "recsplit")] [
-        "placement_lookup",
-    ]
-    #[cfg(all())] [
-        "primitives_by_key",
-        "primitives_exchange",
-        "primitives_merge",
-        "primitives_merge_many",
-        "primitives_non_associative",
-        "primitives_radix",
-        "primitives_radix_sort",
-        "primitives_reduce",
-        "primitives_resident_sort",
-        "primitives_scan",
-        "primitives_segmented_sort",
-        "primitives_select",
-    ]
-    #[cfg(feature = "quotient")] [
-        "quotient_counts",
-        "quotient_exact",
-        "quotient_fingerprints",
-        "quotient_lookup",
-        "quotient_parts",
-        "quotient_rank_select_build",
-        "quotient_rank_select_counted",
-        "quotient_rank_select_extract",
-        "quotient_rank_select_in_place",
-        "quotient_rank_select_lookup",
-        "quotient_rank_select_maplet",
-        "quotient_rank_select_rebuild",
-        "quotient_standard_build",
-        "quotient_standard_extract",
-        "quotient_standard_lookup",
-        "quotient_standard_update",
-    ]
-    #[cfg(feature = "range")] [
-        "range_filter",
-    ]
-    #[cfg(feature = "recsplit")] [
-        "recsplit_binary_splittings",
-        "recsplit_buckets",
-        "recsplit_distribute",
-        "recsplit_encode",
-        "recsplit_fingerprints",
-        "recsplit_join",
-        "recsplit_leaves",
-        "recsplit_lists",
-        "recsplit_lookup",
-        "recsplit_packed_splittings",
-        "recsplit_roots",
-        "recsplit_rotated_leaves",
-        "recsplit_rotated_splittings",
-        "recsplit_two_group_leaves",
-    ]
-    #[cfg(all())] [
-        "selftest",
-    ]
-    #[cfg(feature = "sequence")] [
-        "sequence_filter",
-        "sequence_minimizers",
-        "sequence_screen",
-    ]
-    #[cfg(feature = "static")] [
-        "static_set_build",
-        "static_set_lookup",
-    ]
-}
-
-/// Returns the module of this crate that contains a path, if any.
-#[cfg(not(target_arch = "nvptx64"))]
-#[doc(hidden)]
-pub const fn module_at(path: &str) -> Option<&'static warpset_simt::Module> {
-    warpset_simt::Module::find(MODULES, env!("CARGO_CRATE_NAME"), path)
-}
-
-#[cfg(all(test, not(target_arch = "nvptx64"), feature = "all"))]
-mod tests {
-    use super::MODULES;
-
-    #[test]
-    fn the_table_names_the_modules_that_are_declared() {
-        let text = include_str!("lib.rs");
-        // Only in the conditions of modules: here the name would not begin with a letter.
-        let mut declared: Vec<_> = text
-            .split("warpset_module = \"")
-            .skip(1)
-            .map(|rest| rest.split('"').next().expect("the name ends"))
-            .filter(|name| name.starts_with(|first: char| first.is_ascii_lowercase()))
-            .collect();
-        declared.sort_unstable();
-        declared.dedup(); // some modules need another's as well
-        assert_eq!(MODULES.iter().map(|module| module.name).collect::<Vec<_>>(), declared);
-    }
-}

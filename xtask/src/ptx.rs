@@ -110,6 +110,7 @@ fn units(root: &Path) -> anyhow::Result<Vec<Unit>> {
             .root(root)
             .feature("bodies")
             .not_stamped("kernels-gpu/src/lib.rs")
+            .not_stamped("kernels-gpu/src/modules.rs")
             .not_stamped("kernels-gpu/build.rs")
             .module(name)
             .cfg(format!("warpset_folder=\"{}\"", name.split('_').next().unwrap_or(name)));
