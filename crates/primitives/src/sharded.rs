@@ -10,8 +10,9 @@
 //! groups the next, and its hashes travel. Copies go from device to device where these can access each other's memory;
 //! otherwise the driver brings them through pinned memory of the host.
 //!
-//! Scratch on the source, for two rounds of each batch: 12 bytes per key, and the sort of all keys in lookups of
-//! dictionaries; on an owner 8 bytes per key that it receives. Values take their own size beside that, on either side.
+//! Scratch on the source, for two rounds of each batch: 8 bytes per key for each device and 4 more, since every owner
+//! has a place for each key, and the sort of all keys in lookups of dictionaries; on an owner 8 bytes per key that it
+//! receives. Values take their own size beside that, on the source once for each device.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -35,6 +36,8 @@ mod route;
 
 /// Keys of a share that are exchanged at a time, at most.
 const ROUND: usize = 1 << 26;
+/// Places for the words of a round, at most: each owner has one for each key.
+const PLACES: usize = 2 * ROUND;
 /// Keys of the host that are inserted at a time, or asked for values, for each device.
 const HOST_ROUND: usize = 1 << 24;
 
@@ -132,7 +135,9 @@ impl<F> Sharded<F> {
 impl<F, R> Sharded<F, R> {
     /// Joins parts, one per device.
     pub fn with_parts(devices: &Devices, router: R, parts: Vec<F>) -> Self {
-        Self { devices: devices.clone(), router, round: ROUND, parts }
+        let mut this = Self { devices: devices.clone(), router, round: 0, parts };
+        this.set_chunk_keys(ROUND);
+        this
     }
 
     /// Returns the devices, one per part.
@@ -160,7 +165,7 @@ impl<F, R> Sharded<F, R> {
 
     /// Sets the number of keys of each device that are exchanged at a time. Rounded up to a multiple of 64.
     pub fn set_chunk_keys(&mut self, keys: usize) {
-        self.round = keys.clamp(1, ROUND).next_multiple_of(64);
+        self.round = keys.clamp(1, ROUND.min(PLACES / self.parts.len().max(1))).next_multiple_of(64);
     }
 
     /// Replaces each part by what `make` makes of it.

@@ -1,22 +1,47 @@
 //! Exchange of a batch between devices that own ranges of hashes: the owner of each key, and answers in question order.
 
-use crate::batch::keys::{HashFunction, KeyKind};
 #[cfg(feature = "bodies")]
-use crate::batch::keys::{mix_at, word_at, xxh64_at};
+use crate::batch::keys::word_at;
+use crate::batch::keys::{HashFunction, KeyClass, KeyKind};
 use crate::batch::results;
+use crate::{block, look_back};
 use warpset_core::fuse;
-use warpset_core::hash::permute::permute;
+use warpset_core::hash::{self, permute::permute};
+use warpset_core::scan::{Count, Sum};
 use warpset_simt::{
-    Global, GlobalMut, thread,
+    Global, GlobalMut, shared, thread,
     warp::{self, FULL_MASK},
 };
 
-/// Threads per block, in every kernel of this module.
+/// Threads per block of the kernels that give answers.
 pub const BLOCK: u32 = 256;
-/// Keys of a tile, which a warp counts and moves.
-pub const TILE: usize = 256;
-/// Largest number of owners: a lane counts the keys of each.
+/// Threads per block of [`exchange_group`].
+pub const GROUP_BLOCK: u32 = 512;
+const WARPS: u32 = GROUP_BLOCK / 32;
+/// Keys of a thread.
+const ITEMS: usize = 8;
+/// Keys of a tile, which a block groups.
+pub const TILE: usize = GROUP_BLOCK as usize * ITEMS;
+/// Largest number of owners.
 pub const MAX_OWNERS: usize = 32;
+const COUNTS_AT: u32 = 8;
+/// Bytes of shared memory of [`exchange_group`]: the tile's number, and the keys of each owner in each warp.
+pub const GROUP_SHARED_BYTES: u32 = COUNTS_AT + MAX_OWNERS as u32 * WARPS * 4;
+/// Answers that a thread of [`exchange_found`] writes.
+const ANSWERS: usize = 4;
+/// Answers that a block of [`exchange_found`] writes.
+pub const FOUND_TILE: usize = BLOCK as usize * ANSWERS;
+
+/// Returns the look-back words of an owner, one for each tile of `n` keys and an even number.
+pub const fn column_words(n: usize) -> usize {
+    n.div_ceil(TILE).next_multiple_of(2)
+}
+
+/// Returns the places of each owner, for `n` keys: enough for all of them, and a multiple of 64, so that bits of
+/// different owners share no word.
+pub const fn stride(n: usize) -> usize {
+    n.next_multiple_of(64)
+}
 
 /// Hash that chooses a key's owner, and the word that travels there. A function has a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,197 +86,218 @@ pub struct Routing {
 
 #[cfg(feature = "bodies")]
 impl Routing {
-    /// Returns the first key of each row of a tile, which has a key per lane. Their number is not a constant, so that
-    /// loops over them stay loops: hashes of strings are long code.
+    /// Returns the hash that chooses the owner of the key with this word, and the word that travels.
     #[inline(always)]
-    fn rows(&self, tile: usize) -> impl Iterator<Item = usize> {
-        (tile * TILE..Ord::min((tile + 1) * TILE, self.n)).step_by(32)
-    }
-
-    /// Returns the owner of key `i`, the number of bounds that do not exceed its hash, and the word that travels. A key
-    /// past the end has owner [`MAX_OWNERS`].
-    ///
-    /// # Safety
-    /// The contract of [`exchange_count`] for the routing.
-    #[inline(always)]
-    unsafe fn owner_and_word(&self, keys: Global<u64>, bounds: Global<u64>, i: usize) -> (u32, u64) {
-        let Routing { kind, spread, n, owners, route } = *self;
-        if i >= n {
-            return (MAX_OWNERS as u32, 0);
-        }
-        // SAFETY: `i < n`, and `b` is below the number of bounds.
-        unsafe {
-            let (hash, word) = match route.by {
-                By::Hash => {
-                    let hash = match kind.function {
-                        HashFunction::Seeded => mix_at(keys, kind, spread, i),
-                        _ => xxh64_at(keys, kind, i),
-                    };
-                    (hash, hash << route.parameter)
-                }
-                By::FuseHash => {
-                    let word = word_at(keys, kind.class, i);
-                    (fuse::hash::mix(word, route.parameter), word)
-                }
-                By::StaticHash => {
-                    let word = word_at(keys, kind.class, i);
-                    (permute(word, 64, route.parameter), word)
-                }
-            };
-            let mut owner = 0;
-            for b in 0..owners - 1 {
-                owner += (bounds.read_nc(b) <= hash) as u32;
+    fn hash_and_word(&self, word: u64) -> (u64, u64) {
+        let Routing { kind, spread, route, .. } = *self;
+        match route.by {
+            By::Hash => {
+                let hash = match (kind.class, kind.function) {
+                    (KeyClass::Hashes | KeyClass::Hashes128, _) => word,
+                    (_, HashFunction::Seeded) => hash::mix_spread(word, spread),
+                    (_, HashFunction::Int32) => hash::xxh64_int32(word),
+                    _ => hash::xxh64_u64(word, 0),
+                };
+                (hash, hash << route.parameter)
             }
-            (owner, word)
+            By::FuseHash => (fuse::hash::mix(word, route.parameter), word),
+            By::StaticHash => (permute(word, 64, route.parameter), word),
         }
     }
 }
 
-/// Copies value `i` of `units` units to place `number`.
+/// Copies value `from` of `values`, of `units` units, to value `to` of `out`.
 ///
 /// # Safety
-/// `from` is valid for reads of value `i`, and `to` for writes of value `number`, which nothing else accesses.
+/// `values` is valid for reads of the first, and `out` for writes of the second, which nothing else accesses.
 #[cfg(feature = "bodies")]
 #[inline(always)]
-unsafe fn put<T: warpset_simt::Word>(from: Global<T>, i: usize, to: GlobalMut<T>, number: usize, units: u32) {
+unsafe fn put<T: warpset_simt::Word>(values: Global<T>, from: usize, out: GlobalMut<T>, to: usize, units: u32) {
     let units = units as usize;
     for unit in 0..units {
         // SAFETY: the contract of this function; `unit < units`.
-        unsafe { to.write(number * units + unit, from.read_nc(i * units + unit)) };
+        unsafe { out.write(to * units + unit, values.read_nc(from * units + unit)) };
     }
 }
 
 kernel! {
-    /// Counts the keys of each owner in each tile: `counts[owner * tiles + tile]`.
+    /// Groups keys by their owners, in one pass: the words of an owner's keys go to its places in the order of the
+    /// keys, those of owner `o` from place `o * stride(n)` on.
     ///
     /// # Safety
-    /// - Launch: 1-D, any grid, blocks of [`BLOCK`] threads, one warp per tile of [`TILE`] keys, no shared memory.
-    /// - `keys`: `n` keys of `kind`, not written while the kernel runs, `n < 1 << 32`; the class is not one of 128
+    /// - Launch: 1-D, one block of [`GROUP_BLOCK`] threads per tile of [`TILE`] keys, [`GROUP_SHARED_BYTES`] of shared
+    ///   memory.
+    /// - `keys`: `n` keys of `kind`, not written while the kernel runs, `0 < n <= 1 << 26`; the class is not one of 128
     ///   bits, and the function is of 64 bits.
     /// - `bounds`: valid for `owners - 1` reads and not written while the kernel runs, `1 <= owners <=
     ///   MAX_OWNERS`. [`By::Hash`] has a parameter below 64.
-    /// - `counts`: valid for `owners` words per tile; nothing else accesses them.
-    #[launch_bounds(256)]
-    pub unsafe fn exchange_count(of: Routing, keys: Global<u64>, bounds: Global<u64>, counts: GlobalMut<u32>) {
-        let (tile, tiles) = (thread::index_1d() as usize / 32, of.n.div_ceil(TILE));
-        if tile >= tiles {
-            return;
-        }
-        // SAFETY: the routing is this kernel's contract. All lanes of a warp have the same tile, so all reach each
-        // vote; lanes below `owners` each write their own word.
-        unsafe {
-            let (lane, mut count) = (warp::lane_id(), 0);
-            for row in of.rows(tile) {
-                let (own, _) = of.owner_and_word(keys, bounds, row + lane as usize);
-                for owner in 0..of.owners as u32 {
-                    let owned = warp::ballot(FULL_MASK, own == owner).count_ones();
-                    count += if lane == owner { owned } else { 0 };
-                }
-            }
-            if lane < of.owners as u32 {
-                counts.write(lane as usize * tiles + tile, count);
-            }
-        }
-    }
-
-    /// Moves words and numbers of keys to the places of their owners, in the order of the keys: a tile's keys of an
-    /// owner go from `places[owner * tiles + tile]` on. Writes the place of the first key of each owner but the first
-    /// to `starts`.
-    ///
-    /// # Safety
-    /// - Launch, `of`, `keys` and `bounds`: as for [`exchange_count`].
-    /// - `places`: exclusive sums of its counts; nothing writes them while the kernel runs.
-    /// - `words` and `numbers`: valid for `n` writes, and `starts` for `owners - 1`; they overlap nothing else, and
-    ///   nothing else accesses them.
-    #[launch_bounds(256)]
-    pub unsafe fn exchange_move(
-        of: Routing, keys: Global<u64>, bounds: Global<u64>, places: Global<u32>, words: GlobalMut<u64>,
-        numbers: GlobalMut<u32>, starts: GlobalMut<u64>,
+    /// - `values`: `n` values unless `has_values` is 0, not written while the kernel runs; `out_values` is valid for as
+    ///   many writes as `words` then.
+    /// - `words`: valid for `owners * stride(n)` writes.
+    /// - `places`: valid for `n` writes, the place of each key, unless `has_places` is 0.
+    /// - `spans`: valid for 2 writes per owner, the first place and the one past the last.
+    /// - `look_back`: [`column_words`] per owner at a multiple of 16 bytes, and `ticket` one word, all zero.
+    /// - What is written overlaps nothing else, and nothing else accesses it.
+    #[launch_bounds(512, 2)]
+    pub unsafe fn exchange_group(
+        of: Routing, keys: Global<u64>, bounds: Global<u64>, values: Global<u64>, has_values: u32, has_places: u32,
+        look_back: GlobalMut<u64>, ticket: GlobalMut<u32>, words: GlobalMut<u64>, out_values: GlobalMut<u64>,
+        places: GlobalMut<u32>, spans: GlobalMut<u64>,
     ) {
-        let (tile, tiles) = (thread::index_1d() as usize / 32, of.n.div_ceil(TILE));
-        if tile >= tiles {
-            return;
-        }
-        // SAFETY: as for `exchange_count`; lanes below `owners` read and write their own word of `places` and `starts`.
-        // The places of different keys differ, since the sums count each key once.
+        let (number, counts) = (shared::dynamic::<u32>(0), shared::dynamic::<u32>(COUNTS_AT));
+        let (warp, lane) = (thread::thread_idx_x() / 32, warp::lane_id());
+        let (n, owners, stride) = (of.n, of.owners as u32, stride(of.n));
+        // SAFETY: the routing is this kernel's contract; keys are read below `n`. All threads reach each vote and each
+        // barrier; between two of these a count belongs to one lane. A warp takes part in the look-back as a whole, and
+        // alone publishes its owner's words of the tile; tiles before it have begun and publish without waiting for
+        // this one. Places of different keys differ, since prefix and rank count each key once, and are below
+        // `owners * stride`.
         unsafe {
-            let (lane, mut next) = (warp::lane_id(), 0);
-            if lane < of.owners as u32 {
-                next = places.read_nc(lane as usize * tiles + tile);
-                if tile == 0 && lane > 0 {
-                    starts.write(lane as usize - 1, next as u64);
+            let tile = look_back::ticket(ticket, number);
+            let first = tile * TILE + warp as usize * 32 * ITEMS + lane as usize;
+            let (mut hashes, mut travelling, mut own, mut rank) = ([0; ITEMS], [0; ITEMS], [0; ITEMS], [0; ITEMS]);
+            for j in 0..ITEMS {
+                travelling[j] = word_at(keys, of.kind.class, Ord::min(first + 32 * j, n - 1));
+            }
+            for j in 0..ITEMS {
+                (hashes[j], travelling[j]) = of.hash_and_word(travelling[j]);
+                own[j] = if first + 32 * j < n { 0 } else { MAX_OWNERS as u32 };
+            }
+            for b in 0..of.owners - 1 {
+                let bound = bounds.read_nc(b);
+                for j in 0..ITEMS {
+                    own[j] += (bound <= hashes[j]) as u32;
                 }
             }
-            for row in of.rows(tile) {
-                let i = row + lane as usize;
-                let (own, word) = of.owner_and_word(keys, bounds, i);
-                let mut place = 0;
-                for owner in 0..of.owners as u32 {
-                    let owned = warp::ballot(FULL_MASK, own == owner);
-                    let first = warp::shuffle_idx(FULL_MASK, next, owner);
-                    if own == owner {
-                        place = first + (owned & warp::lane_mask_lt()).count_ones();
+            for owner in 0..owners {
+                let mut count = 0;
+                for j in 0..ITEMS {
+                    let owned = warp::ballot(FULL_MASK, own[j] == owner);
+                    if own[j] == owner {
+                        rank[j] = count + (owned & warp::lane_mask_lt()).count_ones();
                     }
-                    next += if lane == owner { owned.count_ones() } else { 0 };
+                    count += owned.count_ones();
                 }
-                if i < of.n {
-                    words.write(place as usize, word);
-                    numbers.write(place as usize, i as u32);
+                if lane == 0 {
+                    counts.set(owner * WARPS + warp, count);
+                }
+            }
+            thread::sync_threads();
+            for owner in (warp..owners).step_by(WARPS as usize) {
+                let at = owner * WARPS + Ord::min(lane, WARPS - 1);
+                let count = if lane < WARPS { counts.get(at) } else { 0 };
+                let (before, all) = block::warp_exclusive_scan::<Sum<u32>>(count);
+                let column = look_back.at(owner as usize * column_words(n));
+                let prefix = look_back::warp_prefix::<Sum<Count>>(column, tile, Count(all as u64)).0;
+                if lane < WARPS {
+                    counts.set(at, prefix as u32 + before);
+                }
+                if lane == 0 && (tile + 1) * TILE >= n {
+                    let begin = owner as usize * stride;
+                    spans.write(2 * owner as usize, begin as u64);
+                    spans.write(2 * owner as usize + 1, begin as u64 + prefix + all as u64);
+                }
+            }
+            thread::sync_threads();
+            for j in 0..ITEMS {
+                let i = first + 32 * j;
+                if i < n {
+                    let place = own[j] as usize * stride + (counts.get(own[j] * WARPS + warp) + rank[j]) as usize;
+                    words.write(place, travelling[j]);
+                    if has_values != 0 {
+                        out_values.write(place, values.read_nc(i));
+                    }
+                    if has_places != 0 {
+                        places.write(i, place as u32);
+                    }
                 }
             }
         }
     }
 
-    /// Writes value `i` of a round: the value of the key whose number is in `numbers[i]`.
+    /// Writes the places of keys that were sorted with their numbers, and the spans of owners in the sorted order, as
+    /// [`exchange_group`] writes them. Places are for answers: keys stay in the sorted order.
     ///
     /// # Safety
-    /// - Launch: 1-D, any grid and block size, no shared memory.
-    /// - `numbers`: valid for `n` reads, and `values` for all numbers there; nothing writes them while the kernel runs.
-    /// - `out`: valid for `n` writes, overlaps nothing else, nothing else accesses it.
-    pub unsafe fn exchange_gather(values: Global<u64>, numbers: Global<u32>, n: usize, out: GlobalMut<u64>) {
-        for i in thread::grid_stride(n) {
-            // SAFETY: `i < n`, and the place belongs to this thread.
-            unsafe { out.write(i, values.read_nc(numbers.read_nc(i) as usize)) };
+    /// - Launch: 1-D, at least `owners` threads, no shared memory.
+    /// - `numbers`: a permutation of the numbers below `n`; `starts`: the place of the first key of each owner but the
+    ///   first in the sorted order, ascending, at most `n`; nothing writes either while the kernel runs.
+    /// - `1 <= owners <= MAX_OWNERS`, `n <= 1 << 26`.
+    /// - `places`: valid for `n` writes, and `spans` for 2 per owner; they overlap nothing else, nothing else accesses
+    ///   them.
+    pub unsafe fn exchange_places(
+        numbers: Global<u32>, starts: Global<u64>, owners: usize, n: usize, places: GlobalMut<u32>,
+        spans: GlobalMut<u64>,
+    ) {
+        // SAFETY: `owner` is below the number of owners at each read; `i < n`, and numbers differ.
+        unsafe {
+            let begin = |owner: usize| if owner == 0 { 0 } else { starts.read_nc(owner - 1) };
+            let owner = thread::index_1d() as usize;
+            if owner < owners {
+                spans.write(2 * owner, begin(owner));
+                spans.write(2 * owner + 1, if owner + 1 < owners { begin(owner + 1) } else { n as u64 });
+            }
+            for i in thread::grid_stride(n) {
+                let mut owner = 0;
+                for b in 1..owners {
+                    owner += (begin(b) <= i as u64) as usize;
+                }
+                places.write(numbers.read_nc(i) as usize, (owner * stride(n) + i - begin(owner) as usize) as u32);
+            }
         }
     }
 
-    /// Writes answer `i` to the place of the key with the number in `numbers[i]`: a value of `width` bytes, or a byte
-    /// with bit `i` of `answers` for a width of 0.
+    /// Writes the value of each key, `width` bytes: value `places[i]` of `answers`.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size, no shared memory.
     /// - `answers` and `out` have the alignment of the largest power of two up to 8 that divides `width`.
-    /// - `answers`: valid for `n` bits or values, and `numbers` for `n` reads; nothing writes them while the kernel
-    ///   runs.
-    /// - `out`: valid for all of these numbers, which differ; nothing else accesses these places.
-    pub unsafe fn exchange_spread(
-        answers: Global<u64>, numbers: Global<u32>, n: usize, width: u32, out: GlobalMut<u64>,
+    /// - `places`: valid for `n` reads, and `answers` for the values of all these places; nothing writes them while the
+    ///   kernel runs.
+    /// - `out`: valid for `n` values; nothing else accesses it.
+    pub unsafe fn exchange_values(
+        answers: Global<u64>, places: Global<u32>, n: usize, width: u32, out: GlobalMut<u64>,
     ) {
         for i in thread::grid_stride(n) {
-            // SAFETY: `i < n`, and the place belongs to this thread.
+            // SAFETY: `i < n`, and the value belongs to this thread.
             unsafe {
-                let number = numbers.read_nc(i) as usize;
+                let place = places.read_nc(i) as usize;
                 match width {
-                    0 => out.cast::<u8>().write(number, (answers.cast::<u32>().read_nc(i / 32) >> (i % 32) & 1) as u8),
-                    _ if width % 2 != 0 => put(answers.cast::<u8>(), i, out.cast::<u8>(), number, width),
-                    _ if width % 4 != 0 => put(answers.cast::<u16>(), i, out.cast::<u16>(), number, width / 2),
-                    _ if width % 8 != 0 => put(answers.cast::<u32>(), i, out.cast::<u32>(), number, width / 4),
-                    _ => put(answers, i, out, number, width / 8),
+                    _ if width % 2 != 0 => put(answers.cast::<u8>(), place, out.cast::<u8>(), i, width),
+                    _ if width % 4 != 0 => put(answers.cast::<u16>(), place, out.cast::<u16>(), i, width / 2),
+                    _ if width % 8 != 0 => put(answers.cast::<u32>(), place, out.cast::<u32>(), i, width / 4),
+                    _ => put(answers, place, out, i, width / 8),
                 }
             }
         }
     }
 
-    /// Writes answers in bytes as answers in the form `form`.
+    /// Writes whether each key is found, bit `places[i]` of `answers`, in the form `form`.
     ///
     /// # Safety
-    /// - Launch: 1-D, blocks of [`BLOCK`] threads, one thread per answer, no shared memory.
-    /// - `bytes`: valid for `n` reads, and nothing writes them while the kernel runs.
+    /// - Launch: 1-D, one block of [`BLOCK`] threads per [`FOUND_TILE`] keys, no shared memory.
+    /// - `places`: valid for `n` reads, `n > 0`, and `answers` for the bits of all these places; nothing writes them
+    ///   while the kernel runs.
     /// - `out`: valid for `n` answers in that form; nothing else accesses it, except that others may add to a count.
     #[launch_bounds(256)]
-    pub unsafe fn exchange_finish(bytes: Global<u8>, n: usize, form: u32, out: GlobalMut<u64>) {
-        let i = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;
-        // SAFETY: `i < n` for the read; all threads reach `put`.
-        unsafe { results::put(form, out, i, n, i < n && bytes.read(i) != 0) };
+    pub unsafe fn exchange_found(
+        answers: Global<u64>, places: Global<u32>, n: usize, form: u32, out: GlobalMut<u64>,
+    ) {
+        let first = thread::block_idx_x() as usize * FOUND_TILE + thread::thread_idx_x() as usize;
+        let number = |j: usize| first + j * BLOCK as usize;
+        // SAFETY: places are read below `n`. All threads reach each `put`, whose numbers are those of a grid with a
+        // thread per key.
+        unsafe {
+            let (mut place, mut word) = ([0; ANSWERS], [0; ANSWERS]);
+            for j in 0..ANSWERS {
+                place[j] = places.read_nc(Ord::min(number(j), n - 1)) as usize;
+            }
+            for j in 0..ANSWERS {
+                word[j] = answers.read_nc(place[j] / 64);
+            }
+            for j in 0..ANSWERS {
+                results::put(form, out, number(j), n, number(j) < n && word[j] >> (place[j] % 64) & 1 != 0);
+            }
+        }
     }
 }

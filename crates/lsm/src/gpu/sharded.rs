@@ -354,7 +354,8 @@ fn grouped<K: StoredKey>(
         sort_pairs_async(stream, keys, places.as_slice(), &mut words, &mut numbers, By::ascending())?;
     }
     let starts = starts(stream, words.as_slice(), bounds)?;
-    Ok(Routed { stream: stream.clone(), words, values: stream.alloc_uninit(0)?, numbers, starts })
+    // SAFETY: the sort permutes the numbers, and bounds ascend; all is queued on this stream and freed in its order.
+    Ok(unsafe { Routed::sorted(stream, words, numbers.as_slice(), starts.as_slice())? })
 }
 
 /// Queues the search for the first place of each part but the first in sorted keys.

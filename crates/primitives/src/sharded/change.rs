@@ -6,7 +6,7 @@ use warpset_gpu::DeviceSlice;
 use warpset_gpu::Stream;
 use warpset_gpu::batch::{DeviceKeys, Hashing, Staging};
 
-use super::route::{Routed, Router};
+use super::route::{Beside, Routed, Router};
 use super::{Failure, HOST_ROUND, Part, Sharded};
 use crate::{DeviceInsert, Result};
 
@@ -110,11 +110,11 @@ impl<F: Send + Sync> Sharded<F> {
             let begun = sources.iter().filter(|(keys, ..)| i * round < keys.count());
             let routed = begun.map(|(keys, values, place, streams)| {
                 let part = keys.part(i * round..keys.count().min((i + 1) * round));
-                let values = values.map(|values| values.global().at(i * round));
+                let beside = values.map_or(Beside::Nothing, |values| Beside::Values(values.global().at(i * round)));
                 // SAFETY: keys and values are borrowed until the streams have been waited for.
                 unsafe {
                     let hashed = part.kernel_keys(&router.hashing, &streams[i % 2])?;
-                    router.route(&streams[i % 2], *place, hashed.keys, part.count(), values)
+                    router.route(&streams[i % 2], *place, hashed.keys, part.count(), beside)
                 }
             });
             routed.collect::<Result<Vec<_>>>()
@@ -160,9 +160,9 @@ impl<F: Send + Sync> Sharded<F> {
                 let mut here = stream.alloc_uninit(keys.len())?;
                 let slice = Staging::new(device, self.router.hashing).gather(keys, &mut here)?;
                 let there = stream.from_slice(values)?;
-                let values = (!values.is_empty()).then(|| there.global());
+                let beside = if values.is_empty() { Beside::Nothing } else { Beside::Values(there.global()) };
                 // SAFETY: keys and values have arrived, and are freed in the order of the stream or after it.
-                let routed = unsafe { self.router.route(&stream, place, slice, keys.len(), values)? };
+                let routed = unsafe { self.router.route(&stream, place, slice, keys.len(), beside)? };
                 Ok(Some(routed))
             });
             let routed: Vec<Option<Routed>> = routed.into_iter().collect::<Result<_>>()?;

@@ -7,11 +7,11 @@ use bytemuck::Pod;
 use warpset_base::filter::{Filter, LengthMismatch, Take};
 use warpset_base::key::{Hashed, Key};
 use warpset_gpu::batch::{Answers, DeviceBatch, DeviceKeys, Staging, expect_room};
-use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, GpuError, LaunchConfig, Stream};
-use warpset_kernels::primitives::exchange::{self as kernels, BLOCK};
+use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, GpuError, LaunchConfig, Stream};
+use warpset_kernels::primitives::exchange::{self as kernels, BLOCK, FOUND_TILE, stride};
 use warpset_simt::GlobalMut;
 
-use super::route::{Routed, covering};
+use super::route::{Beside, Routed, covering};
 use super::{Failure, HOST_ROUND, Part, Sharded};
 use crate::{DeviceFilter, Result};
 
@@ -70,6 +70,12 @@ impl Replies {
 /// Returns the words that hold `n` values of `width` bytes.
 fn words_of(width: usize, n: usize) -> usize {
     (n * width).div_ceil(8)
+}
+
+/// Queues a copy of the first bytes of `from`.
+fn copy_bytes(stream: &Stream, to: DeviceSliceMut<'_, u64>, from: &DeviceVec<u64>, bytes: usize) -> Result<()> {
+    let mut to = to.cast::<u8>()?;
+    Ok(stream.copy(to.slice_mut(..bytes), from.as_slice().cast::<u8>()?.slice(..bytes))?)
 }
 
 /// Queue of the answers of a part to the words that it gets: bits of found keys, and values, if they are asked.
@@ -145,47 +151,55 @@ impl<F: Sync, R> Sharded<F, R> {
         ask: &impl Ask<F, W, E>,
     ) -> std::result::Result<(), E> {
         let source = &lane.source;
+        let (stride, ranges) = (stride(n), routed.ranges()?);
+        let room = stride * ranges.len();
+        let mut found = source.alloc_uninit::<u64>(to.found.map_or(0, |_| room / 64))?;
+        let mut values = source.alloc_uninit::<u64>(words_of(to.width, room))?;
+        // The place of the owner's bits and values. A stride is a multiple of 64, so each begins with a word.
+        let bits_at = |at: usize, n: usize| match to.found {
+            Some(_) => at * stride / 64..at * stride / 64 + n.div_ceil(64),
+            None => 0..0,
+        };
+        let values_at = |at: usize, n: usize| {
+            words_of(to.width, at * stride)..words_of(to.width, at * stride) + words_of(to.width, n)
+        };
         let mut replies = Vec::new();
-        for ((part, stream), range) in self.parts.iter().zip(&lane.parts).zip(routed.ranges()?) {
-            if range.is_empty() {
-                continue;
-            }
-            let (mut keys, mut copied) = (routed.words.slice(range.clone()), None);
-            if stream.device() != source.device() {
-                let copied = copied.insert(stream.alloc_uninit::<W>(range.len())?);
-                stream.copy(&mut *copied, keys)?;
-                keys = copied.as_slice();
-            }
-            let mut bits = stream.alloc_uninit::<u64>(to.found.map_or(0, |_| range.len().div_ceil(64)))?;
-            let mut values = stream.alloc_uninit::<u64>(words_of(to.width, range.len()))?;
-            ask(part, stream, keys, bits.as_mut_slice(), values.as_mut_slice())?;
-            replies.push((bits, values, range));
+        let filled = ranges.into_iter().enumerate().filter(|(_, range)| !range.is_empty());
+        let (here, there): (Vec<_>, Vec<_>) = filled.partition(|(at, _)| lane.parts[*at].device() == source.device());
+        for (at, range) in there {
+            let (stream, n) = (&lane.parts[at], range.len());
+            let mut keys = stream.alloc_uninit::<W>(n)?;
+            stream.copy(&mut keys, routed.words.slice(range))?;
+            let mut bits = stream.alloc_uninit::<u64>(bits_at(at, n).len())?;
+            let mut values = stream.alloc_uninit::<u64>(values_at(at, n).len())?;
+            ask(&self.parts[at], stream, keys.as_slice(), bits.as_mut_slice(), values.as_mut_slice())?;
+            replies.push((at, n, bits, values));
         }
-        // After the loop, because the copies above follow what the source's stream holds.
-        let mut bytes = source.alloc_uninit::<u64>(to.found.map_or(0, |_| n.div_ceil(8)))?;
-        for (bits, values, range) in replies {
-            let columns = [(bits, 0, bytes.global_mut()), (values, to.width as u32, to.values)];
-            for (there, width, out) in columns {
-                if there.is_empty() {
-                    continue;
-                }
-                // Only what has been written: the last word may have places without an answer.
-                let written = if width == 0 { range.len().div_ceil(32) * 4 } else { range.len() * width as usize };
-                let mut answers = source.alloc_uninit::<u64>(there.len())?;
-                let mut to = answers.as_mut_slice().cast::<u8>()?;
-                source.copy(to.slice_mut(..written), there.as_slice().cast::<u8>()?.slice(..written))?;
-                let (n, answers, numbers) =
-                    (range.len(), answers.global(), routed.numbers.slice(range.clone()).global());
-                let spread = kernels::exchange_spread { answers, numbers, n, width, out };
-                // SAFETY: the numbers are below the number of keys, and differ; memory is freed in the order of the
-                // stream.
-                unsafe { spread.launch(source, covering(source, n))? };
-            }
+        // After the others, because their copies follow what the source's stream holds.
+        for (at, range) in here {
+            let (bits, values) =
+                (found.slice_mut(bits_at(at, range.len())), values.slice_mut(values_at(at, range.len())));
+            ask(&self.parts[at], source, routed.words.slice(range), bits, values)?;
         }
-        if let Some(Answers { words: out, form }) = to.found {
-            let finish = kernels::exchange_finish { bytes: bytes.global().cast(), n, form, out };
-            // SAFETY: a byte has been written for each key; the rest is this function's contract.
-            unsafe { finish.launch(source, LaunchConfig::covering(n, BLOCK))? };
+        for (at, n, bits, theirs) in replies {
+            // Only what has been written: the last word may have places without an answer.
+            if to.found.is_some() {
+                copy_bytes(source, found.slice_mut(bits_at(at, n)), &bits, n.div_ceil(32) * 4)?;
+            }
+            copy_bytes(source, values.slice_mut(values_at(at, n)), &theirs, n * to.width)?;
+        }
+        let places = routed.places.global();
+        // SAFETY: the places are those of the owners' answers, which have been written or copied; memory is freed in the
+        // order of the stream; the rest is this function's contract.
+        unsafe {
+            if to.width > 0 {
+                let (answers, width, out) = (values.global(), to.width as u32, to.values);
+                kernels::exchange_values { answers, places, n, width, out }.launch(source, covering(source, n))?;
+            }
+            if let Some(Answers { words: out, form }) = to.found {
+                let config = LaunchConfig::covering(n.div_ceil(FOUND_TILE) * BLOCK as usize, BLOCK);
+                kernels::exchange_found { answers: found.global(), places, n, form, out }.launch(source, config)?;
+            }
         }
         Ok(())
     }
@@ -219,13 +233,21 @@ impl<F: Sync, R> Sharded<F, R> {
         stream.device().expect_all_here(others.iter().copied(), OPERATION)?;
         let place = self.place_of(stream.device(), OPERATION)?;
         let lanes = self.lanes(stream)?;
-        let mut rounds = (0..n).step_by(self.round).enumerate();
-        let queued = rounds.try_for_each(|(i, first)| {
-            let lane = &lanes[i % lanes.len()];
-            let range = first..n.min(first + self.round);
-            let routed = route(place, &lane.source, range.clone())?;
-            // SAFETY: `stream` waits for the lanes below; the rest is this function's contract.
-            unsafe { self.reply_round(lane, range.len(), &routed, to.from(first), &ask) }
+        let range = |i: usize| n.min(i * self.round)..n.min((i + 1) * self.round);
+        let lane = |i: usize| &lanes[i % lanes.len()];
+        let route = |i: usize| match range(i) {
+            keys if keys.is_empty() => Ok(None),
+            keys => route(place, &lane(i).source, keys).map(Some),
+        };
+        // The next round is grouped before the answers to this one are queued, which would keep the device busy.
+        let queued = route(0).and_then(|mut next| {
+            for i in 0.. {
+                let Some(routed) = next else { break };
+                next = route(i + 1)?;
+                // SAFETY: `stream` waits for the lanes below; the rest is this function's contract.
+                unsafe { self.reply_round(lane(i), range(i).len(), &routed, to.from(range(i).start), &ask)? };
+            }
+            Ok(())
         });
         let queued = queued.and_then(|()| Ok(lanes.iter().try_for_each(|lane| stream.wait_for(&lane.source))?));
         settled(&lanes, queued)
@@ -255,7 +277,7 @@ impl<F: Sync> Sharded<F> {
             let route = |place: usize, stream: &Stream, range: Range<usize>| {
                 let part = keys.part(range);
                 let hashed = part.kernel_keys(&self.router.hashing, stream)?;
-                Ok(self.router.route(stream, place, hashed.keys, part.count(), None)?)
+                Ok(self.router.route(stream, place, hashed.keys, part.count(), Beside::Places)?)
             };
             self.reply_by(stream, keys.count(), &others, to, route, |part, stream, keys, bits, values| {
                 ask(part, stream, keys, to.at(bits, values))
@@ -310,7 +332,7 @@ impl<F: Sync> Sharded<F> {
                     // SAFETY: the keys have arrived; memory is freed in the order of the source's stream; the parts are
                     // borrowed until all of the work has been waited for; `ask` has this function's contract.
                     unsafe {
-                        let routed = self.router.route(source, place, slice, n, None)?;
+                        let routed = self.router.route(source, place, slice, n, Beside::Places)?;
                         self.reply_round(lane, n, &routed, to, &|part, stream, keys, bits, values| {
                             ask(part, stream, keys, to.at(bits, values))
                         })?;

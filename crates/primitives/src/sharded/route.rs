@@ -4,13 +4,13 @@ use std::ops::Range;
 
 use bytemuck::Pod;
 use warpset_gpu::batch::Hashing;
-use warpset_gpu::{DeviceVec, LaunchConfig, Stream};
+use warpset_gpu::{DeviceSlice, DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::batch::keys::KeySlice;
-use warpset_kernels::primitives::exchange::{self as kernels, BLOCK, Route, Routing, TILE};
+use warpset_kernels::primitives::exchange::{self as kernels, BLOCK, GROUP_BLOCK, Route, Routing, TILE};
 use warpset_simt::Global;
 
 use crate::Result;
-use crate::scan::{self, Sum};
+use crate::look_back::LookBack;
 
 /// Owners of hashes.
 pub struct Router {
@@ -24,66 +24,117 @@ pub struct Router {
 /// Keys of a round on their device, grouped by owner.
 pub struct Routed<W = u64> {
     /// Stream that groups them.
-    pub stream: Stream,
-    /// Words that travel, one per key.
-    pub words: DeviceVec<W>,
-    /// One per key, or none.
-    pub values: DeviceVec<u64>,
-    /// Number of each key in its round.
-    pub numbers: DeviceVec<u32>,
-    /// First place of each owner but the first.
-    pub starts: DeviceVec<u64>,
+    stream: Stream,
+    /// Words that travel.
+    pub(super) words: DeviceVec<W>,
+    /// One at the place of each word, or none.
+    pub(super) values: DeviceVec<u64>,
+    /// Place of the answer to each key, or none.
+    pub(super) places: DeviceVec<u32>,
+    /// First place in `words` of each owner, and the one past its last.
+    spans: DeviceVec<u64>,
+}
+
+/// What a grouping gives beside the words.
+#[derive(Clone, Copy)]
+pub(super) enum Beside {
+    /// The place of each key, for answers.
+    Places,
+    /// The keys' values, grouped like the words.
+    Values(Global<u64>),
+    /// Nothing.
+    Nothing,
 }
 
 impl Router {
-    /// Queues the grouping of `n` keys on the device at `place`, and of their values if there are any.
+    /// Queues the grouping of `n` keys on the device at `place`.
     ///
     /// # Safety
-    /// `keys` are `n` keys of this hashing, `0 < n <= ROUND`, and `values` as many values; until `stream` has passed
-    /// this work they stay allocated, and nothing writes them.
+    /// `keys` are `n` keys of this hashing, `0 < n <= ROUND`, and values as many; until `stream` has passed this work
+    /// they stay allocated, and nothing writes them.
     pub(super) unsafe fn route(
         &self,
         stream: &Stream,
         place: usize,
         keys: KeySlice,
         n: usize,
-        values: Option<Global<u64>>,
+        beside: Beside,
     ) -> Result<Routed> {
         let bounds = &self.bounds[place];
-        let (owners, tiles) = (bounds.len() + 1, n.div_ceil(TILE));
-        let mut counts = stream.alloc_uninit::<u32>(owners * tiles)?;
+        let owners = bounds.len() + 1;
+        let room = owners * kernels::stride(n);
+        let (values, has_places) = match beside {
+            Beside::Places => (None, true),
+            Beside::Values(values) => (Some(values), false),
+            Beside::Nothing => (None, false),
+        };
+        let mut look_back = LookBack::new(stream, owners * kernels::column_words(n))?;
         let mut routed = Routed {
             stream: stream.clone(),
-            words: stream.alloc_uninit(n)?,
-            values: stream.alloc_uninit(values.map_or(0, |_| n))?,
-            numbers: stream.alloc_uninit(n)?,
-            starts: stream.alloc_uninit(owners - 1)?,
+            words: stream.alloc_uninit(room)?,
+            values: stream.alloc_uninit(values.map_or(0, |_| room))?,
+            places: stream.alloc_uninit(if has_places { n } else { 0 })?,
+            spans: stream.alloc_uninit(2 * owners)?,
         };
         let KeySlice { keys, kind, spread, .. } = keys;
-        let of = Routing { kind, spread, n, owners, route: self.route };
-        let config = LaunchConfig::covering(tiles * 32, BLOCK);
-        // SAFETY: there is a place for each key and each count, and `owners <= MAX_OWNERS`; scratch is freed in the
-        // order of the stream; the rest is this function's contract.
-        unsafe {
-            let bounds = bounds.global();
-            kernels::exchange_count { of, keys, bounds, counts: counts.global_mut() }.launch(stream, config)?;
-            scan::exclusive_in_place_async::<Sum<u32>>(stream, counts.as_mut_slice())?;
-            let (words, numbers) = (routed.words.global_mut(), routed.numbers.global_mut());
-            let (places, starts) = (counts.global(), routed.starts.global_mut());
-            kernels::exchange_move { of, keys, bounds, places, words, numbers, starts }.launch(stream, config)?;
-            if let Some(values) = values {
-                let (numbers, out) = (routed.numbers.global(), routed.values.global_mut());
-                kernels::exchange_gather { values, numbers, n, out }.launch(stream, covering(stream, n))?;
-            }
-        }
+        let group = kernels::exchange_group {
+            of: Routing { kind, spread, n, owners, route: self.route },
+            keys,
+            bounds: bounds.global(),
+            has_values: values.is_some().into(),
+            values: values.unwrap_or(keys),
+            has_places: has_places.into(),
+            look_back: look_back.words(),
+            ticket: look_back.ticket(),
+            words: routed.words.global_mut(),
+            out_values: routed.values.global_mut(),
+            places: routed.places.global_mut(),
+            spans: routed.spans.global_mut(),
+        };
+        let config = LaunchConfig::covering(n.div_ceil(TILE) * GROUP_BLOCK as usize, GROUP_BLOCK);
+        // SAFETY: there is a place for each key, and `owners <= MAX_OWNERS`; the rest is this function's contract.
+        unsafe { group.launch(stream, config.shared(kernels::GROUP_SHARED_BYTES))? };
         Ok(routed)
     }
 }
 
 impl<W: Pod> Routed<W> {
-    /// Waits for the grouping, and returns the places of each owner's keys.
+    /// Queues the places of answers for keys that are sorted, with their numbers; `starts` has the first place of each
+    /// owner but the first.
+    ///
+    /// # Errors
+    /// A failed allocation or launch.
+    ///
+    /// # Safety
+    /// - `numbers` is a permutation of the numbers below that of `words`, at most 2^26; `starts` ascend, at most 31,
+    ///   and none exceeds the number of words.
+    /// - All are written by work that `stream` holds, and freed in its order.
+    pub unsafe fn sorted(
+        stream: &Stream,
+        words: DeviceVec<W>,
+        numbers: DeviceSlice<'_, u32>,
+        starts: DeviceSlice<'_, u64>,
+    ) -> Result<Self> {
+        let (n, owners) = (words.len(), starts.len() + 1);
+        let (mut places, mut spans) = (stream.alloc_uninit(n)?, stream.alloc_uninit(2 * owners)?);
+        let order = kernels::exchange_places {
+            numbers: numbers.global(),
+            starts: starts.global(),
+            owners,
+            n,
+            places: places.global_mut(),
+            spans: spans.global_mut(),
+        };
+        // SAFETY: a block has more threads than there are owners; the rest is this function's contract.
+        unsafe { order.launch(stream, covering(stream, n))? };
+        Ok(Self { stream: stream.clone(), words, values: stream.alloc_uninit(0)?, places, spans })
+    }
+
+    /// Waits for the grouping, and returns the places of each owner's words.
     pub(super) fn ranges(&self) -> Result<Vec<Range<usize>>> {
-        ranges(&self.stream, &self.starts, self.words.len())
+        let mut spans = vec![0; self.spans.len()];
+        self.stream.download(&self.spans, &mut spans)?;
+        Ok(spans.chunks_exact(2).map(|span| span[0] as usize..span[1] as usize).collect())
     }
 }
 
