@@ -348,35 +348,6 @@ pub unsafe fn exclusive_prefix<O: Operator<Value: Published>>(look_back: GlobalM
     }
 }
 
-/// Combines the values of the tiles before `tile`, for all lanes of a warp, given the value of `tile` itself; publishes
-/// both.
-///
-/// # Safety
-/// The contract of [`exclusive_prefix`]; `aggregate` of lane 0 is valid (that of the others is ignored).
-#[cfg(feature = "bodies")]
-#[inline(always)]
-#[track_caller]
-pub unsafe fn warp_prefix<O: Operator<Value: Published>>(
-    look_back: GlobalMut<u64>,
-    tile: usize,
-    aggregate: O::Value,
-) -> O::Value {
-    let (first, mut prefix) = (warp::lane_id() == 0, O::IDENTITY);
-    // SAFETY: the warp comes here as a whole, and one lane publishes.
-    unsafe {
-        if first {
-            publish(look_back, tile, if tile == 0 { INCLUSIVE } else { AGGREGATE }, aggregate);
-        }
-        if tile != 0 {
-            prefix = exclusive_prefix::<O>(look_back, tile);
-            if first {
-                publish(look_back, tile, INCLUSIVE, O::combine(prefix, aggregate));
-            }
-        }
-    }
-    prefix
-}
-
 /// Combines the values of the tiles before `tile`, for all threads of its block, given the value of `tile` itself;
 /// publishes both. The first warp looks back.
 ///
@@ -395,11 +366,20 @@ pub unsafe fn tile_prefix<O: Operator<Value: Published>>(
     slot: Shared<u32>,
 ) -> O::Value {
     let t = thread::thread_idx_x();
-    // SAFETY: the first warp comes here as a whole, and one thread writes the slot; a barrier separates the write of
-    // the slot from the reads.
+    // SAFETY: the first warp comes here as a whole, and one thread writes the slot and publishes; a barrier separates
+    // the write of the slot from the reads.
     unsafe {
         if t < warp::WARP_SIZE {
-            let prefix = warp_prefix::<O>(look_back, tile, aggregate);
+            if t == 0 {
+                publish(look_back, tile, if tile == 0 { INCLUSIVE } else { AGGREGATE }, aggregate);
+            }
+            let mut prefix = O::IDENTITY;
+            if tile != 0 {
+                prefix = exclusive_prefix::<O>(look_back, tile);
+                if t == 0 {
+                    publish(look_back, tile, INCLUSIVE, O::combine(prefix, aggregate));
+                }
+            }
             if t == 0 {
                 prefix.to_shared(slot);
             }

@@ -4,7 +4,8 @@
 use crate::batch::keys::word_at;
 use crate::batch::keys::{HashFunction, KeyClass, KeyKind};
 use crate::batch::results;
-use crate::{block, look_back};
+use crate::block;
+use crate::look_back::{self, AGGREGATE, INCLUSIVE};
 use warpset_core::fuse;
 use warpset_core::hash::{self, permute::permute};
 use warpset_core::scan::{Count, Sum};
@@ -16,7 +17,7 @@ use warpset_simt::{
 /// Threads per block of the kernels that give answers.
 pub const BLOCK: u32 = 256;
 /// Threads per block of [`exchange_group`].
-pub const GROUP_BLOCK: u32 = 512;
+pub const GROUP_BLOCK: u32 = 384;
 const WARPS: u32 = GROUP_BLOCK / 32;
 /// Keys of a thread.
 const ITEMS: usize = 8;
@@ -27,6 +28,8 @@ pub const MAX_OWNERS: usize = 32;
 const COUNTS_AT: u32 = 8;
 /// Bytes of shared memory of [`exchange_group`]: the tile's number, and the keys of each owner in each warp.
 pub const GROUP_SHARED_BYTES: u32 = COUNTS_AT + MAX_OWNERS as u32 * WARPS * 4;
+/// Bits of a key's owner, or of one past the last for none.
+const OWNER: u32 = 2 * MAX_OWNERS as u32 - 1;
 /// Answers that a thread of [`exchange_found`] writes.
 const ANSWERS: usize = 4;
 /// Answers that a block of [`exchange_found`] writes.
@@ -86,23 +89,42 @@ pub struct Routing {
 
 #[cfg(feature = "bodies")]
 impl Routing {
-    /// Returns the hash that chooses the owner of the key with this word, and the word that travels.
+    /// Returns the words of a thread's keys, 32 apart; past the end those of the last key.
+    ///
+    /// # Safety
+    /// The contract of [`exchange_group`] for keys and routing.
     #[inline(always)]
-    fn hash_and_word(&self, word: u64) -> (u64, u64) {
-        let Routing { kind, spread, route, .. } = *self;
-        match route.by {
-            By::Hash => {
-                let hash = match (kind.class, kind.function) {
-                    (KeyClass::Hashes | KeyClass::Hashes128, _) => word,
-                    (_, HashFunction::Seeded) => hash::mix_spread(word, spread),
-                    (_, HashFunction::Int32) => hash::xxh64_int32(word),
-                    _ => hash::xxh64_u64(word, 0),
-                };
-                (hash, hash << route.parameter)
+    unsafe fn words(&self, keys: Global<u64>, first: usize) -> [u64; ITEMS] {
+        let at = |j: usize| Ord::min(first + 32 * j, self.n - 1);
+        let mut words = [0; ITEMS];
+        // SAFETY: keys below `n`. One test for all keys, so that their loads are in flight together.
+        unsafe {
+            if self.kind.class.bytes() == 4 {
+                (0..ITEMS).for_each(|j| words[j] = word_at(keys, self.kind.class, at(j)));
+            } else {
+                (0..ITEMS).for_each(|j| words[j] = keys.read_nc(at(j)));
             }
-            By::FuseHash => (fuse::hash::mix(word, route.parameter), word),
-            By::StaticHash => (permute(word, 64, route.parameter), word),
         }
+        words
+    }
+
+    /// Returns the hashes that choose the owners of keys with these words, and turns the words into those that travel.
+    #[inline(always)]
+    fn hashes(&self, words: &mut [u64; ITEMS]) -> [u64; ITEMS] {
+        let Routing { kind, spread, route: Route { by, parameter }, .. } = *self;
+        let each = |hash: &dyn Fn(u64) -> u64| words.map(hash);
+        let hashes = match (by, kind.class, kind.function) {
+            (By::FuseHash, ..) => each(&|word| fuse::hash::mix(word, parameter)),
+            (By::StaticHash, ..) => each(&|word| permute(word, 64, parameter)),
+            (By::Hash, KeyClass::Hashes | KeyClass::Hashes128, _) => *words,
+            (By::Hash, _, HashFunction::Seeded) => each(&|word| hash::mix_spread(word, spread)),
+            (By::Hash, _, HashFunction::Int32) => each(&hash::xxh64_int32),
+            (By::Hash, ..) => each(&|word| hash::xxh64_u64(word, 0)),
+        };
+        if by == By::Hash {
+            *words = hashes.map(|hash| hash << parameter);
+        }
+        hashes
     }
 }
 
@@ -138,7 +160,7 @@ kernel! {
     /// - `spans`: valid for 2 writes per owner, the first place and the one past the last.
     /// - `look_back`: [`column_words`] per owner at a multiple of 16 bytes, and `ticket` one word, all zero.
     /// - What is written overlaps nothing else, and nothing else accesses it.
-    #[launch_bounds(512, 2)]
+    #[launch_bounds(384, 2)]
     pub unsafe fn exchange_group(
         of: Routing, keys: Global<u64>, bounds: Global<u64>, values: Global<u64>, has_values: u32, has_places: u32,
         look_back: GlobalMut<u64>, ticket: GlobalMut<u32>, words: GlobalMut<u64>, out_values: GlobalMut<u64>,
@@ -155,26 +177,24 @@ kernel! {
         unsafe {
             let tile = look_back::ticket(ticket, number);
             let first = tile * TILE + warp as usize * 32 * ITEMS + lane as usize;
-            let (mut hashes, mut travelling, mut own, mut rank) = ([0; ITEMS], [0; ITEMS], [0; ITEMS], [0; ITEMS]);
+            let mut word = of.words(keys, first);
+            let (hash, mut own) = (of.hashes(&mut word), [0; ITEMS]);
             for j in 0..ITEMS {
-                travelling[j] = word_at(keys, of.kind.class, Ord::min(first + 32 * j, n - 1));
-            }
-            for j in 0..ITEMS {
-                (hashes[j], travelling[j]) = of.hash_and_word(travelling[j]);
                 own[j] = if first + 32 * j < n { 0 } else { MAX_OWNERS as u32 };
             }
             for b in 0..of.owners - 1 {
                 let bound = bounds.read_nc(b);
                 for j in 0..ITEMS {
-                    own[j] += (bound <= hashes[j]) as u32;
+                    own[j] += (bound <= hash[j]) as u32;
                 }
             }
+            // A key's rank among those of its owner in the warp goes above the owner.
             for owner in 0..owners {
                 let mut count = 0;
                 for j in 0..ITEMS {
-                    let owned = warp::ballot(FULL_MASK, own[j] == owner);
-                    if own[j] == owner {
-                        rank[j] = count + (owned & warp::lane_mask_lt()).count_ones();
+                    let owned = warp::ballot(FULL_MASK, own[j] & OWNER == owner);
+                    if own[j] & OWNER == owner {
+                        own[j] |= (count + (owned & warp::lane_mask_lt()).count_ones()) << OWNER.count_ones();
                     }
                     count += owned.count_ones();
                 }
@@ -188,7 +208,13 @@ kernel! {
                 let count = if lane < WARPS { counts.get(at) } else { 0 };
                 let (before, all) = block::warp_exclusive_scan::<Sum<u32>>(count);
                 let column = look_back.at(owner as usize * column_words(n));
-                let prefix = look_back::warp_prefix::<Sum<Count>>(column, tile, Count(all as u64)).0;
+                if lane == 0 {
+                    look_back::publish(column, tile, AGGREGATE, Count(all as u64));
+                }
+                let Count(prefix) = look_back::exclusive_prefix::<Sum<Count>>(column, tile);
+                if lane == 0 {
+                    look_back::publish(column, tile, INCLUSIVE, Count(prefix + all as u64));
+                }
                 if lane < WARPS {
                     counts.set(at, prefix as u32 + before);
                 }
@@ -202,8 +228,9 @@ kernel! {
             for j in 0..ITEMS {
                 let i = first + 32 * j;
                 if i < n {
-                    let place = own[j] as usize * stride + (counts.get(own[j] * WARPS + warp) + rank[j]) as usize;
-                    words.write(place, travelling[j]);
+                    let (owner, rank) = (own[j] & OWNER, own[j] >> OWNER.count_ones());
+                    let place = owner as usize * stride + (counts.get(owner * WARPS + warp) + rank) as usize;
+                    words.write(place, word[j]);
                     if has_values != 0 {
                         out_values.write(place, values.read_nc(i));
                     }

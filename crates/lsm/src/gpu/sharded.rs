@@ -211,8 +211,8 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> ShardedDictionary<K, V, P> {
         Ok(self.shards.each(|_, part| part.is_empty())?.iter().all(|&is_empty| is_empty))
     }
 
-    /// Sets the number of keys in device memory that a lookup exchanges at a time. Default and most: 64 Mi. Rounded up
-    /// to a multiple of 64.
+    /// Sets the number of keys in device memory that a lookup exchanges at a time. Default and most: 64 Mi, and 128 Mi
+    /// divided by the number of devices. Rounded up to a multiple of 64.
     pub fn set_chunk_keys(&mut self, keys: usize) {
         self.shards.set_chunk_keys(keys);
     }

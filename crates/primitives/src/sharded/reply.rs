@@ -215,8 +215,8 @@ impl<F: Sync, R> Sharded<F, R> {
     /// # Safety
     /// - `to` has a place for the answers to all keys. Until `stream` has passed this work, the structure, the keys and
     ///   the answers stay allocated; nothing writes the structure or the keys, and nothing else accesses the answers.
-    /// - `route` and `ask` queue all their work on the stream that they get; `route` writes a permutation of the
-    ///   numbers below that of its keys, and `ask` an answer per word.
+    /// - `route` and `ask` queue all their work on the stream that they get; `route` groups the keys of its range, and
+    ///   `ask` writes an answer per word.
     pub unsafe fn reply_by<W: Pod, E: Failure>(
         &self,
         stream: &Stream,
