@@ -10,14 +10,14 @@ use warpset_core::fuse;
 use warpset_core::hash::{self, permute::permute};
 use warpset_core::scan::{Count, Sum};
 use warpset_simt::{
-    Global, GlobalMut, shared, thread,
+    Global, GlobalMut, atomic, shared, thread,
     warp::{self, FULL_MASK},
 };
 
 /// Threads per block of the kernels that give answers.
 pub const BLOCK: u32 = 256;
 /// Threads per block of [`exchange_group`].
-pub const GROUP_BLOCK: u32 = 384;
+pub const GROUP_BLOCK: u32 = 256;
 const WARPS: u32 = GROUP_BLOCK / 32;
 /// Keys of a thread.
 const ITEMS: usize = 8;
@@ -143,8 +143,8 @@ unsafe fn put<T: warpset_simt::Word>(values: Global<T>, from: usize, out: Global
 }
 
 kernel! {
-    /// Groups keys by their owners, in one pass: the words of an owner's keys go to its places in the order of the
-    /// keys, those of owner `o` from place `o * stride(n)` on.
+    /// Groups keys by their owners, in one pass: the words of owner `o` go from place `o * stride(n)` on. With values
+    /// they are in the order of the keys, without in any order: to look back at all blocks before takes longer.
     ///
     /// # Safety
     /// - Launch: 1-D, one block of [`GROUP_BLOCK`] threads per tile of [`TILE`] keys, [`GROUP_SHARED_BYTES`] of shared
@@ -157,14 +157,14 @@ kernel! {
     ///   many writes as `words` then.
     /// - `words`: valid for `owners * stride(n)` writes.
     /// - `places`: valid for `n` writes, the place of each key, unless `has_places` is 0.
-    /// - `spans`: valid for 2 writes per owner, the first place and the one past the last.
-    /// - `look_back`: [`column_words`] per owner at a multiple of 16 bytes, and `ticket` one word, all zero.
+    /// - `lengths`: a word per owner, which gets the number of its keys. `look_back`: [`column_words`] per owner at a
+    ///   multiple of 16 bytes with values. `ticket`: a word. All are zero.
     /// - What is written overlaps nothing else, and nothing else accesses it.
-    #[launch_bounds(384, 2)]
+    #[launch_bounds(256, 3)]
     pub unsafe fn exchange_group(
         of: Routing, keys: Global<u64>, bounds: Global<u64>, values: Global<u64>, has_values: u32, has_places: u32,
         look_back: GlobalMut<u64>, ticket: GlobalMut<u32>, words: GlobalMut<u64>, out_values: GlobalMut<u64>,
-        places: GlobalMut<u32>, spans: GlobalMut<u64>,
+        places: GlobalMut<u32>, lengths: GlobalMut<u64>,
     ) {
         let (number, counts) = (shared::dynamic::<u32>(0), shared::dynamic::<u32>(COUNTS_AT));
         let (warp, lane) = (thread::thread_idx_x() / 32, warp::lane_id());
@@ -175,7 +175,10 @@ kernel! {
         // this one. Places of different keys differ, since prefix and rank count each key once, and are below
         // `owners * stride`.
         unsafe {
-            let tile = look_back::ticket(ticket, number);
+            let tile = match has_values {
+                0 => thread::block_idx_x() as usize,
+                _ => look_back::ticket(ticket, number),
+            };
             let first = tile * TILE + warp as usize * 32 * ITEMS + lane as usize;
             let mut word = of.words(keys, first);
             let (hash, mut own) = (of.hashes(&mut word), [0; ITEMS]);
@@ -207,21 +210,27 @@ kernel! {
                 let at = owner * WARPS + Ord::min(lane, WARPS - 1);
                 let count = if lane < WARPS { counts.get(at) } else { 0 };
                 let (before, all) = block::warp_exclusive_scan::<Sum<u32>>(count);
-                let column = look_back.at(owner as usize * column_words(n));
-                if lane == 0 {
-                    look_back::publish(column, tile, AGGREGATE, Count(all as u64));
-                }
-                let Count(prefix) = look_back::exclusive_prefix::<Sum<Count>>(column, tile);
-                if lane == 0 {
-                    look_back::publish(column, tile, INCLUSIVE, Count(prefix + all as u64));
+                let mut prefix = 0;
+                if has_values != 0 {
+                    let column = look_back.at(owner as usize * column_words(n));
+                    if lane == 0 {
+                        look_back::publish(column, tile, AGGREGATE, Count(all as u64));
+                    }
+                    prefix = look_back::exclusive_prefix::<Sum<Count>>(column, tile).0;
+                    if lane == 0 {
+                        look_back::publish(column, tile, INCLUSIVE, Count(prefix + all as u64));
+                    }
+                    if lane == 0 && (tile + 1) * TILE >= n {
+                        lengths.write(owner as usize, prefix + all as u64);
+                    }
+                } else {
+                    if lane == 0 {
+                        prefix = atomic::fetch_add(lengths.at(owner as usize), all as u64);
+                    }
+                    prefix = warp::shuffle_idx(FULL_MASK, prefix, 0);
                 }
                 if lane < WARPS {
                     counts.set(at, prefix as u32 + before);
-                }
-                if lane == 0 && (tile + 1) * TILE >= n {
-                    let begin = owner as usize * stride;
-                    spans.write(2 * owner as usize, begin as u64);
-                    spans.write(2 * owner as usize + 1, begin as u64 + prefix + all as u64);
                 }
             }
             thread::sync_threads();
@@ -242,34 +251,29 @@ kernel! {
         }
     }
 
-    /// Writes the places of keys that were sorted with their numbers, and the spans of owners in the sorted order, as
-    /// [`exchange_group`] writes them. Places are for answers: keys stay in the sorted order.
+    /// Writes the places of answers to keys that were sorted with their numbers, those of owner `o` from place `o *
+    /// stride(n)` on.
     ///
     /// # Safety
-    /// - Launch: 1-D, at least `owners` threads, no shared memory.
+    /// - Launch: 1-D, any grid and block size, no shared memory.
     /// - `numbers`: a permutation of the numbers below `n`; `starts`: the place of the first key of each owner but the
     ///   first in the sorted order, ascending, at most `n`; nothing writes either while the kernel runs.
     /// - `1 <= owners <= MAX_OWNERS`, `n <= 1 << 26`.
-    /// - `places`: valid for `n` writes, and `spans` for 2 per owner; they overlap nothing else, nothing else accesses
-    ///   them.
+    /// - `places`: valid for `n` writes; overlaps nothing else, nothing else accesses it.
     pub unsafe fn exchange_places(
         numbers: Global<u32>, starts: Global<u64>, owners: usize, n: usize, places: GlobalMut<u32>,
-        spans: GlobalMut<u64>,
     ) {
-        // SAFETY: `owner` is below the number of owners at each read; `i < n`, and numbers differ.
-        unsafe {
-            let begin = |owner: usize| if owner == 0 { 0 } else { starts.read_nc(owner - 1) };
-            let owner = thread::index_1d() as usize;
-            if owner < owners {
-                spans.write(2 * owner, begin(owner));
-                spans.write(2 * owner + 1, if owner + 1 < owners { begin(owner + 1) } else { n as u64 });
-            }
-            for i in thread::grid_stride(n) {
-                let mut owner = 0;
-                for b in 1..owners {
-                    owner += (begin(b) <= i as u64) as usize;
+        for i in thread::grid_stride(n) {
+            let (mut owner, mut begin) = (0, 0);
+            // SAFETY: `b` is below the number of starts, `i < n`, and numbers differ.
+            unsafe {
+                for b in 0..owners - 1 {
+                    let start = starts.read_nc(b) as usize;
+                    if start <= i {
+                        (owner, begin) = (b + 1, start);
+                    }
                 }
-                places.write(numbers.read_nc(i) as usize, (owner * stride(n) + i - begin(owner) as usize) as u32);
+                places.write(numbers.read_nc(i) as usize, (owner * stride(n) + i - begin) as u32);
             }
         }
     }

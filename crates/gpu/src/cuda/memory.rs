@@ -223,14 +223,17 @@ impl CudaStream {
     pub(crate) unsafe fn copy(&self, to: Address, source: &CudaDevice, from: Address, bytes: usize) -> Result<()> {
         self.device.enter()?;
         let (here, there) = (self.device.raw_context(), source.raw_context());
-        if here == there {
-            // SAFETY: both are valid for `bytes` on this device, by this function's contract.
-            let code = unsafe { binding::cuMemcpyDtoDAsync_v2(to, from, bytes, self.raw) };
-            return self.checked(check("cuMemcpyDtoDAsync", code));
-        }
         // SAFETY: both are valid for `bytes`, by this function's contract; each address goes with its context.
-        let code = unsafe { binding::cuMemcpyPeerAsync(to, here, from, there, bytes, self.raw) };
-        self.checked(check("cuMemcpyPeerAsync", code))?;
+        let code = unsafe {
+            match here == there {
+                true => binding::cuMemcpyDtoDAsync_v2(to, from, bytes, self.raw),
+                false => binding::cuMemcpyPeerAsync(to, here, from, there, bytes, self.raw),
+            }
+        };
+        self.checked(check("a copy between or within devices", code))?;
+        if std::ptr::eq(&raw const *self.device, source) {
+            return Ok(());
+        }
         // The source's device frees after its own streams: this copy has to be among the work that it waits for.
         self.checked(self.device.streams.join_one_into(self.raw, source.free_stream))
     }

@@ -355,7 +355,7 @@ fn grouped<K: StoredKey>(
     }
     let starts = starts(stream, words.as_slice(), bounds)?;
     // SAFETY: the sort permutes the numbers, and bounds ascend; all is queued on this stream and freed in its order.
-    Ok(unsafe { Routed::sorted(stream, words, numbers.as_slice(), starts.as_slice())? })
+    Ok(unsafe { Routed::sorted(stream, words, numbers.as_slice(), starts)? })
 }
 
 /// Queues the search for the first place of each part but the first in sorted keys.

@@ -41,7 +41,8 @@ impl<F: Send + Sync> Sharded<F> {
         routed: Vec<Routed>,
         change: &(impl Fn(&mut F, DeviceSlice<'_, u64>, DeviceSlice<'_, u64>) -> std::result::Result<R, E> + Sync),
     ) -> std::result::Result<R, E> {
-        let ranges = routed.iter().map(Routed::ranges).collect::<Result<Vec<_>>>()?;
+        let owners = self.parts.len();
+        let ranges = routed.iter().map(|routed| routed.ranges(owners)).collect::<Result<Vec<_>>>()?;
         let devices = self.devices.clone();
         let changed = self.each_mut(|place, part| {
             let count = ranges.iter().map(|ranges| ranges[place].len()).sum();

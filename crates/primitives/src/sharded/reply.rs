@@ -151,7 +151,7 @@ impl<F: Sync, R> Sharded<F, R> {
         ask: &impl Ask<F, W, E>,
     ) -> std::result::Result<(), E> {
         let source = &lane.source;
-        let (stride, ranges) = (stride(n), routed.ranges()?);
+        let (stride, ranges) = (stride(n), routed.ranges(self.parts.len())?);
         let room = stride * ranges.len();
         let mut found = source.alloc_uninit::<u64>(to.found.map_or(0, |_| room / 64))?;
         let mut values = source.alloc_uninit::<u64>(words_of(to.width, room))?;

@@ -31,8 +31,16 @@ pub struct Routed<W = u64> {
     pub(super) values: DeviceVec<u64>,
     /// Place of the answer to each key, or none.
     pub(super) places: DeviceVec<u32>,
-    /// First place in `words` of each owner, and the one past its last.
-    spans: DeviceVec<u64>,
+    /// Where each owner's words are.
+    spans: Spans,
+}
+
+/// Ranges of words, which the device computes.
+enum Spans {
+    /// Number of words of each owner, from a multiple of the stride on.
+    Lengths(LookBack),
+    /// First place of each owner but the first, one after the other.
+    Starts(DeviceVec<u64>),
 }
 
 /// What a grouping gives beside the words.
@@ -68,13 +76,15 @@ impl Router {
             Beside::Values(values) => (Some(values), false),
             Beside::Nothing => (None, false),
         };
-        let mut look_back = LookBack::new(stream, owners * kernels::column_words(n))?;
+        let columns = values.map_or(0, |_| owners * kernels::column_words(n));
+        let mut look_back = LookBack::with_results(stream, columns, owners)?;
+        let (columns, ticket, lengths) = (look_back.words(), look_back.ticket(), look_back.results());
         let mut routed = Routed {
             stream: stream.clone(),
             words: stream.alloc_uninit(room)?,
             values: stream.alloc_uninit(values.map_or(0, |_| room))?,
             places: stream.alloc_uninit(if has_places { n } else { 0 })?,
-            spans: stream.alloc_uninit(2 * owners)?,
+            spans: Spans::Lengths(look_back),
         };
         let KeySlice { keys, kind, spread, .. } = keys;
         let group = kernels::exchange_group {
@@ -84,12 +94,12 @@ impl Router {
             has_values: values.is_some().into(),
             values: values.unwrap_or(keys),
             has_places: has_places.into(),
-            look_back: look_back.words(),
-            ticket: look_back.ticket(),
+            look_back: columns,
+            ticket,
             words: routed.words.global_mut(),
             out_values: routed.values.global_mut(),
             places: routed.places.global_mut(),
-            spans: routed.spans.global_mut(),
+            lengths,
         };
         let config = LaunchConfig::covering(n.div_ceil(TILE) * GROUP_BLOCK as usize, GROUP_BLOCK);
         // SAFETY: there is a place for each key, and `owners <= MAX_OWNERS`; the rest is this function's contract.
@@ -113,28 +123,34 @@ impl<W: Pod> Routed<W> {
         stream: &Stream,
         words: DeviceVec<W>,
         numbers: DeviceSlice<'_, u32>,
-        starts: DeviceSlice<'_, u64>,
+        starts: DeviceVec<u64>,
     ) -> Result<Self> {
-        let (n, owners) = (words.len(), starts.len() + 1);
-        let (mut places, mut spans) = (stream.alloc_uninit(n)?, stream.alloc_uninit(2 * owners)?);
+        let n = words.len();
+        let mut places = stream.alloc_uninit(n)?;
         let order = kernels::exchange_places {
             numbers: numbers.global(),
             starts: starts.global(),
-            owners,
+            owners: starts.len() + 1,
             n,
             places: places.global_mut(),
-            spans: spans.global_mut(),
         };
-        // SAFETY: a block has more threads than there are owners; the rest is this function's contract.
+        // SAFETY: this function's contract.
         unsafe { order.launch(stream, covering(stream, n))? };
-        Ok(Self { stream: stream.clone(), words, values: stream.alloc_uninit(0)?, places, spans })
+        let (stream, values, spans) = (stream.clone(), stream.alloc_uninit(0)?, Spans::Starts(starts));
+        Ok(Self { stream, words, values, places, spans })
     }
 
-    /// Waits for the grouping, and returns the places of each owner's words.
-    pub(super) fn ranges(&self) -> Result<Vec<Range<usize>>> {
-        let mut spans = vec![0; self.spans.len()];
-        self.stream.download(&self.spans, &mut spans)?;
-        Ok(spans.chunks_exact(2).map(|span| span[0] as usize..span[1] as usize).collect())
+    /// Waits for the grouping, and returns the places of each owner's words. There are `owners`.
+    pub(super) fn ranges(&self, owners: usize) -> Result<Vec<Range<usize>>> {
+        match &self.spans {
+            Spans::Starts(starts) => ranges(&self.stream, starts, self.words.len()),
+            Spans::Lengths(counted) => {
+                let mut lengths = vec![0; owners];
+                counted.download_results(&self.stream, &mut lengths)?;
+                let stride = self.words.len() / owners;
+                Ok(lengths.iter().enumerate().map(|(i, &n)| i * stride..i * stride + n as usize).collect())
+            }
+        }
     }
 }
 
