@@ -45,21 +45,27 @@ impl<F: Send + Sync> Sharded<F> {
         let ranges = routed.iter().map(|routed| routed.ranges(owners)).collect::<Result<Vec<_>>>()?;
         let devices = self.devices.clone();
         let changed = self.each_mut(|place, part| {
-            let count = ranges.iter().map(|ranges| ranges[place].len()).sum();
-            if count == 0 {
-                return Ok(R::NOTHING);
+            let own = routed.iter().zip(&ranges).map(|(routed, ranges)| (routed, ranges[place].clone()));
+            let own: Vec<_> = own.filter(|(_, range)| !range.is_empty()).collect();
+            let device = &devices.all()[place];
+            match &own[..] {
+                [] => return Ok(R::NOTHING),
+                [(only, range)] if only.words.device() == device => {
+                    return change(part, only.words.slice(range.clone()), only.values(range));
+                }
+                _ => {}
             }
-            let stream = devices.all()[place].new_stream()?;
-            let with_values = routed.iter().any(|routed| !routed.values.is_empty());
-            let mut keys = stream.alloc_uninit::<u64>(count)?;
-            let mut values = stream.alloc_uninit::<u64>(if with_values { count } else { 0 })?;
+            let count = own.iter().map(|(_, range)| range.len()).sum();
+            let values = own.iter().map(|(routed, range)| routed.values(range).len()).sum();
+            let stream = device.new_stream()?;
+            let (mut keys, mut values) = (stream.alloc_uninit::<u64>(count)?, stream.alloc_uninit::<u64>(values)?);
             let mut first = 0;
-            for (routed, ranges) in routed.iter().zip(&ranges) {
-                let (from, to) = (ranges[place].clone(), first..first + ranges[place].len());
+            for (routed, range) in &own {
+                let (to, values_there) = (first..first + range.len(), routed.values(range));
                 first = to.end;
-                stream.copy(keys.slice_mut(to.clone()), routed.words.slice(from.clone()))?;
-                if with_values {
-                    stream.copy(values.slice_mut(to), routed.values.slice(from))?;
+                stream.copy(keys.slice_mut(to.clone()), routed.words.slice(range.clone()))?;
+                if !values_there.is_empty() {
+                    stream.copy(values.slice_mut(to), values_there)?;
                 }
             }
             stream.synchronize()?;

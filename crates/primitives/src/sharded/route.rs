@@ -28,7 +28,7 @@ pub struct Routed<W = u64> {
     /// Words that travel.
     pub(super) words: DeviceVec<W>,
     /// One at the place of each word, or none.
-    pub(super) values: DeviceVec<u64>,
+    values: DeviceVec<u64>,
     /// Place of the answer to each key, or none.
     pub(super) places: DeviceVec<u32>,
     /// Where each owner's words are.
@@ -138,6 +138,11 @@ impl<W: Pod> Routed<W> {
         unsafe { order.launch(stream, covering(stream, n))? };
         let (stream, values, spans) = (stream.clone(), stream.alloc_uninit(0)?, Spans::Starts(starts));
         Ok(Self { stream, words, values, places, spans })
+    }
+
+    /// Returns the values at these places; none if there are none.
+    pub(super) fn values(&self, range: &Range<usize>) -> DeviceSlice<'_, u64> {
+        self.values.slice(if self.values.is_empty() { 0..0 } else { range.clone() })
     }
 
     /// Waits for the grouping, and returns the places of each owner's words. There are `owners`.

@@ -1,7 +1,7 @@
 //! Numbers of copies of the fingerprints of keys.
 
 use warpset_base::filter::same_length;
-use warpset_gpu::batch::Reply;
+use warpset_gpu::batch::{Reply, copy_many};
 use warpset_gpu::{DeviceSliceMut, Stream};
 use warpset_kernels::quotient::fingerprints::quotient_count;
 use warpset_simt::GlobalMut;
@@ -50,7 +50,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
                 // SAFETY: there is a word per key; the filter is borrowed, and `run` waits before `stored` is freed.
                 unsafe { S::counts(self, asked, stored.as_ref(), chunk.replies) }
             },
-            |range, words| counts[range].copy_from_slice(words),
+            |range, words| copy_many(&mut counts[range], words),
         )
     }
 
