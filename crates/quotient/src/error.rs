@@ -173,7 +173,7 @@ pub enum Error {
         most: u32,
     },
     /// A value has too many bits.
-    #[error("a value of {value}, and values have {bits} bits: ask the builder for more, `values({})`", 64 - value.leading_zeros())]
+    #[error("a value of {value}, and values have {bits} bits: build it with `values` of {} bits or more", 64 - value.leading_zeros())]
     ValueTooWide {
         /// The first such value.
         value: u64,
