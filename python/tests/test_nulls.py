@@ -217,6 +217,15 @@ def test_one_null_is_no_key_of_a_range_filter():
     assert float("nan") not in RangeFilter([1.5], key="float64")
 
 
+def test_an_array_without_dimensions_is_one_key():
+    filter = growing()[0]
+    filter.add(np.array(7))
+    assert np.array(7) in filter and 7 in filter
+    for call in (filter.contains, filter.update, StaticSet):
+        with pytest.raises(TypeError, match="one key where many"):
+            call(np.array(7))
+
+
 def test_one_value_of_arrow():
     filter, map = growing()[2], SortedMap()
     for one, key in ((pa.scalar("ash"), "ash"), (pa.scalar(7, pa.uint8()), 7), (pa.scalar(-1), -1), (pa.scalar(b"x"), b"x")):
