@@ -169,9 +169,9 @@ impl<K: DeviceKmer> Minimizers<K> {
         }
     }
 
-    /// Queues the search for minimizers. Outputs: positions and canonical k-mers in the order of the windows, and the number
-    /// of minimizers, which may exceed the length of the outputs; minimizers beyond that are left out. An empty slice
-    /// requests no positions, or no k-mers. If neither is empty, the shorter one limits both.
+    /// Queues the search for minimizers. Outputs: positions and canonical k-mers in the order of the windows, and the
+    /// number of minimizers, which may exceed the length of the outputs; minimizers beyond that are left out. An empty
+    /// slice requests no positions, or no k-mers. If neither is empty, the shorter one limits both.
     ///
     /// # Errors
     /// [`Error::TooLong`]; [`Error::LengthMismatch`] if the numbers of bases and breaks of packed sequences differ, or
