@@ -213,7 +213,7 @@ def test_one_null_is_no_key_of_a_range_filter():
             for call in calls:
                 with pytest.raises(TypeError, match="a key is"):
                     call(null)
-            assert not any(filter.contains([null]))
+        assert not any(filter.contains([None]))
     assert float("nan") not in RangeFilter([1.5], key="float64")
 
 
