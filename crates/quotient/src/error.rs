@@ -196,7 +196,9 @@ pub enum Error {
         structure: &'static str,
     },
     /// The filter is exact, and a key is no integer of that many bits.
-    #[error("the filter is exact for integers of {bits} bits, and a key is none: build it for more bits, or not exact")]
+    #[error(
+        "a key is no integer of {bits} bits, and the filter is exact for those alone: build it for more bits, or not exact"
+    )]
     KeyTooWide {
         /// Bits of a key.
         bits: u32,
