@@ -151,7 +151,11 @@ ANSWERS = {
     "SortedMap.first": "tuple[_K, _V]",
     "SortedMap.last": "tuple[_K, _V]",
     "SortedMap.popitem": "tuple[_K, _V]",
-    "load": "Any",  # the class that the file says
+    ".load": "Any",  # the class that the file says
+    # A file does not tell a type checker its types.
+    "SortedMap.load": "SortedMap[Any, Any]",
+    "SortedMap.from_bytes": "SortedMap[Any, Any]",
+    "SortedMap.mmap": "SortedMap[Any, Any]",
 }
 
 
@@ -288,7 +292,7 @@ def typed(line, owner):
     if re.search(r"\b(Any|Incomplete)\b", answer) and not entry(ANSWERS, owner, method):
         sys.exit(f"{owner}.{method}: the type of its answer is in no table")
     if owner in BASES:
-        answer = re.sub(rf"\b{owner}\b", f"{owner}[_K, _V]", answer)
+        answer = re.sub(rf"\b{owner}\b(?!\[)", f"{owner}[_K, _V]", answer)
         parameters = re.sub(rf": {owner}\b", f": {owner}[_K, _V]", parameters)
     return [f"{indent}def {method}({parameters}) -> {answer}{end}"]
 

@@ -185,6 +185,7 @@ const WORDS: &[(&str, &str)] = &[
     ("`builder(keys).fpr(rate)`", "by `n` and `fpr` alone"),
     ("`builder(keys).exact(bits)`", "by `n` and `key_bits` alone"),
     ("build it with `exact`", "build it with `key_bits`"),
+    ("build it with `values` of", "build it with `value_bits` of"),
     ("build a `RankSelectQuotientFilter` with", "build one of `kind=\"rank-select\"` with"),
     ("`Duplicates::Dropped`", "`duplicates=\"dropped\"`"),
     ("`Duplicates::Kept`", "`duplicates=\"kept\"`"),

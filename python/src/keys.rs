@@ -28,7 +28,7 @@ use crate::error::{Failure, Result};
 
 pub use batch::{Batch, Bytes, element_type, is_masked, items, unmasked};
 pub use gathered::Gathered;
-pub use one::{OneKey, is_null, is_one_key, one_key};
+pub use one::{OneKey, is_null, is_one_key, one_key, wrong_key};
 
 /// Keys of one type in host memory. Integers of 64 bits are compared by their bits, so one variant has both signs.
 #[derive(Clone, Copy)]

@@ -6,10 +6,10 @@ use std::ops::Bound as End;
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyFloat, PyList};
 
 use crate::error::Result;
-use crate::keys::{Batch, Piece};
+use crate::keys::{Batch, Piece, is_null, wrong_key};
 use crate::kinds::{Either, Kinds};
 use crate::output::{Answers, TypeName};
 use crate::sorted_map::call::{column, host_pieces, ranges};
@@ -219,8 +219,11 @@ pub fn batch<S: Ranged>(object: &Object<S>, py: Python<'_>, keys: &Bound<'_, PyA
     batch_of(object.read(py, None, 1, |filter| Ok(anywhere!(filter, |filter| filter.key())))?, keys)
 }
 
-/// Reads one key of the filter's type.
+/// Reads one key of the filter's type. A null is refused; the float `nan` is a key that no filter has.
 pub fn one<S: Ranged>(object: &Object<S>, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Batch> {
+    if is_null(key)? && !key.is_instance_of::<PyFloat>() {
+        return Err(wrong_key(key));
+    }
     batch(object, py, PyList::new(py, [key])?.as_any())
 }
 

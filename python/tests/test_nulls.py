@@ -8,7 +8,7 @@ import pytest
 from conftest import DEVICE
 
 import warpset
-from warpset import KmerCounter, PerfectHash, SequenceFilter, SortedMap, StaticMap, StaticSet
+from warpset import DynamicRangeFilter, KmerCounter, PerfectHash, RangeFilter, SequenceFilter, SortedMap, StaticMap, StaticSet
 
 NONE = 2**64 - 1
 HIDDEN = [False, True, False]
@@ -202,6 +202,28 @@ def test_one_null_is_no_key():
                 call(null)
         with pytest.raises(TypeError):
             filter.contains(null)
+
+
+def test_one_null_is_no_key_of_a_range_filter():
+    for filter in (RangeFilter([1, 2]), RangeFilter([1.5], key="float64"), DynamicRangeFilter(10)):
+        for null in (None, pa.scalar(None, pa.int64()), pd.NA):
+            calls = [filter.__contains__]
+            if isinstance(filter, DynamicRangeFilter):
+                calls += [filter.add, filter.discard]
+            for call in calls:
+                with pytest.raises(TypeError, match="a key is"):
+                    call(null)
+        assert not any(filter.contains([None]))
+    assert float("nan") not in RangeFilter([1.5], key="float64")
+
+
+def test_an_array_without_dimensions_is_one_key():
+    filter = growing()[0]
+    filter.add(np.array(7))
+    assert np.array(7) in filter and 7 in filter
+    for call in (filter.contains, filter.update, StaticSet):
+        with pytest.raises(TypeError, match="one key where many"):
+            call(np.array(7))
 
 
 def test_one_value_of_arrow():

@@ -53,7 +53,7 @@ def test_stub_has_every_name():
 RIGHT = """
 import collections.abc
 import pathlib
-from typing import assert_type
+from typing import Any, assert_type
 
 import numpy as np
 import warpset
@@ -106,6 +106,9 @@ codes: NDArray[np.uint64] = kmers
 counted: warpset.KmerCounter = warpset.KmerCounter(["a.fa", pathlib.Path("b.fa")], progress=lambda done, all: None)
 version: str = warpset.__version__
 read = warpset.load("trees", device=warpset.Device("emulator"))
+assert_type(warpset.BinaryFuse.load("trees"), warpset.BinaryFuse)
+assert_type(warpset.SortedMap.mmap("map"), warpset.SortedMap[Any, Any])
+assert_type(warpset.SortedMap.load("map"), warpset.SortedMap[Any, Any])
 """
 
 WRONG = [

@@ -103,7 +103,7 @@ class BinaryFuse:
     def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> BinaryFuse:
         """Reads `bytes(…)` of such a structure."""
     @staticmethod
-    def load(path: _Path, /, *, device: _Place | None = None) -> Any:
+    def load(path: _Path, /, *, device: _Place | None = None) -> BinaryFuse:
         """Reads a file that `save` wrote."""
     @staticmethod
     def mmap(path: _Path) -> BinaryFuse:
@@ -184,7 +184,7 @@ class BlockedBloom:
     def intersect(self, /, other: BlockedBloom) -> None:
         """Keeps the keys that may be in both filters. The rate of false positives is at most the larger one."""
     @staticmethod
-    def load(path: _Path, /, *, device: _Place | None = None) -> Any:
+    def load(path: _Path, /, *, device: _Place | None = None) -> BlockedBloom:
         """Reads a file that `save` wrote."""
     def merge(self, /, other: BlockedBloom) -> None:
         """Adds the contents of another filter with the same parameters; quotient filters may differ in size."""
@@ -363,7 +363,7 @@ class DynamicRangeFilter:
     def halve(self, /) -> None:
         """Halves the memory, if the keys fit into it."""
     @staticmethod
-    def load(path: _Path, /, *, device: _Place | None = None) -> Any:
+    def load(path: _Path, /, *, device: _Place | None = None) -> DynamicRangeFilter:
         """Reads a file that `save` wrote."""
     @property
     def load_factor(self, /) -> float:
@@ -481,7 +481,7 @@ class KmerCounter:
     def keep(self, /, min_count: SupportsIndex) -> None:
         """Removes k-mers with fewer copies than `min_count`."""
     @staticmethod
-    def load(path: _Path, /, *, device: _Place | None = None) -> Any:
+    def load(path: _Path, /, *, device: _Place | None = None) -> KmerCounter:
         """Reads a file that `save` wrote."""
     def merge(self, /, other: KmerCounter) -> None:
         """Adds the counts of another counter with the same `k`."""
@@ -598,7 +598,7 @@ class Maplet:
         are ignored with their values.
         """
     @staticmethod
-    def load(path: _Path, /, *, device: _Place | None = None) -> Any:
+    def load(path: _Path, /, *, device: _Place | None = None) -> Maplet:
         """Reads a file that `save` wrote."""
     @property
     def load_factor(self, /) -> float:
@@ -707,7 +707,7 @@ class PerfectHash:
     def kind(self, /) -> str:
         """Returns `"recsplit"`, `"consensus"` or `"placement"`."""
     @staticmethod
-    def load(path: _Path, /, *, device: _Place | None = None) -> Any:
+    def load(path: _Path, /, *, device: _Place | None = None) -> PerfectHash:
         """Reads a file that `save` wrote."""
     @staticmethod
     def mmap(path: _Path) -> PerfectHash:
@@ -826,7 +826,7 @@ class QuotientFilter:
     def kind(self, /) -> str:
         """Returns `"rank-select"` or `"standard"`."""
     @staticmethod
-    def load(path: _Path, /, *, device: _Place | None = None) -> Any:
+    def load(path: _Path, /, *, device: _Place | None = None) -> QuotientFilter:
         """Reads a file that `save` wrote."""
     @property
     def load_factor(self, /) -> float:
@@ -942,7 +942,7 @@ class RangeFilter:
     def is_exact(self, /) -> bool:
         """Whether no answer is wrong, because the keys are dense."""
     @staticmethod
-    def load(path: _Path, /, *, device: _Place | None = None) -> Any:
+    def load(path: _Path, /, *, device: _Place | None = None) -> RangeFilter:
         """Reads a file that `save` wrote."""
     @overload
     def may_contain(self, firsts: _Ordered, lasts: _Ordered, /, *, form: Literal["bool"] = "bool", out: Buffer | None = None, threads: SupportsIndex | None = None) -> NDArray[np.bool_]: ...
@@ -1047,7 +1047,7 @@ class SequenceFilter:
     def k(self, /) -> int:
         """Returns the bases per k-mer."""
     @staticmethod
-    def load(path: _Path, /, *, device: _Place | None = None) -> Any:
+    def load(path: _Path, /, *, device: _Place | None = None) -> SequenceFilter:
         """Reads a file that `save` wrote."""
     @property
     def m(self, /) -> int:
@@ -1192,7 +1192,7 @@ class SortedMap(MutableMapping[_K, _V]):
     def first(self, /) -> tuple[_K, _V]:
         """Returns the smallest key with its value; `KeyError` if the map is empty."""
     @staticmethod
-    def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> SortedMap[_K, _V]:
+    def from_bytes(data: Buffer, /, *, device: _Place | None = None) -> SortedMap[Any, Any]:
         """Reads `bytes(…)` of such a structure."""
     @overload
     def get(self, key: _Key, /, default: None = None) -> _V | None: ...
@@ -1224,12 +1224,12 @@ class SortedMap(MutableMapping[_K, _V]):
     def last(self, /) -> tuple[_K, _V]:
         """Returns the largest key with its value; `KeyError` if the map is empty."""
     @staticmethod
-    def load(path: _Path, /, *, device: _Place | None = None) -> Any:
+    def load(path: _Path, /, *, device: _Place | None = None) -> SortedMap[Any, Any]:
         """Reads a file that `save` wrote."""
     def merge(self, /, other: SortedMap[_K, _V]) -> None:
         """Inserts the elements of another map of the same types; its values replace existing ones."""
     @staticmethod
-    def mmap(path: _Path) -> SortedMap[_K, _V]:
+    def mmap(path: _Path) -> SortedMap[Any, Any]:
         """Maps a file that `save` wrote: processes that map it share its memory. The structure is read-only;
         `copy()` and `load` return ones that can change. No process may write into the file meanwhile; `save`
         may replace it. `pickle` stores the file's name.
@@ -1360,7 +1360,7 @@ class SplitBlockBloom:
     def intersect(self, /, other: SplitBlockBloom) -> None:
         """Keeps the keys that may be in both filters. The rate of false positives is at most the larger one."""
     @staticmethod
-    def load(path: _Path, /, *, device: _Place | None = None) -> Any:
+    def load(path: _Path, /, *, device: _Place | None = None) -> SplitBlockBloom:
         """Reads a file that `save` wrote."""
     def merge(self, /, other: SplitBlockBloom) -> None:
         """Adds the contents of another filter with the same parameters; quotient filters may differ in size."""
@@ -1471,7 +1471,7 @@ class StaticFilter:
     def kind(self, /) -> str:
         """Returns `"recsplit"`, `"consensus"` or `"placement"`."""
     @staticmethod
-    def load(path: _Path, /, *, device: _Place | None = None) -> Any:
+    def load(path: _Path, /, *, device: _Place | None = None) -> StaticFilter:
         """Reads a file that `save` wrote."""
     @staticmethod
     def mmap(path: _Path) -> StaticFilter:
@@ -1552,7 +1552,7 @@ class StaticFunction:
         keys than the function's have values at the rate `fpr`; nulls have none.
         """
     @staticmethod
-    def load(path: _Path, /, *, device: _Place | None = None) -> Any:
+    def load(path: _Path, /, *, device: _Place | None = None) -> StaticFunction:
         """Reads a file that `save` wrote."""
     @staticmethod
     def mmap(path: _Path) -> StaticFunction:
@@ -1656,7 +1656,7 @@ class StaticMap:
     def keys(self, /) -> _Unsigned:
         """Returns all keys, in the order of their numbers, as an array of the type of keys."""
     @staticmethod
-    def load(path: _Path, /, *, device: _Place | None = None) -> Any:
+    def load(path: _Path, /, *, device: _Place | None = None) -> StaticMap:
         """Reads a file that `save` wrote."""
     @staticmethod
     def mmap(path: _Path) -> StaticMap:
@@ -1748,7 +1748,7 @@ class StaticSet:
     def keys(self, /) -> _Unsigned:
         """Returns all keys, in the order of their numbers, as an array of the type of keys."""
     @staticmethod
-    def load(path: _Path, /, *, device: _Place | None = None) -> Any:
+    def load(path: _Path, /, *, device: _Place | None = None) -> StaticSet:
         """Reads a file that `save` wrote."""
     @staticmethod
     def mmap(path: _Path) -> StaticSet:
@@ -1821,7 +1821,7 @@ class StringMap:
     def kind(self, /) -> str:
         """Returns `"recsplit"`, `"consensus"` or `"placement"`."""
     @staticmethod
-    def load(path: _Path, /, *, device: _Place | None = None) -> Any:
+    def load(path: _Path, /, *, device: _Place | None = None) -> StringMap:
         """Reads a file that `save` wrote."""
     @staticmethod
     def mmap(path: _Path) -> StringMap:

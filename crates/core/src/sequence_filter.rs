@@ -89,7 +89,7 @@ impl Shape {
     pub const fn minimizer_for(s: u32, kmers: u64) -> u32 {
         let half = (u64::BITS - kmers.leading_zeros()).div_ceil(2);
         let m = at_least(if half + 2 < 16 { half + 2 } else { at_least(16, half + 1) }, LEAST_M);
-        if m < s { m } else { at_least(s - 1, LEAST_M) }
+        if m < s { m } else { at_least(s.saturating_sub(1), LEAST_M) }
     }
 
     /// Returns the bases per k-mer.

@@ -71,6 +71,18 @@ pub enum Error {
         /// Bits of the type of values.
         type_bits: u32,
     },
+    /// A saved function has values of more bits than the type that was asked for.
+    #[error(
+        "a static function with values of {found} bits, where a type of {expected} was expected: load it as a \
+         `StaticFunction<u{}>`",
+        found.next_power_of_two().max(8)
+    )]
+    OtherValues {
+        /// Bits of the type of values that was asked for.
+        expected: u32,
+        /// Bits of a value in the bytes.
+        found: u32,
+    },
     /// No seed worked; this does not happen with random hashes.
     #[error(
         "no filter of these keys with any of {seeds} seeds: pass the keys themselves, or hashes that are random, or try \

@@ -197,8 +197,12 @@ impl Layout {
         if !bits.contains(&slot) {
             return invalid("bits of a slot", slot.into());
         }
-        if !value_bits.contains(&value) || value > slot || (value > 0 && slot - value > MOST_FINGERPRINT_BITS) {
+        let has_values = *value_bits.end() > 0;
+        if has_values != (value > 0) || value > slot || (has_values && slot - value > MOST_FINGERPRINT_BITS) {
             return invalid("bits of a value", values);
+        }
+        if !value_bits.contains(&value) {
+            return Err(Error::OtherValues { expected: *value_bits.end(), found: value });
         }
         let arity = match form >> 8 {
             3 => Arity::Three,

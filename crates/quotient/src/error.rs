@@ -173,7 +173,7 @@ pub enum Error {
         most: u32,
     },
     /// A value has too many bits.
-    #[error("a value of {value}, and values have {bits} bits: ask the builder for more, `values({})`", 64 - value.leading_zeros())]
+    #[error("a value of {value}, and values have {bits} bits: build it with `values` of {} bits or more", 64 - value.leading_zeros())]
     ValueTooWide {
         /// The first such value.
         value: u64,
@@ -196,7 +196,9 @@ pub enum Error {
         structure: &'static str,
     },
     /// The filter is exact, and a key is no integer of that many bits.
-    #[error("the filter is exact for integers of {bits} bits, and a key is none: build it for more bits, or not exact")]
+    #[error(
+        "a key is no integer of {bits} bits, and the filter is exact for those alone: build it for more bits, or not exact"
+    )]
     KeyTooWide {
         /// Bits of a key.
         bits: u32,

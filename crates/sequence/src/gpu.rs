@@ -106,7 +106,7 @@ pub trait DeviceKmer:
 impl DeviceKmer for u64 {}
 impl DeviceKmer for u128 {}
 
-/// Minimizers in device memory, ascending by position.
+/// Minimizers in device memory, in the order of the windows, as on the host.
 #[derive(Debug)]
 pub struct DeviceMinimizers<K = u64> {
     positions: DeviceVec<u32>,
@@ -169,9 +169,9 @@ impl<K: DeviceKmer> Minimizers<K> {
         }
     }
 
-    /// Queues the search for minimizers. Outputs: positions and canonical k-mers, ascending by position, and the number
-    /// of minimizers, which may exceed the length of the outputs; minimizers beyond that are left out. An empty slice
-    /// requests no positions, or no k-mers. If neither is empty, the shorter one limits both.
+    /// Queues the search for minimizers. Outputs: positions and canonical k-mers in the order of the windows, and the
+    /// number of minimizers, which may exceed the length of the outputs; minimizers beyond that are left out. An empty
+    /// slice requests no positions, or no k-mers. If neither is empty, the shorter one limits both.
     ///
     /// # Errors
     /// [`Error::TooLong`]; [`Error::LengthMismatch`] if the numbers of bases and breaks of packed sequences differ, or

@@ -24,6 +24,21 @@ use crate::{Error, Packed};
 /// selects the leftmost if more than half of its bases are G or T, and otherwise the rightmost
 /// ([`warpset_core::minimizer`]).
 ///
+/// Minimizers are listed in the order of the windows, one for each run of windows that select the same k-mer. In
+/// repeats, where a window has several least k-mers, a later window may select an earlier one: positions are not
+/// always ascending, and one may occur twice. Sort the positions if their order matters:
+///
+/// ```
+/// use warpset_sequence::Minimizers;
+///
+/// let mut positions = Vec::new();
+/// Minimizers::new(31, 15)?.positions_into(&b"ACGT".repeat(12), &mut positions);
+/// assert_eq!(positions, [14, 15, 2, 3]);
+/// positions.sort_unstable();
+/// positions.dedup();
+/// # Ok::<(), warpset_sequence::Error>(())
+/// ```
+///
 /// Letters are A, C, G, T in either case. A window has no other letter, so remove line ends before. A sequence shorter
 /// than a window has no minimizers.
 ///
@@ -107,25 +122,25 @@ impl<K: Kmer> Minimizers<K> {
         self.scheme
     }
 
-    /// Finds the minimizers of a sequence, in the order of positions, in time proportional to its length.
+    /// Finds the minimizers of a sequence, in the order of the windows, in time proportional to its length.
     pub fn find(&self, letters: &[u8]) -> Vec<Minimizer<K>> {
         let mut found = Vec::new();
         self.visit(letters, |position, kmer| found.push(Minimizer { position, kmer }));
         found
     }
 
-    /// Appends the positions of the minimizers in ascending order.
+    /// Appends the positions of the minimizers in the order of the windows.
     pub fn positions_into(&self, letters: &[u8], positions: &mut Vec<usize>) {
         self.visit(letters, |position, _| positions.push(position));
     }
 
-    /// Appends the canonical k-mers of the minimizers in the order of positions.
+    /// Appends the canonical k-mers of the minimizers in the order of the windows.
     pub fn kmers_into(&self, letters: &[u8], kmers: &mut Vec<K>) {
         self.visit(letters, |_, kmer| kmers.push(kmer));
     }
 
     /// Appends the canonical k-mers of the minimizers of many sequences, sequence by sequence in the order of
-    /// positions, and to `ends` the end of each sequence in `kmers`. With AVX-512 this takes at most half the time of
+    /// the windows, and to `ends` the end of each sequence in `kmers`. With AVX-512 this takes at most half the time of
     /// [`kmers_into`](Minimizers::kmers_into), because sixteen sequences, or parts of them, are processed side by side.
     ///
     /// ```
@@ -150,15 +165,15 @@ impl<K: Kmer> Minimizers<K> {
         }
     }
 
-    /// Finds the minimizers of packed sequences, in the order of positions, which count on from one sequence to the
-    /// next.
+    /// Finds the minimizers of packed sequences, in the order of the windows. Positions count on from one sequence to
+    /// the next.
     pub fn find_packed(&self, packed: &Packed) -> Vec<Minimizer<K>> {
         let mut found = Vec::new();
         self.visit_packed(packed, |position, kmer| found.push(Minimizer { position, kmer }));
         found
     }
 
-    /// Appends the canonical k-mers of the minimizers of packed sequences in the order of positions.
+    /// Appends the canonical k-mers of the minimizers of packed sequences in the order of the windows.
     pub fn kmers_packed_into(&self, packed: &Packed, kmers: &mut Vec<K>) {
         self.visit_packed(packed, |_, kmer| kmers.push(kmer));
     }

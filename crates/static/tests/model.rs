@@ -212,7 +212,7 @@ fn files_views_and_maps_answer_the_same() {
     let words = aligned(&set.to_bytes());
     assert!(StaticSetView::<u32>::from_bytes(bytemuck::cast_slice(&words)).unwrap().contains(3));
     let error = StaticSet::<u64>::from_bytes(&set.to_bytes()).unwrap_err().to_string();
-    assert!(error.contains("StaticMap<u32, ()>") && error.contains("StaticMap<u64, ()>"), "{error}");
+    assert!(error.contains("StaticSet<u32>") && error.contains("StaticSet<u64>"), "{error}");
 }
 
 /// Recomputes the checksum, for any parameters and words.

@@ -147,6 +147,7 @@ fn of_array_of_objects(object: &Bound<'_, PyAny>, array: &Bound<'_, PyAny>) -> P
     let kind: String = dtype.getattr(intern!(py, "kind"))?.extract()?;
     let dimensions: usize = array.getattr(intern!(py, "ndim"))?.extract()?;
     match kind.as_str() {
+        _ if dimensions == 0 && array.is(object) => Err(one_for_many()),
         _ if dimensions == 0 => Err(wrong_key(object)),
         "U" | "T" | "O" if dimensions == 1 => {
             let mut gathered = Gathered::default();

@@ -48,7 +48,8 @@ pub(super) fn word_of(int: &Bound<'_, PyAny>) -> PyResult<(u64, bool)> {
     })
 }
 
-pub(super) fn wrong_key(object: &Bound<'_, PyAny>) -> PyErr {
+/// Returns the error for an object that is no key.
+pub fn wrong_key(object: &Bound<'_, PyAny>) -> PyErr {
     let name = object.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
     PyTypeError::new_err(format!("a key is an `int`, `str` or `bytes`, not `{name}`"))
 }

@@ -145,7 +145,8 @@ pub trait DeviceItem: SharedItem {
 fn out_of_range(int: impl std::fmt::Display, dtype: Option<&str>) -> String {
     let name = dtype.unwrap_or_default();
     format!(
-        "{int} is out of the range of {name}: make the map with a wider `key=` or `value=`, or one with another sign"
+        "{int} is out of the range of {name}: pass others, or make the structure with a wider type, or one with another \
+         sign, if it has `key=` or `value=`"
     )
 }
 
@@ -222,7 +223,9 @@ macro_rules! numbers {
                         Err(Failure::overflow("integers below 0 and above 2**63 - 1 in one list: no type has both"))
                     }
                     (HostKeys::Strings(_), _) => {
-                        Err(Failure::wrong_type("strings or bytes: keys and values of a map are integers"))
+                        Err(Failure::wrong_type(
+                            "strings or bytes where integers are expected: choose a class or a `key=` of strings",
+                        ))
                     }
                 }
             }

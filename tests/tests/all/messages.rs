@@ -103,6 +103,8 @@ fn fuse(messages: &mut Messages) {
         E::TooManyKeys { keys: 1 << 50, most: 221_459_251_200 },
         E::TwoValues { first: 3, second: 4 },
         E::WideValue { value: 300, bits: 8 },
+        E::OtherValues { expected: 1, found: 2 },
+        E::OtherValues { expected: 8, found: 33 },
         E::InvalidBits { value_bits: 17, filter_bits: 0, type_bits: 16 },
         E::NoSeed { seeds: 64 },
         E::InvalidArray { what: "the length of a segment", value: 3 },

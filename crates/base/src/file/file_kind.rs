@@ -163,7 +163,10 @@ impl fmt::Display for SavedType {
         match self.elements {
             Some([key, value]) => {
                 let key = if key == 16 { "u128".into() } else { type_of(key) };
-                write!(f, "{name}<{key}, {}>", type_of(value))
+                match value {
+                    0 if self.number == FileKind::STATIC_MAP.number => write!(f, "StaticSet<{key}>"),
+                    _ => write!(f, "{name}<{key}, {}>", type_of(value)),
+                }
             }
             None => f.write_str(name),
         }
@@ -213,6 +216,9 @@ mod tests {
         assert!(told(32, fields).contains("`Lsm<[u8; 16], [u8; 12]>`"));
         fields[..2].copy_from_slice(&[16, 16]);
         assert!(told(32, fields).contains("`Lsm<u128, [u8; 16]>`"));
+        fields[..2].copy_from_slice(&[4, 0]);
+        let set = told(FileKind::STATIC_MAP.number, fields);
+        assert!(set.contains("`StaticSet<u32>`") && set.contains("`StaticSet::<u32>::load`"), "{set}");
         fields[..2].copy_from_slice(&[99, u64::MAX]);
         assert!(told(32, fields).contains("`Lsm<?, ?>`"));
         assert_eq!(

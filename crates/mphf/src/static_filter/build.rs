@@ -70,7 +70,9 @@ impl<M: HashKind> Builder<M, StaticFilter<M>> {
         let mut draft = Draft::new(build(self)?, width);
         self.run(keys.len() as u64, || {
             let space = draft.space();
-            keys.par_chunks(BLOCK).for_each(|keys| space.put(keys.iter()));
+            keys.par_chunks(BLOCK).for_each(|keys| {
+                space.put(keys.iter());
+            });
             draft.finish()
         })
     }
@@ -79,17 +81,25 @@ impl<M: HashKind> Builder<M, StaticFilter<M>> {
     /// the same keys in the same order each time. The keys themselves are never all in memory.
     ///
     /// # Errors
-    /// The errors of `build_from`.
+    /// The errors of `build_from`; [`Error::InputChanged`] if the last call returns more or fewer keys.
     pub fn build_from_iter<K: Key, I: IntoIterator<Item = K>>(
         &self,
         mut source: impl FnMut() -> I,
     ) -> Result<StaticFilter<M>, Error> {
         let width = self.checked_width()?;
         let mut draft = Draft::new(self.function_from_iter(&mut source)?, width);
-        let mut keys = source().into_iter().peekable();
-        let space = draft.space();
-        while keys.peek().is_some() {
-            space.put(keys.by_ref().take(BLOCK));
+        let first = draft.parameters.function.header.keys;
+        let mut keys = source().into_iter();
+        let (space, mut later) = (draft.space(), 0);
+        while later < first {
+            let put = space.put(keys.by_ref().take((first - later).min(BLOCK as u64) as usize));
+            later += put as u64;
+            if put == 0 {
+                return Err(Error::InputChanged { first, later });
+            }
+        }
+        if keys.next().is_some() {
+            return Err(Error::InputChanged { first, later: first + 1 });
         }
         Ok(draft.finish())
     }
@@ -150,12 +160,13 @@ impl<M: HashKind> Draft<M> {
 }
 
 impl<M: HashKind> Space<'_, M> {
-    /// Writes the fingerprints of at most [`BLOCK`] keys.
-    fn put<K: Key>(&self, keys: impl Iterator<Item = K>) {
+    /// Writes the fingerprints of at most [`BLOCK`] keys; returns their number.
+    fn put<K: Key>(&self, keys: impl Iterator<Item = K>) -> usize {
         let seed = self.function.parameters.header.seed;
         let hashes: Vec<Hash128> = keys.map(|key| M::hash(&key, seed)).collect();
         let mut numbers = [0; BLOCK];
-        self.function.get_hashes(&hashes, &mut numbers[..hashes.len()]);
+        let count = hashes.len();
+        self.function.get_hashes(&hashes, &mut numbers[..count]);
         for (hash, number) in hashes.into_iter().zip(numbers) {
             let at = number * u64::from(self.width);
             let (word, shift) = ((at / 64) as usize, at % 64);
@@ -163,12 +174,30 @@ impl<M: HashKind> Space<'_, M> {
             self.fingerprints[word].fetch_or(bits as u64, Ordering::Relaxed);
             self.fingerprints[word + 1].fetch_or((bits >> 64) as u64, Ordering::Relaxed);
         }
+        count
     }
 }
 
 #[cfg(test)]
 mod tests {
     use crate::{Error, StaticFilter};
+
+    #[test]
+    fn a_source_with_other_numbers_of_keys_is_refused() {
+        for (first, last) in [(0, 1), (5, 4), (5, 6), (5, 0), (1000, 999), (1000, 3000)] {
+            let mut calls = 0;
+            let source = || {
+                calls += 1;
+                0..if calls == 1 { first } else { last }
+            };
+            let refused = StaticFilter::builder().build_from_iter(source).unwrap_err();
+            let later = last.min(first + 1);
+            assert!(
+                matches!(refused, Error::InputChanged { first: f, later: l } if (f, l) == (first, later)),
+                "{refused}"
+            );
+        }
+    }
 
     #[test]
     fn rates_become_widths() {

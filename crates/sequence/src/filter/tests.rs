@@ -303,6 +303,9 @@ fn settings_and_their_limits() {
         builder.m(3),
         builder.s(20).m(21),
         builder.k(u32::MAX),
+        builder.k(0),
+        builder.s(0),
+        builder.s(u32::MAX),
     ] {
         assert!(matches!(foreign.layout(), Err(Error::InvalidLengths { .. })), "{foreign:?}");
     }

@@ -5,7 +5,7 @@ use warpset_core::minimizer::{MOST_W, Scheme, Strands, code, order};
 /// Capacity of a ring of k-mers: those of the largest window.
 const RING: usize = MOST_W as usize;
 
-/// Visits the positions of the minimizers of bases in ascending order; every letter is a base.
+/// Visits the positions of the minimizers of bases in the order of the windows; every letter is a base.
 ///
 /// The leftmost and the rightmost least k-mer of a window are kept while they are inside it. When the leftmost has
 /// left, every `w / 2` windows of random bases, all k-mers of the window are compared again.

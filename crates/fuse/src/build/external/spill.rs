@@ -2,7 +2,7 @@
 //! ranges in the order in which their buffers fill up; the places of the pieces stay in memory.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use crate::Error;
@@ -38,7 +38,8 @@ impl<T: Item> Spill<T> {
         let room = ((memory / size_of::<T>() as u64) >> RANGE_BITS).clamp(*BUFFER.start(), *BUFFER.end()) as usize;
         Ok(Spill {
             seed,
-            file: tempfile::tempfile_in(folder)?,
+            file: tempfile::tempfile_in(folder)
+                .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", folder.display())))?,
             written: 0,
             room,
             ranges: (0..1 << RANGE_BITS).map(|_| Range { buffer: Vec::new(), pieces: Vec::new() }).collect(),

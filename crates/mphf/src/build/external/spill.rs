@@ -5,7 +5,7 @@
 
 use crate::Error;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use warpset_base::key::Hash128;
 
@@ -54,7 +54,8 @@ impl Spill {
         let log_ranges = ranges.ilog2();
         let block = ((buffers >> log_ranges) as usize).clamp(LEAST_BLOCK, LARGEST_BLOCK);
         Ok(Self {
-            file: tempfile::tempfile_in(folder)?,
+            file: tempfile::tempfile_in(folder)
+                .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", folder.display())))?,
             blocks: 0,
             block,
             buffers: (0..1 << log_ranges).map(|_| Range::default()).collect(),
