@@ -230,11 +230,11 @@ impl Index {
 /// Writes a file by `write`, through a buffer.
 pub(crate) fn write(
     path: &Path,
-    write: impl FnOnce(&mut BufWriter<&mut File>) -> std::io::Result<()>,
+    write: impl FnOnce(&mut BufWriter<&mut Replacement>) -> std::io::Result<()>,
 ) -> Result<(), Error> {
     let written = || {
         let mut replacement = Replacement::create(path)?;
-        let mut buffer = BufWriter::with_capacity(1 << 20, replacement.file());
+        let mut buffer = BufWriter::with_capacity(1 << 20, &mut replacement);
         write(&mut buffer)?;
         buffer.flush()?;
         drop(buffer);
@@ -248,7 +248,7 @@ pub(super) fn save(index: &Index, path: &Path) -> Result<(), Error> {
     if let Members::Lines(lines) = &index.members {
         // Indexes of Deacon are converted to our form.
         let kmers: Vec<u64> = lines.iter().collect();
-        return save(&Index::from_kmers((index.k, index.w), kmers, (IndexKind::Exact, false))?, path);
+        return save(&Index::from_kmers((index.k, index.w), vec![kmers], (IndexKind::Exact, false))?, path);
     }
     write(path, |to| {
         let front = match (&index.front, &index.members) {
