@@ -315,9 +315,12 @@ fn a_dash_is_a_stream_everywhere() {
         assert!(done(&files, &[&args[..], &["-"]].concat()).stdout == fs::read(files.path(name)).unwrap(), "{args:?}");
     }
     // Others may write to the same open file, before and afterwards.
-    assert!(shell(&files, "(echo a; \"$0\" merge genome.kmers -o -; echo b) > x").status().unwrap().success());
     let table = fs::read(files.path("genome.kmers")).unwrap();
-    assert!(fs::read(files.path("x")).unwrap() == [b"a\n", &table[..], b"b\n"].concat());
+    for name in ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
+        let script = format!("(echo a; \"$0\" merge genome.kmers -o {name}; echo b) > x");
+        assert!(shell(&files, &script).status().unwrap().success());
+        assert!(fs::read(files.path("x")).unwrap() == [b"a\n", &table[..], b"b\n"].concat(), "{name}");
+    }
     for option in ["--matched", "--unmatched", "--counts", "--summary"] {
         let found = done(&files, &["screen", "genome.index", "reads.fq", option, "-"]).stdout;
         done(&files, &["screen", "genome.index", "reads.fq", option, "file"]);
