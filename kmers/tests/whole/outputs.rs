@@ -321,6 +321,14 @@ fn a_dash_is_a_stream_everywhere() {
         assert!(shell(&files, &script).status().unwrap().success());
         assert!(fs::read(files.path("x")).unwrap() == [b"a\n", &table[..], b"b\n"].concat(), "{name}");
     }
+    // Nothing is written twice, because each write of a file that is open for appending goes to its end. Small tables
+    // are written at once anyway.
+    files.write("large.fa", [b">g\n", &bases(2, 400_000)[..], b"\n"].concat());
+    done(&files, &["count", "large.fa", "-o", "large.kmers"]);
+    let table = fs::read(files.path("large.kmers")).unwrap();
+    let script = "(echo a; \"$0\" merge large.kmers -o -; echo b) >> appended";
+    assert!(table.len() > 1 << 20 && shell(&files, script).status().unwrap().success());
+    assert!(fs::read(files.path("appended")).unwrap() == [b"a\n", &table[..], b"b\n"].concat());
     for option in ["--matched", "--unmatched", "--counts", "--summary"] {
         let found = done(&files, &["screen", "genome.index", "reads.fq", option, "-"]).stdout;
         done(&files, &["screen", "genome.index", "reads.fq", option, "file"]);
