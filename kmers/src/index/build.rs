@@ -153,7 +153,8 @@ impl Indexing {
         if self.without.is_empty() { Error::NoKmers { k } } else { Error::AllLeftOut { what } }
     }
 
-    /// Returns lists of minimizers with repetitions. Indexes among the files also need the same `w` if they are `added`.
+    /// Returns lists of minimizers with repetitions. Indexes among the files also need the same `w` if they are
+    /// `added`.
     fn kmers_of<W: Word>(&self, files: &[PathBuf], added: bool) -> Result<Vec<Vec<W>>, Error> {
         let (indexes, sequences): (Vec<&PathBuf>, Vec<&PathBuf>) = files.iter().partition(|path| begins_as_index(path));
         let mut parts = Vec::new();

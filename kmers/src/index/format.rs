@@ -230,11 +230,11 @@ impl Index {
 /// Writes a file by `write`, through a buffer.
 pub(crate) fn write(
     path: &Path,
-    write: impl FnOnce(&mut BufWriter<&mut Replacement>) -> std::io::Result<()>,
+    write: impl FnOnce(&mut BufWriter<&mut File>) -> std::io::Result<()>,
 ) -> Result<(), Error> {
     let written = || {
         let mut replacement = Replacement::create(path)?;
-        let mut buffer = BufWriter::with_capacity(1 << 20, &mut replacement);
+        let mut buffer = BufWriter::with_capacity(1 << 20, replacement.file());
         write(&mut buffer)?;
         buffer.flush()?;
         drop(buffer);

@@ -78,7 +78,8 @@ fn insert<W: Word>(words: &[AtomicU64], kmers: &[W]) {
     }
 }
 
-/// Builds the words of a filter of the k-mers of all lists, sized for `different` different ones, on all threads of the current pool.
+/// Builds the words of a filter of the k-mers of all lists, for `different` different ones, on all threads of the
+/// current pool.
 pub(super) fn of<W: Word>(lists: &[Vec<W>], different: u64) -> Result<AlignedWords<u64>, OutOfMemory> {
     let mut words = AlignedWords::zeroed(words_for(different))?.in_huge_pages();
     let atomic = shared(words.as_mut_slice());

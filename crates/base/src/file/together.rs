@@ -1,4 +1,4 @@
-//! Writes of many bytes to a file in memory, by all threads together.
+//! Writes of many bytes to a file in memory, by several threads together.
 //!
 //! A file system in memory (`tmpfs`, as in `/dev/shm`) finds memory for each page of a new file, which takes longer
 //! than the copy, and calls that write to the same file wait for one another: 1 to 2 GB/s, whatever the number of
@@ -8,13 +8,18 @@
 
 use std::fs::File;
 use std::io;
+use std::sync::{Mutex, PoisonError};
+
+use crate::parallel;
 
 /// Writes at least as long are shared.
 const MANY: usize = if cfg!(test) { 1 << 16 } else { 32 << 20 };
+/// Most threads that write: they wait for one another in the system, 16 for most of their time.
+const MOST_WRITERS: usize = 4;
 /// Bytes that a thread takes at once: a multiple of the page size, so that no page is in two pieces.
 const PIECE: u64 = if cfg!(test) { 1 << 15 } else { 8 << 20 };
 
-/// Whether a write of so many bytes to this file is done sooner by all threads of the current pool.
+/// Whether several threads of the current pool write this number of bytes to the file sooner than one.
 pub(super) fn pays(file: &File, bytes: usize) -> bool {
     bytes >= MANY && rayon::current_num_threads() > 1 && is_in_memory(file)
 }
@@ -34,7 +39,11 @@ pub(super) fn write_at(file: &File, at: u64, bytes: &[u8]) -> io::Result<()> {
         pieces.push((begin, rest.split_off(..len as usize).unwrap_or_default()));
         begin += len;
     }
-    crate::parallel::try_for_each(pieces, |(at, bytes)| write_piece(file, at, bytes))
+    let pieces = Mutex::new(pieces.into_iter());
+    let next = || pieces.lock().unwrap_or_else(PoisonError::into_inner).next();
+    parallel::try_for_each(0..MOST_WRITERS, |_| {
+        std::iter::from_fn(next).try_for_each(|(at, bytes)| write_piece(file, at, bytes))
+    })
 }
 
 #[cfg(all(feature = "mmap", target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
@@ -75,8 +84,8 @@ mod system {
 
     /// Copies bytes to the pages of a file once the system has allocated them.
     fn copy(file: &File, at: u64, bytes: &[u8]) -> io::Result<()> {
-        // SAFETY: nothing reads the map. The file has been extended beyond it, and is this process's own until it gets
-        // its name, so that nobody shortens it meanwhile.
+        // SAFETY: nothing reads the map. The file has been extended beyond it, and no other process shortens it, because
+        // it belongs to this one until it gets its name.
         let mut map = unsafe { MmapOptions::new().offset(at).len(bytes.len()).map_mut(file)? };
         map.advise(Advice::PopulateWrite)?;
         map.copy_from_slice(bytes);
