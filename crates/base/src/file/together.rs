@@ -84,8 +84,8 @@ mod system {
 
     /// Copies bytes to the pages of a file once the system has allocated them.
     fn copy(file: &File, at: u64, bytes: &[u8]) -> io::Result<()> {
-        // SAFETY: nothing reads the map. The file has been extended beyond it, and no other process shortens it, because
-        // it belongs to this one until it gets its name.
+        // SAFETY: nothing reads the map. The file has been extended beyond it, and no other process shortens it: it
+        // belongs to this process until it gets its name.
         let mut map = unsafe { MmapOptions::new().offset(at).len(bytes.len()).map_mut(file)? };
         map.advise(Advice::PopulateWrite)?;
         map.copy_from_slice(bytes);
