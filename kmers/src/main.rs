@@ -137,8 +137,18 @@ fn load_table(path: &Path) -> Result<Table, Failure> {
     Ok(Table::load(path)?)
 }
 
+/// Limits the threads that read and save files: those of the global pool, which is not started yet.
+fn limit_threads(asked: Option<usize>) {
+    if let Some(threads) = asked {
+        let threads = warpset_base::parallel::threads_for(threads, u64::MAX);
+        // This is the only call.
+        let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
+    }
+}
+
 fn count(args: &cli::Count, voice: Voice) -> Done {
     let start = Instant::now();
+    limit_threads(args.threads);
     prepare(&[&args.files], &[&args.output])?;
     let output = output(&args.output)?;
     let progress = voice.progress(&args.files);
@@ -168,6 +178,7 @@ fn of_table(table: &Table, path: &Path) -> String {
 
 fn label(args: &cli::Label, voice: Voice) -> Done {
     let start = Instant::now();
+    limit_threads(args.threads);
     prepare(&[&args.files], &[&args.output])?;
     let output = output(&args.output)?;
     let progress = voice.progress(&args.files);
@@ -194,6 +205,7 @@ fn of_labels(labels: &Labels, path: &Path) -> String {
 
 fn index(args: &cli::IndexArgs, voice: Voice) -> Done {
     let start = Instant::now();
+    limit_threads(args.threads);
     prepare(&[&args.files, &args.without], &[&args.output])?;
     let output = output(&args.output)?;
     let kind = match args.kind {
@@ -310,11 +322,7 @@ fn screen(args: &cli::Screen, load: impl FnOnce(&Path, bool) -> Result<Loaded, F
         On::Cuda => true,
     };
     let opening = asks.then(|| std::thread::spawn(warpset_gpu::Backend::auto));
-    if let Some(threads) = reads.threads {
-        // The index is read by the global pool, which is not started yet.
-        let threads = warpset_base::parallel::threads_for(threads, u64::MAX);
-        let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
-    }
+    limit_threads(reads.threads);
     let loaded = load(&args.index, args.map)?;
     let mut screening = match &loaded {
         Loaded::Table(table) => Screening::new(table),

@@ -2,6 +2,8 @@
 
 use std::ops::{AddAssign, SubAssign};
 
+use memchr::{memchr, memchr3};
+
 use crate::roll::is_white;
 
 /// Numbers of letters other than A, C, G, T.
@@ -98,18 +100,23 @@ fn is_plain_here<const WHITE: bool>(text: &[u8]) -> bool {
 fn is_allowed<const WHITE: bool>(letter: u8) -> bool {
     let upper = letter & 0xdf;
     let is_base = (upper == b'A') | (upper == b'C') | (upper == b'G') | (upper == b'T');
-    let is_white = (letter == b'\n') | (letter == b'\r') | (letter == b' ') | (letter == b'\t');
-    is_base | (WHITE & is_white)
+    is_base | (WHITE & is_white(letter))
 }
 
 /// Appends letters without white space, with T for U.
 pub(crate) fn tidy(text: &[u8], to: &mut Vec<u8>) {
-    let begin = to.len();
-    text.split(|&letter| is_white(letter)).for_each(|line| to.extend_from_slice(line));
-    let letters = &mut to[begin..];
-    if !is_plain::<false>(letters) {
-        // U to T in either case.
-        letters.iter_mut().filter(|letter| is_uracil(**letter)).for_each(|letter| *letter -= 1);
+    // Lines are checked one by one only where it is needed.
+    let has_lines_only = is_plain::<true>(text) && memchr3(b'\r', b' ', b'\t', text).is_none();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (line, after) = rest.split_at(memchr(b'\n', rest).unwrap_or(rest.len()));
+        if has_lines_only || is_plain::<false>(line) {
+            to.extend_from_slice(line);
+        } else {
+            let letters = line.iter().filter(|&&letter| !is_white(letter));
+            to.extend(letters.map(|&letter| letter - u8::from(is_uracil(letter))));
+        }
+        rest = after.get(1..).unwrap_or_default();
     }
 }
 

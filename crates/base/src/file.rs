@@ -33,6 +33,7 @@ mod reader;
 mod replace;
 #[cfg(feature = "serde")]
 mod serde;
+mod together;
 pub use call::{CallFiles, SameFile};
 pub use error::{FileError, SavedError, at_path};
 pub use file_kind::{BYTE_STRING, FLOAT, FileKind, SIGNED, SavedType};

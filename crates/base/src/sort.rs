@@ -5,7 +5,10 @@
 
 use std::ops::{BitOr, BitXor};
 
+use bytemuck::Zeroable;
+
 use crate::parallel;
+use crate::words::{OutOfMemory, advise_huge_pages};
 
 /// Parts shorter than this are sorted by [`few`]: counting digits would cost more.
 const FEW: usize = 2048;
@@ -17,6 +20,10 @@ const CROWD: u16 = 12;
 const MANY: usize = 1 << 16;
 /// Items in which a task looks for bits that differ.
 const PART: usize = 1 << 15;
+/// Most hashes per part, about, which fit in a core's caches twice.
+const HASHES: usize = if cfg!(test) { 1 << 10 } else { 1 << 15 };
+/// Most bits that choose a part of hashes: writes to more parts at once would miss the caches.
+const MOST_PART_BITS: u32 = 14;
 const DIGIT_BITS: u32 = 8;
 const DIGITS: usize = 1 << DIGIT_BITS;
 
@@ -71,6 +78,165 @@ where
     // Parts up to this length stay on one thread: a longer one, as of items that are mostly alike, is split again.
     let alone = (items.len() / (2 * rayon::current_num_threads())).max(MANY - 1);
     sort_within(items, &mut spare, bits, alone, Home::Here, &rank);
+}
+
+/// Items in ascending order.
+pub struct Sorted<T> {
+    /// All items; of equal ranks the first ones come first.
+    pub items: Vec<T>,
+    /// Whether two items have equal ranks.
+    pub has_repeats: bool,
+}
+
+/// Makes an item of each source, the sources in lists that follow each other, and sorts them by ranks that are spread
+/// over all 64 bits, as hashes are. May make an item several times; `make` gets its position among all sources.
+///
+/// Items go to their part at once, by the highest bits, and each part is sorted in the caches. So this takes less time
+/// than [`sort_by_rank`], and no memory besides the result.
+///
+/// # Errors
+/// [`OutOfMemory`].
+pub fn sorted_by_hash<S, T>(
+    lists: &[&[S]],
+    make: impl Fn(usize, &S) -> T + Sync,
+    rank: impl Fn(T) -> u64 + Sync,
+) -> Result<Sorted<T>, OutOfMemory>
+where
+    S: Sync,
+    T: Copy + Zeroable + Send + Sync,
+{
+    let len: usize = lists.iter().map(|list| list.len()).sum();
+    let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
+    let mut items = bytemuck::allocation::try_zeroed_vec(len).map_err(|()| OutOfMemory { bytes })?;
+    advise_huge_pages(&mut items);
+    let part_bits = len.div_ceil(HASHES).next_power_of_two().trailing_zeros().min(MOST_PART_BITS);
+    let shift = u64::BITS - part_bits;
+    let part_of = |item: T| rank(item).checked_shr(shift).unwrap_or(0) as usize;
+    let shares = shares(lists, len.div_ceil(rayon::current_num_threads()).max(HASHES));
+    let ends = scatter(&shares, &mut items, 1 << part_bits, |position, source| {
+        let item = make(position, source);
+        (part_of(item), item)
+    });
+    let parts = parts(&mut items, &ends);
+    let usual = HASHES.max(len >> part_bits);
+    if parts.iter().any(|part| part.len() > 2 * usual) {
+        // Many ranks are equal.
+        sort_by_rank(&mut items, u64::BITS, &rank);
+        let has_repeats = items.windows(2).any(|two| rank(two[0]) == rank(two[1]));
+        return Ok(Sorted { items, has_repeats });
+    }
+    let repeats = parallel::map_with(Vec::new, parts, |spare, part| hashes(part, spare, part_bits, &rank));
+    Ok(Sorted { items, has_repeats: repeats.contains(&true) })
+}
+
+/// Consecutive pieces of lists, each with its position among all sources.
+type Share<'a, S> = Vec<(usize, &'a [S])>;
+
+/// Cuts lists into shares of `len` sources.
+fn shares<'a, S>(lists: &[&'a [S]], len: usize) -> Vec<Share<'a, S>> {
+    let (mut shares, mut position) = (vec![Share::new()], 0);
+    let mut room = len;
+    for mut list in lists.iter().copied() {
+        while !list.is_empty() {
+            if room == 0 {
+                shares.push(Share::new());
+                room = len;
+            }
+            let piece = list.split_off(..room.min(list.len())).unwrap_or_default();
+            shares.last_mut().expect("one share or more").push((position, piece));
+            (position, room) = (position + piece.len(), room - piece.len());
+        }
+    }
+    shares
+}
+
+/// Writes the item of each source to its part, the sources of a part in their order; returns the end of each part.
+fn scatter<S: Sync, T: Copy + Send>(
+    shares: &[Share<'_, S>],
+    into: &mut [T],
+    parts: usize,
+    make: impl Fn(usize, &S) -> (usize, T) + Sync,
+) -> Vec<usize> {
+    let counts = parallel::map(shares, |share| {
+        let mut counts = vec![0; parts];
+        for &(position, piece) in share {
+            for (i, source) in piece.iter().enumerate() {
+                counts[make(position + i, source).0] += 1;
+            }
+        }
+        counts
+    });
+    let (ends, places) = places(&counts, into);
+    parallel::for_each(shares.iter().zip(places), |(share, mut places)| {
+        for &(position, piece) in share {
+            for (i, source) in piece.iter().enumerate() {
+                let (part, item) = make(position + i, source);
+                // The rest of the place, without its first item.
+                if let Some(place) = places[part].split_off_first_mut() {
+                    *place = item;
+                }
+            }
+        }
+    });
+    ends
+}
+
+/// Gives each share its places of each part, those of the first share before those of the second, and so on; also
+/// returns the end of each part.
+fn places<'a, T>(counts: &[impl AsRef<[usize]>], mut into: &'a mut [T]) -> (Vec<usize>, Vec<Vec<&'a mut [T]>>) {
+    let parts = counts.first().map_or(0, |counts| counts.as_ref().len());
+    let mut places: Vec<Vec<&mut [T]>> = counts.iter().map(|_| Vec::with_capacity(parts)).collect();
+    let (mut ends, mut end) = (Vec::with_capacity(parts), 0);
+    for part in 0..parts {
+        for (counts, places) in counts.iter().zip(&mut places) {
+            let count = counts.as_ref()[part];
+            let (place, after) = into.split_at_mut(count);
+            places.push(place);
+            (into, end) = (after, end + count);
+        }
+        ends.push(end);
+    }
+    (ends, places)
+}
+
+/// Sorts items whose ranks are equal in their `known` highest bits and spread in the others, on this thread; returns
+/// whether two ranks are equal. The next bits choose an item's place, about one place per item; an insertion sort then
+/// orders neighbours, which brings the items back.
+fn hashes<T: Copy>(items: &mut [T], spare: &mut Vec<T>, known: u32, rank: &impl Fn(T) -> u64) -> bool {
+    let Some(&first) = items.first() else { return false };
+    spare.resize(spare.len().max(items.len()), first);
+    let spare = &mut spare[..items.len()];
+    let place_bits = items.len().next_power_of_two().trailing_zeros().max(1);
+    let place = |item: T| ((rank(item) << known) >> (u64::BITS - place_bits)) as usize;
+    let mut next = vec![0u32; 1 << place_bits];
+    items.iter().for_each(|&item| next[place(item)] += 1);
+    let (mut begin, mut moves) = (0, 0);
+    for count in &mut next {
+        moves += u64::from(*count) * u64::from(*count);
+        begin += std::mem::replace(count, begin);
+    }
+    if moves > u64::from(CROWD) * items.len() as u64 {
+        if by_digits(items, spare, u64::BITS - known, rank) == Home::There {
+            items.copy_from_slice(spare);
+        }
+        return items.windows(2).any(|two| rank(two[0]) == rank(two[1]));
+    }
+    for &item in &*items {
+        let next = &mut next[place(item)];
+        spare[*next as usize] = item;
+        *next += 1;
+    }
+    let mut has_repeats = false;
+    for (i, &item) in spare.iter().enumerate() {
+        let mut to = i;
+        while to > 0 && rank(items[to - 1]) > rank(item) {
+            items[to] = items[to - 1];
+            to -= 1;
+        }
+        has_repeats |= to > 0 && rank(items[to - 1]) == rank(item);
+        items[to] = item;
+    }
+    has_repeats
 }
 
 /// Place of a sort's result.
@@ -144,19 +310,7 @@ where
 {
     let share = items.len().div_ceil(rayon::current_num_threads());
     let counts = parallel::map(items.chunks(share), |share| counts(share, shift, rank));
-    // The places of each digit: those of the first share, of the second, and so on.
-    let mut places: Vec<Vec<&mut [T]>> = counts.iter().map(|_| Vec::with_capacity(DIGITS)).collect();
-    let mut rest = into;
-    let mut ends = Vec::with_capacity(DIGITS);
-    let mut end = 0;
-    for digit in 0..DIGITS {
-        for (counts, places) in counts.iter().zip(&mut places) {
-            let (place, after) = rest.split_at_mut(counts[digit]);
-            places.push(place);
-            (rest, end) = (after, end + counts[digit]);
-        }
-        ends.push(end);
-    }
+    let (ends, places) = places(&counts, into);
     parallel::for_each(items.chunks(share).zip(places), |(share, mut places)| {
         let mut next = [0; DIGITS];
         for &item in share {
@@ -245,6 +399,28 @@ mod tests {
     use warpset_core::hash::mix;
 
     use super::*;
+
+    /// Sorts hashes of few and many different keys, in lists of uneven lengths, beside a stable sort.
+    #[test]
+    fn hashes_of_lists_are_sorted_and_stable() {
+        let lens = [0, 1, 2, 3, 100, HASHES - 1, HASHES, HASHES + 1, 5 * HASHES, 40 * HASHES + 3];
+        for &len in if cfg!(miri) { &lens[..5] } else { &lens[..] } {
+            for different in [1, 2, len / 14 + 1, len * len + 1] {
+                let keys: Vec<usize> = (0..len).map(|i| mix(i as u64, 1) as usize % different).collect();
+                let rank = |item: (u64, usize)| item.0;
+                let item = |at: usize, key: &usize| (mix(*key as u64, 0), at);
+                let mut wanted: Vec<(u64, usize)> = keys.iter().enumerate().map(|(at, key)| item(at, key)).collect();
+                wanted.sort_by_key(|item| item.0);
+                let has_repeats = wanted.windows(2).any(|two| two[0].0 == two[1].0);
+                let (head, tail) = keys.split_at(len / 3);
+                for lists in [&[&keys[..]][..], &[&[], head, &[], tail, &[]]] {
+                    let sorted = sorted_by_hash(lists, item, rank).unwrap();
+                    assert!(sorted.items == wanted, "{len} of {different}");
+                    assert_eq!(sorted.has_repeats, has_repeats, "{len} of {different}");
+                }
+            }
+        }
+    }
 
     #[test]
     #[cfg_attr(miri, ignore = "the interpreter takes seconds per sort")]

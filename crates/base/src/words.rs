@@ -88,10 +88,9 @@ const LARGE_BYTES: usize = 8 << 20;
 /// assert_eq!(words[77], 0);
 /// # Ok::<(), warpset_base::words::OutOfMemory>(())
 /// ```
-pub fn advise_huge_pages<T: Pod>(memory: &mut [T]) {
-    let memory: &mut [u8] = bytemuck::cast_slice_mut(memory);
+pub fn advise_huge_pages<T>(memory: &mut [T]) {
     #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
-    if memory.len() >= LARGE_BYTES {
+    if size_of_val(memory) >= LARGE_BYTES {
         use std::ffi::{c_int, c_void};
 
         // The system's C library, which the standard library links.
@@ -103,11 +102,12 @@ pub fn advise_huge_pages<T: Pod>(memory: &mut [T]) {
         /// Largest page size that an address may have to be a multiple of.
         const PAGE: usize = 1 << 16;
 
-        let before = memory.as_ptr().align_offset(PAGE).min(memory.len());
-        let inner = &mut memory[before..];
+        let bytes = memory.as_mut_ptr().cast::<u8>();
+        let before = bytes.align_offset(PAGE).min(size_of_val(memory));
+        let inner = bytes.wrapping_add(before);
         // SAFETY: the range lies in memory that is lent here, and this advice changes no contents. Where the system
         // refuses, pages stay as they are.
-        unsafe { madvise(inner.as_mut_ptr().cast(), inner.len(), HUGE_PAGES) };
+        unsafe { madvise(inner.cast(), size_of_val(memory) - before, HUGE_PAGES) };
     }
     #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(miri))))]
     let _ = (memory, LARGE_BYTES);

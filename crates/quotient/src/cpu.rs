@@ -62,7 +62,7 @@ pub struct QuotientFilter<S> {
 impl<S: SlotKind> QuotientFilter<S> {
     /// Makes an empty filter with these parameters.
     pub(crate) fn with_layout(layout: Layout) -> Result<QuotientFilter<S>, Error> {
-        Ok(QuotientFilter::from_parts(layout, AlignedWords::zeroed(layout.words())?, Counts::default()))
+        Ok(QuotientFilter::from_parts(layout, AlignedWords::zeroed(layout.words())?.in_huge_pages(), Counts::default()))
     }
 
     /// Makes a filter of words that hold `held` in this layout.

@@ -117,7 +117,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// # Errors
     /// [`Error::Gpu`] if the device fails or has too little memory, [`Error::OutOfMemory`] if the host has.
     pub fn to_host(&self) -> Result<cpu::QuotientFilter<S>, Error> {
-        let mut words = AlignedWords::zeroed(self.layout.words())?;
+        let mut words = AlignedWords::zeroed(self.layout.words())?.in_huge_pages();
         self.device.synchronize()?;
         self.device.new_stream()?.download(&self.words, words.as_mut_slice())?;
         Ok(cpu::QuotientFilter::from_parts(self.layout, words, self.held()))

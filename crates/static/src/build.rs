@@ -3,9 +3,10 @@
 //! The result is independent of the order of the keys and of the number of threads: groups are placed by their size and
 //! number, each pilot is the smallest that fits, and the keys of a bucket are in the order of their hashes.
 
+use bytemuck::Zeroable;
 use warpset_base::parallel;
-use warpset_base::sort::sort_by_rank;
-use warpset_base::words::{AlignedWords, OutOfMemory};
+use warpset_base::sort::{Sorted, sorted_by_hash};
+use warpset_base::words::AlignedWords;
 use warpset_core::static_set::{BUCKET_WORDS, hash, spread};
 
 use crate::{Error, Layout, StaticKey, StaticMap, Value};
@@ -16,26 +17,24 @@ use shard::{Scratch, Shard};
 
 /// Seeds to try. Random keys hardly ever need a second one.
 pub(crate) const ATTEMPTS: u32 = 8;
-/// Keys per task that hashes.
-const TASK: usize = 1 << 14;
 
 /// Hash of a key, and its value.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Zeroable)]
 pub(crate) struct Element<V> {
     hash: u64,
     value: V,
 }
 
-/// Builds a map of `keys`; `value_of` returns the value of the key at a position.
+/// Builds a map of the keys of all lists; `value_of` returns the value of the key at a position among all of them.
 pub(crate) fn build<K: StaticKey, V: Value>(
-    keys: &[K],
+    lists: &[&[K]],
     value_of: impl Fn(usize) -> V + Sync,
     seed: u64,
 ) -> Result<StaticMap<K, V>, Error> {
     let mut distinct = 0;
     for attempt in 0..ATTEMPTS {
         let seed = seed.wrapping_add(attempt.into());
-        let elements = sorted(keys, &value_of, seed)?;
+        let elements = sorted(lists, &value_of, seed)?;
         distinct = elements.len() as u64;
         let layout = Layout::new(distinct, seed)?;
         let mut words = AlignedWords::zeroed(layout.words())?.in_huge_pages();
@@ -48,31 +47,17 @@ pub(crate) fn build<K: StaticKey, V: Value>(
 
 /// Returns the elements of different keys, ascending by hash; of equal keys the last one.
 fn sorted<K: StaticKey, V: Value>(
-    keys: &[K],
+    lists: &[&[K]],
     value_of: &(impl Fn(usize) -> V + Sync),
     seed: u64,
 ) -> Result<Vec<Element<V>>, Error> {
     let spread = spread(seed);
-    let mut elements = Vec::new();
-    let bytes = (keys.len() as u64).saturating_mul(size_of::<Element<V>>() as u64);
-    elements.try_reserve_exact(keys.len()).map_err(|_| OutOfMemory { bytes })?;
-    let element = |i: usize| Element { hash: hash(keys[i].to_word(), spread), value: value_of(i) };
-    parallel::fill(&mut elements, keys.len(), TASK, element);
-    sort_by_rank(&mut elements, u64::BITS, |element: Element<V>| element.hash);
-    if has_repeats(&elements) {
-        keep_last(&mut elements);
+    let element = |i: usize, key: &K| Element { hash: hash(key.to_word(), spread), value: value_of(i) };
+    let Sorted { mut items, has_repeats } = sorted_by_hash(lists, element, |element| element.hash)?;
+    if has_repeats {
+        keep_last(&mut items);
     }
-    Ok(elements)
-}
-
-/// Whether a hash occurs twice among ascending ones.
-fn has_repeats<V: Copy + Sync>(elements: &[Element<V>]) -> bool {
-    let repeats = |begin: usize| {
-        // Includes the first element of the next part.
-        let part = &elements[begin..elements.len().min(begin + TASK + 1)];
-        part.windows(2).any(|two| two[0].hash == two[1].hash)
-    };
-    parallel::map((0..elements.len()).step_by(TASK), repeats).into_iter().any(|repeats| repeats)
+    Ok(items)
 }
 
 /// Keeps the last of equal hashes.

@@ -8,7 +8,6 @@ use std::thread;
 use rayon::prelude::*;
 use warpset_base::parallel::threads_for;
 use warpset_base::sort::sort_by_rank;
-use warpset_base::words::zeroed_vec;
 use warpset_fuse::{Arity, BinaryFuse, Form, Width};
 use warpset_sequence::DEFAULT_BITS_PER_KEY;
 use warpset_static::StaticSet;
@@ -97,7 +96,7 @@ impl Indexing {
     reading_setters!();
 
     /// Indexes files: FASTA and FASTQ, compressed or not, and exact indexes of the same windows, which are united.
-    /// Besides the index this takes 24 bytes of memory per minimizer, 32 above 32 bases, counting equal ones at
+    /// Besides the index this takes 16 bytes of memory per minimizer, 32 above 32 bases, counting equal ones at
     /// different places.
     ///
     /// # Errors
@@ -135,13 +134,15 @@ impl Indexing {
         if !self.without.is_empty() {
             let out = self.kmers_of::<W>(&self.without, false)?;
             let out = Index::from_kmers((self.k, self.w), out, (IndexKind::Exact, false))?;
-            let mut is_out = vec![false; kmers.len()];
-            let parts = kmers.par_chunks(PART).zip(is_out.par_chunks_mut(PART));
-            parts.for_each(|(kmers, is_out)| out.contains_into(kmers, is_out));
-            let mut is_out = is_out.into_iter();
-            kmers.retain(|_| !is_out.next().unwrap_or(false));
+            kmers.par_iter_mut().for_each(|kmers| {
+                let mut is_out = vec![false; kmers.len()];
+                let parts = kmers.par_chunks(PART).zip(is_out.par_chunks_mut(PART));
+                parts.for_each(|(kmers, is_out)| out.contains_into(kmers, is_out));
+                let mut is_out = is_out.into_iter();
+                kmers.retain(|_| !is_out.next().unwrap_or(false));
+            });
         }
-        match kmers.is_empty() {
+        match kmers.iter().all(Vec::is_empty) {
             true => Err(self.nothing("minimizers", self.k + self.w - 1)),
             false => Index::from_kmers((self.k, self.w), kmers, (self.kind, self.for_deacon)),
         }
@@ -152,8 +153,9 @@ impl Indexing {
         if self.without.is_empty() { Error::NoKmers { k } } else { Error::AllLeftOut { what } }
     }
 
-    /// Returns minimizers with repetitions. Indexes among the files also need the same `w` if they are `added`.
-    fn kmers_of<W: Word>(&self, files: &[PathBuf], added: bool) -> Result<Vec<W>, Error> {
+    /// Returns lists of minimizers with repetitions. Indexes among the files also need the same `w` if they are
+    /// `added`.
+    fn kmers_of<W: Word>(&self, files: &[PathBuf], added: bool) -> Result<Vec<Vec<W>>, Error> {
         let (indexes, sequences): (Vec<&PathBuf>, Vec<&PathBuf>) = files.iter().partition(|path| begins_as_index(path));
         let mut parts = Vec::new();
         for path in indexes {
@@ -173,7 +175,7 @@ impl Indexing {
                 }
             })?;
         parts.extend(found.into_iter().flatten());
-        concatenated(parts)
+        Ok(parts)
     }
 
     fn kmers_of_index<W: Word>(&self, path: &Path, added: bool) -> Result<Vec<W>, Error> {
@@ -237,22 +239,10 @@ impl Indexing {
     }
 }
 
-/// Concatenates all parts, copied by all threads of the current pool.
-fn concatenated<W: Word>(mut parts: Vec<Vec<W>>) -> Result<Vec<W>, Error> {
-    if parts.len() == 1 {
-        return Ok(parts.pop().unwrap_or_default());
-    }
-    let mut all = zeroed_vec(parts.iter().map(|part| part.len() as u64).sum())?;
-    let mut rest = &mut all[..];
-    let places: Vec<&mut [W]> = parts.iter().map(|part| rest.split_off_mut(..part.len()).unwrap_or_default()).collect();
-    parts.into_par_iter().zip(places).for_each(|(part, place)| place.copy_from_slice(&part));
-    Ok(all)
-}
-
 /// Builds a filter of the keys of k-mers, and returns it with their number. Four slots per k-mer in many graphs take 19
 /// bits per k-mer with fingerprints of 16, one graph of three 18.
-fn filter_of<F: Width>(kmers: Vec<impl Word>, for_deacon: bool) -> Result<(BinaryFuse<F>, u64), Error> {
-    let mut keys: Vec<u64> = kmers.into_iter().map(|kmer| kmer.key(0)).collect();
+fn filter_of<F: Width>(kmers: &[Vec<impl Word>], for_deacon: bool) -> Result<(BinaryFuse<F>, u64), Error> {
+    let mut keys: Vec<u64> = kmers.iter().flatten().map(|kmer| kmer.key(0)).collect();
     sort_by_rank(&mut keys, u64::BITS, |key| key);
     keys.dedup();
     let builder = BinaryFuse::<F>::builder();
@@ -261,22 +251,25 @@ fn filter_of<F: Width>(kmers: Vec<impl Word>, for_deacon: bool) -> Result<(Binar
 }
 
 impl Index {
-    /// Builds an index of canonical k-mers, some of which may be equal; a filter in the form of Deacon on request.
+    /// Builds an index of canonical k-mers in lists, some of which may be equal; a filter in the form of Deacon on
+    /// request.
     pub(crate) fn from_kmers<W: Word>(
         (k, w): (u32, u32),
-        kmers: Vec<W>,
+        kmers: Vec<Vec<W>>,
         (kind, for_deacon): (IndexKind, bool),
     ) -> Result<Index, Error> {
         let (members, len, front) = match kind {
             IndexKind::Exact => {
-                let (members, len) = match short(&kmers) {
+                let short: Option<Vec<&[u64]>> = kmers.iter().map(|kmers| short(kmers)).collect();
+                let (members, len) = match short {
                     Some(kmers) => {
-                        let set = StaticSet::builder().build_from(kmers).map_err(Error::of_index)?;
+                        let set = StaticSet::builder().build_from_lists(&kmers).map_err(Error::of_index)?;
                         let len = set.len();
                         (Members::Static(set), len)
                     }
                     None => {
-                        let long = Long::from_kmers(K::new(k)?, kmers.iter().map(|kmer| kmer.wide()).collect())?;
+                        let kmers = kmers.iter().flatten().map(|kmer| kmer.wide()).collect();
+                        let long = Long::from_kmers(K::new(k)?, kmers)?;
                         let len = long.len();
                         (Members::Long(long), len)
                     }
@@ -284,11 +277,11 @@ impl Index {
                 (members, len, Some(front::of(&kmers, len)?))
             }
             IndexKind::Fuse16 => {
-                let (filter, len) = filter_of(kmers, for_deacon)?;
+                let (filter, len) = filter_of(&kmers, for_deacon)?;
                 (Members::Fuse16(filter), len, None)
             }
             IndexKind::Fuse32 => {
-                let (filter, len) = filter_of(kmers, for_deacon)?;
+                let (filter, len) = filter_of(&kmers, for_deacon)?;
                 (Members::Fuse32(filter), len, None)
             }
             IndexKind::Sequences => unreachable!("sequence filters are made of sequences"),

@@ -79,7 +79,7 @@ pub(super) fn load(path: &Path, file: &mut File, head: &[u8], len: u64) -> Resul
         if k > MOST_SHORT {
             let mut kmers: Vec<u128> = zeroed_vec(count)?;
             Minimizers { path, k, bytes }.read_long(file, &mut kmers)?;
-            let index = Index::from_kmers((k, w), kmers, (IndexKind::Exact, false))?;
+            let index = Index::from_kmers((k, w), vec![kmers], (IndexKind::Exact, false))?;
             return match index.len() == count {
                 true => Ok(Some(index)),
                 false => Err(damaged(differs(index.len(), count))),

@@ -248,7 +248,7 @@ pub(super) fn save(index: &Index, path: &Path) -> Result<(), Error> {
     if let Members::Lines(lines) = &index.members {
         // Indexes of Deacon are converted to our form.
         let kmers: Vec<u64> = lines.iter().collect();
-        return save(&Index::from_kmers((index.k, index.w), kmers, (IndexKind::Exact, false))?, path);
+        return save(&Index::from_kmers((index.k, index.w), vec![kmers], (IndexKind::Exact, false))?, path);
     }
     write(path, |to| {
         let front = match (&index.front, &index.members) {

@@ -17,10 +17,10 @@ use crate::word::Word;
 pub(super) const PART: usize = 1 << 10;
 /// Distance of prefetches in k-mers.
 const AHEAD: usize = 24;
-/// Seed that separates these hashes from those of other structures.
-const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 /// K-mers per task of insertion.
 const TASK: usize = 1 << 14;
+/// Seed that separates these hashes from those of other structures.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// K-mers that passed, with their places among those asked for.
 pub(super) struct Passed<W> {
@@ -78,11 +78,12 @@ fn insert<W: Word>(words: &[AtomicU64], kmers: &[W]) {
     }
 }
 
-/// Builds the words of a filter of `kmers`, sized for `different` different ones, on all threads of the current pool.
-pub(super) fn of<W: Word>(kmers: &[W], different: u64) -> Result<AlignedWords<u64>, OutOfMemory> {
+/// Builds the words of a filter of the k-mers of all lists, for `different` different ones, on all threads of the
+/// current pool.
+pub(super) fn of<W: Word>(lists: &[Vec<W>], different: u64) -> Result<AlignedWords<u64>, OutOfMemory> {
     let mut words = AlignedWords::zeroed(words_for(different))?.in_huge_pages();
     let atomic = shared(words.as_mut_slice());
-    kmers.par_chunks(TASK).for_each(|kmers| insert(atomic, kmers));
+    lists.par_iter().flat_map(|kmers| kmers.par_chunks(TASK)).for_each(|kmers| insert(atomic, kmers));
     Ok(words)
 }
 
@@ -226,7 +227,7 @@ mod tests {
         let kmer = |i: u64| warpset_core::hash::finalise(i) >> 2;
         for len in [0usize, 1, 7, 8, 9, 50_000] {
             let kmers: Vec<u64> = (0..len as u64).map(kmer).collect();
-            let words = of(&kmers, len as u64).unwrap();
+            let words = of(&[kmers.clone(), Vec::new()], len as u64).unwrap();
             let front = Front::new(words.as_slice());
             let mut passed = Passed { kmers: [0; PART], at: [0; PART] };
             for part in kmers.chunks(PART) {

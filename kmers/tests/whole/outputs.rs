@@ -315,9 +315,20 @@ fn a_dash_is_a_stream_everywhere() {
         assert!(done(&files, &[&args[..], &["-"]].concat()).stdout == fs::read(files.path(name)).unwrap(), "{args:?}");
     }
     // Others may write to the same open file, before and afterwards.
-    assert!(shell(&files, "(echo a; \"$0\" merge genome.kmers -o -; echo b) > x").status().unwrap().success());
     let table = fs::read(files.path("genome.kmers")).unwrap();
-    assert!(fs::read(files.path("x")).unwrap() == [b"a\n", &table[..], b"b\n"].concat());
+    for name in ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
+        let script = format!("(echo a; \"$0\" merge genome.kmers -o {name}; echo b) > x");
+        assert!(shell(&files, &script).status().unwrap().success());
+        assert!(fs::read(files.path("x")).unwrap() == [b"a\n", &table[..], b"b\n"].concat(), "{name}");
+    }
+    // Nothing is written twice, because each write of a file that is open for appending goes to its end. Small tables
+    // are written at once anyway.
+    files.write("large.fa", [b">g\n", &bases(2, 400_000)[..], b"\n"].concat());
+    done(&files, &["count", "large.fa", "-o", "large.kmers"]);
+    let table = fs::read(files.path("large.kmers")).unwrap();
+    let script = "(echo a; \"$0\" merge large.kmers -o -; echo b) >> appended";
+    assert!(table.len() > 1 << 20 && shell(&files, script).status().unwrap().success());
+    assert!(fs::read(files.path("appended")).unwrap() == [b"a\n", &table[..], b"b\n"].concat());
     for option in ["--matched", "--unmatched", "--counts", "--summary"] {
         let found = done(&files, &["screen", "genome.index", "reads.fq", option, "-"]).stdout;
         done(&files, &["screen", "genome.index", "reads.fq", option, "file"]);

@@ -1,6 +1,6 @@
 //! Writing payloads, whether they lie in one piece of memory or in several: nothing is put together in memory first.
 
-use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Seek, Write};
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::thread;
@@ -69,7 +69,7 @@ pub(super) fn write_payload_to(
 }
 
 /// Writes a file as [`replace`] does. A thread of its own computes the checksum of a large payload meanwhile, where the
-/// header can be written after what follows it.
+/// header can be written after what follows it, which is not sure of a file that was open before.
 pub(super) fn save_payload(
     structure: FileKind,
     fields: [u64; FIELDS],
@@ -77,12 +77,12 @@ pub(super) fn save_payload(
     path: &Path,
 ) -> Result<(), FileError> {
     replace(path, |file| {
-        let begin = if payload.bytes() < LARGE { None } else { file.stream_position().ok() };
+        let has_thread = payload.bytes() >= LARGE && file.is_apart();
         let mut writer = BufWriter::new(file);
-        let Some(begin) = begin else {
+        if !has_thread {
             write_payload_to(structure, fields, payload, &mut writer)?;
             return Ok(writer.flush()?);
-        };
+        }
         let mut header = Header { payload_bytes: payload.bytes(), fields, checksum: 0 };
         thread::scope(|scope| {
             let bytes = header.to_bytes(structure);
@@ -91,7 +91,7 @@ pub(super) fn save_payload(
             writer.write_all(&[0; HEADER_BYTES])?;
             payload.each(&mut |bytes| writer.write_all(bytes))?;
             header.checksum = checksum.join().unwrap_or_else(|panic| resume_unwind(panic))?;
-            writer.seek(SeekFrom::Start(begin))?;
+            writer.rewind()?;
             writer.write_all(&header.to_bytes(structure))?;
             Ok(writer.flush()?)
         })
@@ -137,10 +137,15 @@ mod tests {
             let mut pieces = Vec::new();
             write_payload_to(NINETY_NINE, [7; FIELDS], &Pieces(&all), &mut pieces).unwrap();
             assert!(pieces == whole && pieces[HEADER_BYTES..] == all);
-            let path = std::env::temp_dir().join(format!("warpset-payload-{}-{len}", std::process::id()));
-            save_payload(NINETY_NINE, [7; FIELDS], &Pieces(&all), &path).unwrap();
-            assert!(std::fs::read(&path).unwrap() == whole);
-            std::fs::remove_file(&path).unwrap();
+            // The second folder lies in memory on Linux.
+            for folder in [std::env::temp_dir(), "/dev/shm".into()].iter().filter(|folder| folder.is_dir()) {
+                let path = folder.join(format!("warpset-payload-{}-{len}", std::process::id()));
+                save_payload(NINETY_NINE, [7; FIELDS], &Pieces(&all), &path).unwrap();
+                assert!(std::fs::read(&path).unwrap() == whole);
+                save_payload(NINETY_NINE, [7; FIELDS], &all[..], &path).unwrap();
+                assert!(std::fs::read(&path).unwrap() == whole);
+                std::fs::remove_file(&path).unwrap();
+            }
         }
     }
 

@@ -183,7 +183,7 @@ pub(crate) fn lay_out<S: SlotKind, A: AscendingSource>(layout: Layout, source: &
     let step = part_quotients(split);
     if step == split.quotients() {
         // A single part begins at its first slot, so it is written without having been measured.
-        let mut words = AlignedWords::zeroed(layout.words())?;
+        let mut words = AlignedWords::zeroed(layout.words())?.in_huge_pages();
         let Written { held, free, .. } = write::<S>(&layout, words.as_mut_slice(), source, (0, split.quotients()), 0);
         check_held(&layout, held, free)?;
         return Ok(QuotientFilter::from_parts(layout, words, held));
@@ -205,7 +205,7 @@ pub(crate) fn lay_out<S: SlotKind, A: AscendingSource>(layout: Layout, source: &
         .collect();
     check_held(&layout, held, free)?;
 
-    let mut words = AlignedWords::zeroed(layout.words())?;
+    let mut words = AlignedWords::zeroed(layout.words())?.in_huge_pages();
     // A filter of less than a block has one part. Others have whole blocks, and the last part has those of the overflow
     // region.
     let part_words = (step.div_ceil(BLOCK_SLOTS) * layout.block_words()) as usize;

@@ -1,9 +1,13 @@
 //! Build of one shard: the pilots of its groups, then its buckets.
 
-use warpset_core::static_set::{MOST_IN_GROUP, PILOTS, Shape, hash, key, place};
+use warpset_base::processor::prefetch;
+use warpset_core::static_set::{BUCKET_WORDS, MOST_IN_GROUP, PILOTS, Shape, hash, key, place};
 
 use super::Element;
 use crate::{Layout, StaticKey, Value};
+
+/// Most keys of a group that is placed by several pilots at once.
+const FEW: usize = 5;
 
 /// Memory that a thread reuses from shard to shard.
 #[derive(Default)]
@@ -35,6 +39,7 @@ impl Shard<'_> {
         scratch: &mut Scratch,
     ) -> bool {
         let shape = layout.shape();
+        (0..self.keys.len()).step_by(BUCKET_WORDS).for_each(|line| prefetch(self.keys, line));
         if elements.len() > layout.shard_slots() || !scratch.group(shape, elements) {
             return false;
         }
@@ -91,13 +96,16 @@ impl Scratch {
     fn group<V: Copy>(&mut self, shape: Shape, elements: &[Element<V>]) -> bool {
         let Scratch { begins, order, .. } = self;
         begins.clear();
+        begins.resize(shape.groups as usize + 1, 0);
         for (i, element) in elements.iter().enumerate() {
-            let group = shape.group_in_shard(element.hash) as usize;
-            while begins.len() <= group {
-                begins.push(i as u32);
-            }
+            begins[shape.group_in_shard(element.hash) as usize + 1] = i as u32 + 1;
         }
-        begins.resize(shape.groups as usize + 1, elements.len() as u32);
+        // Groups without keys begin where the one before ends.
+        let mut end = 0;
+        for begin in begins.iter_mut() {
+            end = end.max(*begin);
+            *begin = end;
+        }
         // Start of each size among the groups in order, the largest size first.
         let size = |group: &[u32]| (group[1] - group[0]) as usize;
         let mut next = [0u32; MOST_IN_GROUP as usize + 1];
@@ -136,10 +144,30 @@ impl Scratch {
             let mut low = [0u32; MOST_IN_GROUP as usize];
             low.iter_mut().zip(elements).for_each(|(low, element)| *low = element.hash as u32);
             let low = &low[..elements.len()];
-            let pilot = (0..PILOTS).find(|&pilot| fits(low, pilot, shape.buckets, slots, counts));
+            // Larger groups come first, when nearly every pilot fits.
+            let pilot = match low.len() {
+                ..=FEW => first_fit::<4>(low, shape.buckets, slots, counts),
+                _ => first_fit::<1>(low, shape.buckets, slots, counts),
+            };
             pilot.inspect(|&pilot| pilots[group] = pilot as u8).is_some()
         })
     }
+}
+
+/// Finds the first pilot with which keys with these low bits of their hashes fit, and counts them. Looks for full
+/// buckets with `N` pilots at once, because each pilot that is tried has an outcome that no processor predicts.
+#[inline(always)]
+fn first_fit<const N: usize>(low: &[u32], buckets: u32, slots: u8, counts: &mut [u8]) -> Option<u32> {
+    (0..PILOTS).step_by(N).find_map(|first| {
+        let mut full = [false; N];
+        for &key in low {
+            for (i, full) in full.iter_mut().enumerate() {
+                *full |= counts[place(key, first + i as u32, buckets) as usize] == slots;
+            }
+        }
+        let mut pilots = (first..first + N as u32).zip(full).filter(|(_, full)| !full).map(|(pilot, _)| pilot);
+        pilots.find(|&pilot| fits(low, pilot, buckets, slots, counts))
+    })
 }
 
 /// Whether keys with these low bits of their hashes fit with this pilot; if so, counts them.
