@@ -301,17 +301,20 @@ impl<F: Sync> Sharded<F> {
         ask: impl Fn(&F, &Stream, DeviceSlice<'_, u64>, Replies) -> std::result::Result<(), E> + Sync,
     ) -> std::result::Result<Vec<u64>, E> {
         let (with_values, chunk) = (!values.is_empty(), self.round.min(HOST_ROUND));
-        let (mut rest, mut shares) = (values, Vec::new());
+        let bits_of = |n: usize| if is_found_asked { n.div_ceil(64) } else { 0 };
+        let mut all_found = vec![0; bits_of(keys.len())];
+        let (mut rest, mut shares) = ((values, &mut all_found[..]), Vec::new());
         for place in 0..self.parts.len() {
-            let (share, later) = rest.split_at_mut(if with_values { self.share(keys, place).1.len() } else { 0 });
-            shares.push(Mutex::new(share));
-            rest = later;
+            let n = self.share(keys, place).1.len();
+            let (values, later) = rest.0.split_at_mut(if with_values { n } else { 0 });
+            let (found, later_found) = rest.1.split_at_mut(bits_of(n));
+            shares.push(Mutex::new((values, found)));
+            rest = (later, later_found);
         }
-        let found = self.devices.each(|place, device| -> std::result::Result<_, E> {
+        let answered = self.devices.each(|place, device| -> std::result::Result<(), E> {
             let (_, keys) = self.share(keys, place);
-            let mut values = shares[place].lock().unwrap_or_else(PoisonError::into_inner);
-            let bits_of = |n: usize| if is_found_asked { n.div_ceil(64) } else { 0 };
-            let mut found = vec![0; bits_of(keys.len())];
+            let mut share = shares[place].lock().unwrap_or_else(PoisonError::into_inner);
+            let (values, found) = &mut *share;
             device.synchronize()?;
             let lanes = self.lanes(&device.new_stream()?)?;
             let staging = Staging::new(device, self.router.hashing);
@@ -350,14 +353,11 @@ impl<F: Sync> Sharded<F> {
             };
             let mut rounds = (0..keys.len()).step_by(chunk).map(Some).chain([None]).enumerate();
             let answered = rounds.try_for_each(|(i, first)| round(i, first));
-            settled(&lanes, answered)?;
-            Ok(found)
+            settled(&lanes, answered)
         });
-        let mut all = Vec::new();
-        for found in found {
-            all.extend(found?);
-        }
-        Ok(all)
+        answered.into_iter().collect::<std::result::Result<(), E>>()?;
+        drop(shares);
+        Ok(all_found)
     }
 }
 
