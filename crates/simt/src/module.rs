@@ -1,6 +1,15 @@
 //! Modules: kernels that are loaded together, and the search for the module of a path.
 
 /// Kernels that are loaded together: one PTX file.
+///
+/// ```
+/// use warpset_simt::{Module, Ptx};
+///
+/// static SORTS: Module = Module { name: "sorts", ptx: Some(Ptx::Text("// PTX of the kernels in `sorts`")), code: None };
+/// let found = Module::find(&[&SORTS], "my_kernels", "my_kernels::sorts::by_key");
+/// assert_eq!(found.map(|module| module.name), Some("sorts"));
+/// assert!(SORTS.device_code().is_none());
+/// ```
 pub struct Module {
     /// Its name.
     pub name: &'static str,
@@ -39,6 +48,10 @@ impl Module {
 }
 
 /// PTX of a module.
+///
+/// ```
+/// assert_eq!(warpset_simt::Ptx::Text(".version 8.0").text(), ".version 8.0");
+/// ```
 #[derive(Clone, Copy)]
 pub enum Ptx {
     /// The text.

@@ -155,12 +155,6 @@ impl Levels {
         self.word(number, word::FIRST_VISIBLE) as usize
     }
 
-    /// Returns the address of the level's keys.
-    #[inline(always)]
-    pub fn keys_address(self, number: u32) -> u64 {
-        self.word(number, word::KEYS)
-    }
-
     /// Returns the address of the level's values.
     #[inline(always)]
     pub fn values_address(self, number: u32) -> u64 {
