@@ -131,7 +131,7 @@ impl<F: Sync, R> Sharded<F, R> {
         // SAFETY: this function's contract.
         let answered = unsafe { self.reply_routed(lane, n, routed, to, ask) };
         if answered.is_err() {
-            // The part on this device may still read `routed`, which is freed in the order of the source's stream.
+            // Parts may still copy from `routed`, which the caller frees.
             lane.parts.iter().for_each(|stream| drop(stream.synchronize()));
         }
         answered
@@ -189,8 +189,8 @@ impl<F: Sync, R> Sharded<F, R> {
             copy_bytes(source, values.slice_mut(values_at(at, n)), &theirs, n * to.width)?;
         }
         let places = routed.places.global();
-        // SAFETY: the places are those of the owners' answers, which have been written or copied; memory is freed in the
-        // order of the stream; the rest is this function's contract.
+        // SAFETY: the places are those of the owners' answers, which have been written or copied; memory is freed in
+        // the order of the stream; the rest is this function's contract.
         unsafe {
             if to.width > 0 {
                 let (answers, width, out) = (values.global(), to.width as u32, to.values);

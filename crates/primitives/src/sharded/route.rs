@@ -31,7 +31,7 @@ pub struct Routed<W = u64> {
     values: DeviceVec<u64>,
     /// Place of the answer to each key, or none.
     pub(super) places: DeviceVec<u32>,
-    /// Where each owner's words are.
+    /// Places of each owner's words.
     spans: Spans,
 }
 
@@ -43,7 +43,7 @@ enum Spans {
     Starts(DeviceVec<u64>),
 }
 
-/// What a grouping gives beside the words.
+/// Result of a grouping beside the words.
 #[derive(Clone, Copy)]
 pub(super) enum Beside {
     /// The place of each key, for answers.
