@@ -46,36 +46,23 @@ pub(super) fn write_at(file: &File, at: u64, bytes: &[u8]) -> io::Result<()> {
     })
 }
 
-#[cfg(all(feature = "mmap", target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+#[cfg(all(feature = "mmap", target_os = "linux", not(miri)))]
 mod system {
-    use std::ffi::{c_int, c_long};
     use std::fs::File;
     use std::io;
+    use std::mem::MaybeUninit;
     use std::os::fd::AsRawFd;
     use std::os::unix::fs::FileExt;
 
     use memmap2::{Advice, MmapOptions};
 
-    /// The system's description of a file system. Its kind comes first; all of it takes 120 bytes.
-    #[repr(C)]
-    struct Description {
-        kind: c_long,
-        others: [c_long; 31],
-    }
-
-    // The system's C library, which the standard library links.
-    unsafe extern "C" {
-        fn fstatfs(file: c_int, description: *mut Description) -> c_int;
-    }
-
-    /// Kind of file systems in memory.
-    const IN_MEMORY: c_long = 0x0102_1994;
-
     pub(super) fn is_in_memory(file: &File) -> bool {
-        let mut description = Description { kind: 0, others: [0; 31] };
-        // SAFETY: the file is open, and the description has room for what the system writes on these architectures.
-        let told = unsafe { fstatfs(file.as_raw_fd(), &mut description) };
-        told == 0 && description.kind == IN_MEMORY
+        let mut told = MaybeUninit::<libc::statfs>::uninit();
+        // SAFETY: the file is open; the system fills the description if it returns 0.
+        unsafe {
+            libc::fstatfs(file.as_raw_fd(), told.as_mut_ptr()) == 0
+                && told.assume_init().f_type as libc::c_long == libc::TMPFS_MAGIC
+        }
     }
 
     pub(super) fn write_piece(file: &File, at: u64, bytes: &[u8]) -> io::Result<()> {
@@ -93,12 +80,7 @@ mod system {
     }
 }
 
-#[cfg(not(all(
-    feature = "mmap",
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(miri)
-)))]
+#[cfg(not(all(feature = "mmap", target_os = "linux", not(miri))))]
 mod system {
     use std::fs::File;
     use std::io;
