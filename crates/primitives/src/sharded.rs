@@ -2,17 +2,17 @@
 //!
 //! Each part of a [`Sharded`] structure owns a range of hashes. A batch lies on one of the devices, in equal or
 //! unequal shares on all of them, or on the host, which sends each device an equal share. The device with a share
-//! hashes its keys and groups them by owner, stably and with their numbers. Each owner copies its hashes, or the
-//! words of its keys (8 bytes per key), works on them as on any batch, and the source copies the answers back (one
-//! bit per key, a value, or both) and puts them in question order. In a change values travel with keys.
+//! hashes its keys, groups them by owner, and notes the place of each. Each owner copies its hashes, or the words of
+//! its keys (8 bytes per key), works on them as on any batch, and the source copies the answers back (one bit per key,
+//! a value, or both) and reads each at its key's place. In a change values travel with keys.
 //!
 //! Large batches go in rounds, on two sets of streams that take turns: while the owners work on one round, the source
 //! groups the next, and its hashes travel. Copies go from device to device where these can access each other's memory;
 //! otherwise the driver brings them through pinned memory of the host.
 //!
 //! Scratch on the source, for two rounds of each batch: 8 bytes per key for each device and 4 more, since every owner
-//! has a place for each key, and the sort of all keys in lookups of dictionaries; on an owner 8 bytes per key that it
-//! receives. Values take their own size beside that, on the source once for each device.
+//! has a place for each key; for lookups in dictionaries of keys of 4 or 16 bytes the sort of all keys instead. On an
+//! owner 8 bytes per key that it receives. Values take their own size beside that, on the source once for each device.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};

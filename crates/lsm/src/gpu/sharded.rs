@@ -1,9 +1,9 @@
 //! Dictionaries on several devices: each device owns a range of keys, in a dictionary of its own.
 //!
 //! Keys of a change are sorted on the device where they lie, and cut at the first keys of the owners' ranges. An owner
-//! copies the pieces that it owns, which are sorted runs, and merges them with its levels. Keys of a lookup are sorted
-//! with their numbers, so that each owner looks up ascending keys; the exchange of answers is that of all structures
-//! ([`warpset_primitives::sharded`]).
+//! copies the pieces that it owns, which are sorted runs, and merges them with its levels. Keys of a lookup are grouped
+//! by owner, as hashes are, if they have 8 bytes; others are sorted with their numbers, and each owner looks up
+//! ascending keys. The exchange of answers is that of all structures ([`warpset_primitives::sharded`]).
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -329,13 +329,28 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> ShardedDictionary<K, V, P> {
             0 => Replies::found(found),
             _ => Replies::values(values.global_mut(), Some(found)),
         };
-        let bounds = stream.from_slice(&K::stored(&self.shards.router))?;
-        let route = |_, stream: &Stream, range: Range<usize>| grouped(stream, keys.slice(range), bounds.as_slice());
-        let n = keys.len();
+        let (n, bounds) = (keys.len(), stream.from_slice(&K::stored(&self.shards.router))?);
         // SAFETY: there are a place per value and a bit; the callers borrow keys and answers, and this the dictionary,
-        // until `stream` has been waited for; the bounds are freed in its order. `grouped` sorts numbers, `ask` writes
-        // an answer per key, and both queue on their stream alone; what `ask` prepares is waited for.
-        unsafe { self.shards.reply_by(stream, n, &there.each_ref(), to, route, ask) }
+        // until `stream` has been waited for; the bounds are freed in its order. Keys are grouped, or sorted with their
+        // numbers, and `ask` writes an answer per key, all on the stream that they get; what `ask` prepares is waited
+        // for.
+        unsafe {
+            if size_of::<K::Stored>() == size_of::<u64>() {
+                let (keys, bounds) = (keys.cast::<u64>()?, bounds.as_slice().cast::<u64>()?);
+                let route = |_, stream: &Stream, range: Range<usize>| {
+                    Ok::<_, Error>(Routed::by_value(stream, keys.slice(range), bounds)?)
+                };
+                self.shards.reply_by(stream, n, &there.each_ref(), to, route, |part, stream, keys, found, values| {
+                    ask(part, stream, keys.cast()?, false, found, values)
+                })
+            } else {
+                let route =
+                    |_, stream: &Stream, range: Range<usize>| grouped(stream, keys.slice(range), bounds.as_slice());
+                self.shards.reply_by(stream, n, &there.each_ref(), to, route, |part, stream, keys, found, values| {
+                    ask(part, stream, keys, true, found, values)
+                })
+            }
+        }
     }
 }
 
@@ -370,16 +385,17 @@ fn starts<K: StoredKey>(
     Ok(starts)
 }
 
-/// Queues the lookup of ascending keys in a part: a bit per key, and a value if `values` is not empty.
+/// Queues the lookup of keys in a part: a bit per key, and a value if `values` is not empty.
 fn ask<K: DeviceKey, V: DeviceValue, P>(
     part: &Dictionary<K, V, P>,
     stream: &Stream,
     keys: DeviceSlice<'_, K::Stored>,
+    ascend: bool,
     mut found: DeviceSliceMut<'_, u64>,
     values: DeviceSliceMut<'_, u64>,
 ) -> Result<(), Error> {
     let n = keys.len();
-    let method = part.method_for(n, || Ok(true))?;
+    let method = part.method_for(n, || Ok(ascend))?;
     // SAFETY: there are a bit and a place per key, which the exchange keeps until the stream has passed.
     unsafe {
         if values.is_empty() {

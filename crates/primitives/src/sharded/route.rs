@@ -6,7 +6,7 @@ use bytemuck::Pod;
 use warpset_gpu::batch::Hashing;
 use warpset_gpu::{DeviceSlice, DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::batch::keys::KeySlice;
-use warpset_kernels::primitives::exchange::{self as kernels, BLOCK, GROUP_BLOCK, Route, Routing, TILE};
+use warpset_kernels::primitives::exchange::{self as kernels, BLOCK, By, GROUP_BLOCK, Route, Routing, TILE};
 use warpset_simt::Global;
 
 use crate::Result;
@@ -68,7 +68,40 @@ impl Router {
         n: usize,
         beside: Beside,
     ) -> Result<Routed> {
-        let bounds = &self.bounds[place];
+        // SAFETY: this function's contract.
+        unsafe { Routed::grouped(stream, self.route, self.bounds[place].as_slice(), keys, n, beside) }
+    }
+}
+
+impl Routed {
+    /// Queues the grouping of keys whose owners follow from their values, for a lookup: `bounds` are the least keys of
+    /// the owners but the first.
+    ///
+    /// # Errors
+    /// A failed allocation or launch.
+    ///
+    /// # Safety
+    /// There are 1 to 2^26 keys, and bounds ascend, at most 31. Until `stream` has passed this work both stay
+    /// allocated, and nothing writes them.
+    pub unsafe fn by_value(stream: &Stream, keys: DeviceSlice<'_, u64>, bounds: DeviceSlice<'_, u64>) -> Result<Self> {
+        let slice = KeySlice::hashes(keys.global());
+        let route = Route { by: By::Hash, parameter: 0 };
+        // SAFETY: this function's contract; hashes stay as they are.
+        unsafe { Self::grouped(stream, route, bounds, slice, keys.len(), Beside::Places) }
+    }
+
+    /// Queues the grouping of `n` keys by owners of the hashes between `bounds`.
+    ///
+    /// # Safety
+    /// The contract of [`Router::route`], also for the bounds.
+    unsafe fn grouped(
+        stream: &Stream,
+        route: Route,
+        bounds: DeviceSlice<'_, u64>,
+        keys: KeySlice,
+        n: usize,
+        beside: Beside,
+    ) -> Result<Self> {
         let owners = bounds.len() + 1;
         let room = owners * kernels::stride(n);
         let (values, has_places) = match beside {
@@ -88,7 +121,7 @@ impl Router {
         };
         let KeySlice { keys, kind, spread, .. } = keys;
         let group = kernels::exchange_group {
-            of: Routing { kind, spread, n, owners, route: self.route },
+            of: Routing { kind, spread, n, owners, route },
             keys,
             bounds: bounds.global(),
             has_values: values.is_some().into(),
