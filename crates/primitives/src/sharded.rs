@@ -38,6 +38,8 @@ mod route;
 const ROUND: usize = 1 << 26;
 /// Places for the words of a round, at most: each owner has one for each key.
 const PLACES: usize = 2 * ROUND;
+/// Bytes of a device's memory for each place, at least: two rounds with values take 34 of them.
+const BYTES_PER_PLACE: usize = 512;
 /// Keys of the host that are inserted at a time, or asked for values, for each device.
 const HOST_ROUND: usize = 1 << 24;
 
@@ -165,7 +167,9 @@ impl<F, R> Sharded<F, R> {
 
     /// Sets the number of keys of each device that are exchanged at a time. Rounded up to a multiple of 64.
     pub fn set_chunk_keys(&mut self, keys: usize) {
-        self.round = keys.clamp(1, ROUND.min(PLACES / self.parts.len().max(1))).next_multiple_of(64);
+        let devices = self.devices.all().iter().filter_map(|device| device.memory_info().ok());
+        let places = devices.fold(PLACES, |places, memory| places.min(memory.total / BYTES_PER_PLACE));
+        self.round = keys.clamp(1, ROUND.min(places / self.parts.len().max(1)).max(64)).next_multiple_of(64);
     }
 
     /// Replaces each part by what `make` makes of it.

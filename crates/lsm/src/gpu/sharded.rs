@@ -212,7 +212,7 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> ShardedDictionary<K, V, P> {
     }
 
     /// Sets the number of keys in device memory that a lookup exchanges at a time. Default and most: 64 Mi, and 128 Mi
-    /// divided by the number of devices. Rounded up to a multiple of 64.
+    /// divided by the number of devices, less if one has under 64 GiB. Rounded up to a multiple of 64.
     pub fn set_chunk_keys(&mut self, keys: usize) {
         self.shards.set_chunk_keys(keys);
     }
