@@ -25,9 +25,6 @@ const _: () = assert!(size_of::<FunctionQuery>() == 48);
 pub trait DeviceFunctionValue: FunctionValue + Pod {}
 impl<V: FunctionValue + Pod> DeviceFunctionValue for V {}
 
-/// Keys of the host that are looked up at a time.
-const CHUNK: usize = 1 << 22;
-
 /// [`crate::StaticFunction`] in device memory.
 ///
 /// ```
@@ -278,22 +275,11 @@ impl<V: DeviceFunctionValue> StaticFunction<V> {
         same_length(keys.len(), values.len())?;
         // Work that the caller queued on other streams runs first.
         self.device.synchronize()?;
-        let stream = self.device.new_stream()?;
-        let mut bits = Vec::with_capacity(keys.len().div_ceil(64));
-        for (keys, values) in keys.chunks(CHUNK).zip(values.chunks_mut(CHUNK)) {
-            let n = keys.len();
-            let mut there = self.device.alloc_uninit(n)?;
-            let gathered = Staging::new(&self.device, HASHING).gather(keys, &mut there)?;
-            let mut found = self.device.alloc_uninit::<u64>(n.div_ceil(64))?;
-            let mut out = self.device.alloc_uninit::<V>(n)?;
-            let answers = Answers::bits_at(found.global_mut());
-            // SAFETY: the keys have arrived; answers and values have a place per key; the downloads wait.
-            unsafe { self.queue(&stream, gathered, n, answers, out.global_mut())? };
-            stream.synchronize()?;
-            out.copy_to_slice(values)?;
-            bits.extend(found.to_vec()?);
-        }
-        Ok(Bitmap::from_words(bits, keys.len()))
+        let found = Staging::new(&self.device, HASHING).values(keys, values, |chunk, found, out| {
+            // SAFETY: a chunk has places for its answers; the function is borrowed until `values` has waited.
+            unsafe { self.queue(chunk.stream, chunk.keys, chunk.range.len(), found, out) }
+        })?;
+        Ok(Bitmap::from_words(found, keys.len()))
     }
 }
 

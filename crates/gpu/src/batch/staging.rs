@@ -8,14 +8,15 @@
 
 use std::ops::Range;
 
+use bytemuck::Pod;
 use warpset_base::key::Key;
 use warpset_base::key::sealed::Raw;
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_simt::{Global, GlobalMut};
 
-use super::hashing::each;
+use super::hashing::{copy_many, each};
 use super::strings::hash_integers;
-use super::{Hashing, KeyClass};
+use super::{Answers, Hashing, KeyClass};
 use crate::error::{GpuError, Result};
 use crate::{Device, DeviceVec, Stream, lane};
 
@@ -37,6 +38,8 @@ pub enum Reply {
     Words,
     /// One `u32` per key, two to a word, the first one low.
     HalfWords,
+    /// A value of that many bytes per key, in whole words, then one bit per key.
+    Values(usize),
 }
 
 impl Reply {
@@ -47,6 +50,7 @@ impl Reply {
             Reply::Bits => keys.div_ceil(64),
             Reply::Words => keys,
             Reply::HalfWords => keys.div_ceil(2),
+            Reply::Values(bytes) => (keys * bytes).div_ceil(8) + keys.div_ceil(64),
         }
     }
 }
@@ -116,6 +120,37 @@ impl<'d> Staging<'d> {
         }
         // On an error, dropping the lanes waits for them.
         lanes.iter_mut().try_for_each(|lane| Ok(lane.finish(&parts, reply, &mut take)?))
+    }
+
+    /// Writes the value of each key to `values`, and returns a bit for each. `queue` queues both for a chunk, on its
+    /// stream.
+    ///
+    /// # Errors
+    /// The errors of [`Staging::run`].
+    ///
+    /// # Panics
+    /// If `values` are not as many as the keys.
+    pub fn values<K: Key, V: Pod + Send + Sync, E: From<GpuError>>(
+        &self,
+        keys: &[K],
+        values: &mut [V],
+        mut queue: impl FnMut(&Chunk<'_>, Answers, GlobalMut<V>) -> Result<(), E>,
+    ) -> Result<Vec<u64>, E> {
+        assert_eq!(keys.len(), values.len(), "a value per key");
+        let mut bits = vec![0; keys.len().div_ceil(64)];
+        let of_values = |n: usize| n * size_of::<V>();
+        let work = |chunk: &Chunk<'_>| {
+            let found = Answers::bits_at(chunk.replies.at(of_values(chunk.range.len()).div_ceil(8)));
+            queue(chunk, found, chunk.replies.cast())
+        };
+        self.run(keys, Reply::Values(size_of::<V>()), work, |range, replies| {
+            let bytes = of_values(range.len());
+            let (column, found) = replies.split_at(bytes.div_ceil(8));
+            bits[range.start / 64..][..found.len()].copy_from_slice(found);
+            let column: &[u8] = bytemuck::cast_slice(column);
+            copy_many(&mut values[range], bytemuck::cast_slice(&column[..bytes]));
+        })?;
+        Ok(bits)
     }
 
     /// Brings all of `keys` to `to`, which has a word for each, or two for keys that are no integers and have hashes of

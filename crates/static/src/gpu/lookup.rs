@@ -2,7 +2,7 @@
 
 use bytemuck::Pod;
 use warpset_base::filter::same_length;
-use warpset_gpu::batch::{Answers, DeviceKey, Hashing, expect_room};
+use warpset_gpu::batch::{Answers, DeviceKey, Hashing, Staging, expect_room};
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, LaunchConfig, Stream};
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::static_set::lookup::{BLOCK, NOTHING, NUMBERS, Plan, static_set_lookup};
@@ -172,28 +172,36 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
         K: DeviceStaticKey,
     {
         same_length(keys.len(), numbers.len())?;
-        self.in_chunks(keys, numbers, |keys, numbers, found| self.number_device(keys, numbers, found))
+        self.in_chunks(keys, numbers, |numbers, _| Wanted::Numbers(numbers))
     }
 
-    /// Copies keys of the host to the device, chunk by chunk, and the results of `look_up` back: one item per key, and
-    /// one bit.
-    fn in_chunks<T: Pod>(
+    /// Looks up keys of the host chunk by chunk: one item per key, and one bit. `wanted` tells what the items of so many
+    /// keys are.
+    fn in_chunks<T: Pod + Send + Sync>(
         &self,
         keys: &[K],
         out: &mut [T],
-        look_up: impl Fn(DeviceSlice<'_, K>, DeviceSliceMut<'_, T>, DeviceSliceMut<'_, u64>) -> Result<(), Error>,
-    ) -> Result<Bitmap, Error> {
-        let mut bits = Vec::with_capacity(keys.len().div_ceil(64));
-        for (keys, out) in keys.chunks(self.chunk_keys).zip(out.chunks_mut(self.chunk_keys)) {
-            let there = self.device.from_slice(keys)?;
-            let mut items = self.device.alloc_uninit::<T>(keys.len())?;
-            let mut found = self.device.alloc_uninit::<u64>(keys.len().div_ceil(64))?;
-            look_up(there.as_slice(), items.as_mut_slice(), found.as_mut_slice())?;
-            items.copy_to_slice(out)?;
-            bits.extend(found.to_vec()?);
-        }
-        Ok(Bitmap::from_words(bits, keys.len()))
+        wanted: impl Fn(GlobalMut<T>, usize) -> Wanted,
+    ) -> Result<Bitmap, Error>
+    where
+        K: DeviceStaticKey,
+    {
+        // Work that the caller queued on other streams runs first.
+        self.device.synchronize()?;
+        let staging = Staging::new(&self.device, Hashing::seeded(self.seed())).chunk_keys(self.chunk_keys);
+        let found = staging.values(keys, out, |chunk, found, out| {
+            let n = chunk.range.len();
+            // SAFETY: a chunk has places for its answers; the map is borrowed until `values` has waited.
+            unsafe { self.queue(chunk.stream, chunk.keys, n, found, wanted(out, n)) }
+        })?;
+        Ok(Bitmap::from_words(found, keys.len()))
     }
+}
+
+/// Returns the values of `n` keys, from `out` on, as what a lookup gives.
+fn wanted_values<V: DeviceMapValue>(out: GlobalMut<V>, n: usize) -> Wanted {
+    // The length is rounded up, since two values may share a word.
+    Wanted::Values(V::WANTED, GlobalMut::from_raw_parts(out.as_ptr().cast(), (n * size_of::<V>()).div_ceil(8)))
 }
 
 impl<K: DeviceStaticKey, V: DeviceMapValue> StaticMap<K, V> {
@@ -229,13 +237,11 @@ impl<K: DeviceStaticKey, V: DeviceMapValue> StaticMap<K, V> {
         found: DeviceSliceMut<'_, u64>,
     ) -> Result<(), Error> {
         expect_room(keys.len(), values.len())?;
-        let out = values.global_mut();
-        // The length is rounded up, since two values may share a word.
-        let out = GlobalMut::from_raw_parts(out.as_ptr().cast(), (out.len() * size_of::<V>()).div_ceil(8));
+        let out = wanted_values(values.global_mut(), values.len());
         let there = [values.device(), found.device()];
         let answers = Answers::bits(found, keys.len())?;
         // SAFETY: `found` and `values` have a place per key; the rest is this function's contract.
-        unsafe { self.look_up_async(stream, keys, &there, answers, Wanted::Values(V::WANTED, out)) }
+        unsafe { self.look_up_async(stream, keys, &there, answers, out) }
     }
 
     /// Returns the value of each key of the host, if it is in the map.
@@ -255,6 +261,6 @@ impl<K: DeviceStaticKey, V: DeviceMapValue> StaticMap<K, V> {
     /// [`Error::LengthMismatch`], [`Error::Gpu`].
     pub fn get_bulk_into(&self, keys: &[K], values: &mut [V]) -> Result<Bitmap, Error> {
         same_length(keys.len(), values.len())?;
-        self.in_chunks(keys, values, |keys, values, found| self.get_device(keys, values, found))
+        self.in_chunks(keys, values, wanted_values)
     }
 }
