@@ -175,8 +175,8 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
         self.in_chunks(keys, numbers, |numbers, _| Wanted::Numbers(numbers))
     }
 
-    /// Looks up keys of the host chunk by chunk: one item per key, and one bit. `wanted` tells what the items of so many
-    /// keys are.
+    /// Looks up keys of the host chunk by chunk: one item per key, and one bit. `wanted` makes the lookup's destination
+    /// of memory for the items of a number of keys.
     fn in_chunks<T: Pod + Send + Sync>(
         &self,
         keys: &[K],

@@ -182,7 +182,9 @@ fn refused_settings_and_values() {
     assert!(error.to_string().contains("a higher rate"), "{error}");
     let mut maplet = builder(4).build().unwrap();
     let error = maplet.insert_bulk(&[1u64, 2], &[15u8, 16]).unwrap_err();
-    assert!(matches!(error, Error::ValueTooWide { value: 16, bits: 4 }) && error.to_string().contains("values(5)"));
+    assert!(
+        matches!(error, Error::ValueTooWide { value: 16, bits: 4 }) && error.to_string().contains("of 5 bits or more")
+    );
     assert!(matches!(maplet.insert_bulk(&[1u64, 2], &[1u8]), Err(Error::LengthMismatch(_))) && maplet.is_empty());
     assert!(matches!(maplet.get_bulk_into(&[1u64], &mut []), Err(Error::LengthMismatch(_))));
     let other = builder(5).build().unwrap();
