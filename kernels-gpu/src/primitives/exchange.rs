@@ -108,7 +108,7 @@ impl Routing {
         words
     }
 
-    /// Returns the hashes that choose the owners of keys with these words, and turns the words into those that travel.
+    /// Returns the hash of each key, which chooses its owner. Replaces the keys' words by those that owners get.
     #[inline(always)]
     fn hashes(&self, words: &mut [u64; ITEMS]) -> [u64; ITEMS] {
         let Routing { kind, spread, route: Route { by, parameter }, .. } = *self;

@@ -198,7 +198,7 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
     }
 }
 
-/// Returns the values of `n` keys, from `out` on, as what a lookup gives.
+/// Returns a lookup's destination: the values of `n` keys, from `out` on.
 fn wanted_values<V: DeviceMapValue>(out: GlobalMut<V>, n: usize) -> Wanted {
     // The length is rounded up, since two values may share a word.
     Wanted::Values(V::WANTED, GlobalMut::from_raw_parts(out.as_ptr().cast(), (n * size_of::<V>()).div_ceil(8)))
