@@ -1,17 +1,10 @@
 //! Several devices that work together.
 
 use std::panic::resume_unwind;
-use std::thread;
-use std::time::Duration;
-
-use rayon::Yield;
 
 use crate::device::Device;
 use crate::error::{GpuError, Result};
-use crate::faults;
-
-/// Sleep of an idle thread of a pool while other threads work for it.
-const IDLE: Duration = Duration::from_micros(50);
+use crate::workers;
 
 /// Different devices of one kind, at least one, between which memory can be copied: the argument of operations on
 /// several devices. The results are on the first one.
@@ -79,27 +72,8 @@ impl Devices {
     /// a thread of its own. Returns the results in the order of the list. A panic comes through after all have ended. A
     /// thread of a rayon pool does the pool's work while it waits for the others, which may wait for that work.
     pub fn each<R: Send>(&self, work: impl Fn(usize, &Device) -> R + Sync) -> Vec<R> {
-        let (faults, work) = (faults::of_this_thread(), &work);
-        thread::scope(|scope| {
-            let start = |(place, device)| {
-                let faults = faults.clone();
-                scope.spawn(move || {
-                    faults::share(faults);
-                    work(place, device)
-                })
-            };
-            let others: Vec<_> = self.0.iter().enumerate().skip(1).map(start).collect();
-            let mut results = vec![work(0, &self.0[0])];
-            while others.iter().any(|other| !other.is_finished()) {
-                match rayon::yield_now() {
-                    Some(Yield::Executed) => {}
-                    Some(Yield::Idle) => thread::sleep(IDLE),
-                    None => break, // not a thread of a pool: the others are joined below
-                }
-            }
-            results.extend(others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic))));
-            results
-        })
+        let results = workers::each(self.0.len(), |place| work(place, &self.0[place]));
+        results.into_iter().map(|result| result.unwrap_or_else(|panic| resume_unwind(panic))).collect()
     }
 }
 

@@ -101,6 +101,7 @@ pub mod testing;
 mod transfer;
 mod upload;
 mod vector;
+mod workers;
 mod zeroed;
 
 pub use adopt::AdoptedMemory;
