@@ -16,22 +16,14 @@ impl Number for u64 {}
 pub(crate) mod sealed {
     use super::*;
     #[cfg(feature = "gpu")]
-    use warpset_gpu::batch::Reply;
-    #[cfg(feature = "gpu")]
     use warpset_kernels::recsplit::answers::{NUMBERS_32, NUMBERS_64};
 
     pub trait Number: Sized {
         /// Form of the numbers in kernels.
         #[cfg(feature = "gpu")]
         const FORM: u32;
-        /// Form of the replies from a device.
-        #[cfg(feature = "gpu")]
-        const REPLY: Reply;
         /// Fails unless all numbers below `values` fit.
         fn check(values: u64) -> Result<(), Error>;
-        /// Casts the words of a reply to numbers, perhaps with one more at the end.
-        #[cfg(feature = "gpu")]
-        fn of_words(words: &[u64]) -> &[Self];
         /// Converts a number that fits.
         fn narrow(number: u64) -> Self;
     }
@@ -39,14 +31,8 @@ pub(crate) mod sealed {
     impl Number for u32 {
         #[cfg(feature = "gpu")]
         const FORM: u32 = NUMBERS_32;
-        #[cfg(feature = "gpu")]
-        const REPLY: Reply = Reply::HalfWords;
         fn check(values: u64) -> Result<(), Error> {
             if values > 1 << 32 { Err(Error::NumbersTooLarge { values }) } else { Ok(()) }
-        }
-        #[cfg(feature = "gpu")]
-        fn of_words(words: &[u64]) -> &[u32] {
-            bytemuck::cast_slice(words)
         }
         #[inline(always)]
         fn narrow(number: u64) -> u32 {
@@ -57,14 +43,8 @@ pub(crate) mod sealed {
     impl Number for u64 {
         #[cfg(feature = "gpu")]
         const FORM: u32 = NUMBERS_64;
-        #[cfg(feature = "gpu")]
-        const REPLY: Reply = Reply::Words;
         fn check(_values: u64) -> Result<(), Error> {
             Ok(())
-        }
-        #[cfg(feature = "gpu")]
-        fn of_words(words: &[u64]) -> &[u64] {
-            words
         }
         #[inline(always)]
         fn narrow(number: u64) -> u64 {

@@ -21,7 +21,7 @@ impl<L: DeviceOneBlock> Insert for Bloom<L> {
         self.device.synchronize()?;
         self.staging().run(
             keys,
-            Reply::None,
+            Reply::NONE,
             |chunk| {
                 // SAFETY: insertions of several chunks are atomic, and the filter is borrowed until `run` has waited.
                 // The bus is slower than direct insertion, so nothing is grouped.

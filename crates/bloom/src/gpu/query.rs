@@ -23,7 +23,7 @@ impl<L: DeviceLayout> Filter for Bloom<L> {
         self.device.synchronize()?;
         self.staging().run(
             keys,
-            Reply::Bits,
+            Reply::BITS,
             |chunk| {
                 let (stream, keys, string_hashes) = (chunk.stream, chunk.keys, chunk.string_hashes);
                 let batch = Batch { stream, keys, string_hashes, n: chunk.range.len() };

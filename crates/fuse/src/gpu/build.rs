@@ -93,7 +93,7 @@ impl<K: Key> Source for HostSource<'_, K> {
             // SAFETY: each chunk has places of its own, one per key; `run` waits for all.
             unsafe { hash(chunk.stream, chunk.keys, chunk.range.len(), seed, to.at(chunk.range.start)) }
         };
-        Staging::new(stream.device(), HASHING).run(self.0, Reply::None, work, |_, _| {})
+        Staging::new(stream.device(), HASHING).run(self.0, Reply::NONE, work, |_, _| {})
     }
 }
 

@@ -275,8 +275,9 @@ impl<V: DeviceFunctionValue> StaticFunction<V> {
         same_length(keys.len(), values.len())?;
         // Work that the caller queued on other streams runs first.
         self.device.synchronize()?;
-        let found = Staging::new(&self.device, HASHING).values(keys, values, |chunk, found, out| {
-            // SAFETY: a chunk has places for its answers; the function is borrowed until `values` has waited.
+        let mut found = vec![0; keys.len().div_ceil(64)];
+        Staging::new(&self.device, HASHING).answer(keys, values, &mut found, |chunk, found, out| {
+            // SAFETY: a chunk has places for its answers; the function is borrowed until `answer` has waited.
             unsafe { self.queue(chunk.stream, chunk.keys, chunk.range.len(), found, out) }
         })?;
         Ok(Bitmap::from_words(found, keys.len()))

@@ -44,7 +44,7 @@ impl<F: DeviceWidth> Filter for BinaryFuse<F> {
         self.device.synchronize()?;
         Staging::new(&self.device, HASHING).run(
             keys,
-            Reply::Bits,
+            Reply::BITS,
             |chunk| {
                 // SAFETY: there is room for the answers to a chunk; the filter is borrowed until `run` has waited.
                 unsafe { self.queue(chunk.stream, chunk.keys, chunk.range.len(), Answers::bits_at(chunk.replies)) }

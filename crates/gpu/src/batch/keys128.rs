@@ -180,7 +180,7 @@ mod tests {
         let work = |chunk: &super::super::Chunk<'_>| -> Result<(), GpuError> {
             queue(chunk.stream, chunk.keys, chunk.range.len(), chunk.replies)
         };
-        staging.run(keys, Reply::Words, work, |range, words| hashes[range].copy_from_slice(words)).unwrap();
+        staging.run(keys, Reply::WORDS, work, |range, words| hashes[range].copy_from_slice(words)).unwrap();
         assert!(hashes == expected(keys, hashing));
     }
 

@@ -27,31 +27,30 @@ const LEAST_CHUNK_KEYS: usize = 1 << 12;
 /// Words that the parts of a lane's memory are aligned to: 256 bytes, as an allocation of its own would be.
 const PART: usize = 32;
 
-/// Form of the replies from the device.
+/// Reply of the device to each key: the values of a chunk's keys, in whole words, then the bits, 64 to a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reply {
-    /// Nothing comes back.
-    None,
-    /// One bit per key, in words of 64.
-    Bits,
-    /// One `u64` per key.
-    Words,
-    /// One `u32` per key, two to a word, the first one low.
-    HalfWords,
-    /// A value of that many bytes per key, in whole words, then one bit per key.
-    Values(usize),
+pub struct Reply {
+    /// Bytes of a value, or zero.
+    value: usize,
+    has_bit: bool,
 }
 
 impl Reply {
+    /// Nothing comes back.
+    pub const NONE: Reply = Reply { value: 0, has_bit: false };
+    /// One bit per key.
+    pub const BITS: Reply = Reply { value: 0, has_bit: true };
+    /// One `u64` per key.
+    pub const WORDS: Reply = Reply { value: size_of::<u64>(), has_bit: false };
+
+    /// Returns the number of words of the values of `keys` keys.
+    const fn value_words(self, keys: usize) -> usize {
+        (keys * self.value).div_ceil(8)
+    }
+
     /// Returns the number of words of the replies to `keys` keys.
     const fn words(self, keys: usize) -> usize {
-        match self {
-            Reply::None => 0,
-            Reply::Bits => keys.div_ceil(64),
-            Reply::Words => keys,
-            Reply::HalfWords => keys.div_ceil(2),
-            Reply::Values(bytes) => (keys * bytes).div_ceil(8) + keys.div_ceil(64),
-        }
+        self.value_words(keys) + if self.has_bit { keys.div_ceil(64) } else { 0 }
     }
 }
 
@@ -89,10 +88,11 @@ impl<'d> Staging<'d> {
         Staging { chunk_keys: keys.clamp(1, 1 << 30).next_multiple_of(64), ..self }
     }
 
-    /// Runs `work` on every chunk of `keys`, and `take` on the replies to every chunk, if any, in any order.
+    /// Runs `work` on every chunk of `keys`, and `take` on the replies to every chunk, if any, in the order of the keys.
     ///
-    /// `work` queues kernels on the chunk's stream that read the keys and write the replies. On return all queued work
-    /// is done, also after an error or a panic of a key's hash. Empty input does nothing.
+    /// `work` queues kernels on the chunk's stream that read the keys and write the replies. It may wait for them: the
+    /// next chunk is on its way before. On return all queued work is done, also after an error or a panic of a key's
+    /// hash. Empty input does nothing.
     ///
     /// # Errors
     /// The first of `work`, or of a copy or an allocation; then some chunks may have been worked on.
@@ -109,48 +109,54 @@ impl<'d> Staging<'d> {
         let chunk = self.chunk_of(keys.len());
         let parts = Parts::new(self.hashing.class_of(keys), self.hashing.string_hash().is_some(), reply, chunk);
         let mut lanes = self.lanes(keys.len() > chunk, parts.words, parts.words)?;
-        let count = lanes.len();
-        for (i, first) in (0..keys.len()).step_by(chunk).enumerate() {
-            let range = first..keys.len().min(first + chunk);
-            let lane = &mut lanes[i % count];
-            lane.finish(&parts, reply, &mut take)?;
-            let arrived = lane.load(&self.hashing, &keys[range.clone()], &parts, range.clone())?;
-            work(&arrived)?;
-            lane.reply(&parts, reply, range)?;
+        let (count, chunks) = (lanes.len(), keys.len().div_ceil(chunk));
+        let behind = count - 1;
+        for i in 0..chunks + behind {
+            if i < chunks {
+                let lane = &mut lanes[i % count];
+                lane.finish(&parts, reply, &mut take)?;
+                lane.load(&self.hashing, keys, &parts, i * chunk..keys.len().min((i + 1) * chunk))?;
+            }
+            if let Some(i) = i.checked_sub(behind) {
+                let lane = &mut lanes[i % count];
+                work(&lane.chunk(&self.hashing, &parts))?;
+                lane.reply(&parts, reply)?;
+            }
         }
         // On an error, dropping the lanes waits for them.
-        lanes.iter_mut().try_for_each(|lane| Ok(lane.finish(&parts, reply, &mut take)?))
+        (chunks..chunks + count).try_for_each(|i| Ok(lanes[i % count].finish(&parts, reply, &mut take)?))
     }
 
-    /// Writes the value of each key to `values`, and returns a bit for each. `queue` queues both for a chunk, on its
-    /// stream.
+    /// Writes the value of each key to `values`, and whether it is found to the bits of `found`. Either is empty if it
+    /// is not asked. `queue` queues both for a chunk, on its stream.
     ///
     /// # Errors
     /// The errors of [`Staging::run`].
     ///
     /// # Panics
-    /// If `values` are not as many as the keys.
-    pub fn values<K: Key, V: Pod + Send + Sync, E: From<GpuError>>(
+    /// If there are fewer values or bits than keys, but some.
+    pub fn answer<K: Key, V: Pod + Send + Sync, E: From<GpuError>>(
         &self,
         keys: &[K],
         values: &mut [V],
+        found: &mut [u64],
         mut queue: impl FnMut(&Chunk<'_>, Answers, GlobalMut<V>) -> Result<(), E>,
-    ) -> Result<Vec<u64>, E> {
-        assert_eq!(keys.len(), values.len(), "a value per key");
-        let mut bits = vec![0; keys.len().div_ceil(64)];
-        let of_values = |n: usize| n * size_of::<V>();
+    ) -> Result<(), E> {
+        let reply = Reply { value: if values.is_empty() { 0 } else { size_of::<V>() }, has_bit: !found.is_empty() };
         let work = |chunk: &Chunk<'_>| {
-            let found = Answers::bits_at(chunk.replies.at(of_values(chunk.range.len()).div_ceil(8)));
-            queue(chunk, found, chunk.replies.cast())
+            let bits = chunk.replies.at(reply.value_words(chunk.range.len()));
+            queue(chunk, Answers::bits_at(bits), chunk.replies.cast())
         };
-        self.run(keys, Reply::Values(size_of::<V>()), work, |range, replies| {
-            let bytes = of_values(range.len());
-            let (column, found) = replies.split_at(bytes.div_ceil(8));
-            bits[range.start / 64..][..found.len()].copy_from_slice(found);
-            let column: &[u8] = bytemuck::cast_slice(column);
-            copy_many(&mut values[range], bytemuck::cast_slice(&column[..bytes]));
-        })?;
-        Ok(bits)
+        self.run(keys, reply, work, |range, replies| {
+            let (column, bits) = replies.split_at(reply.value_words(range.len()));
+            if reply.has_bit {
+                found[range.start / 64..][..bits.len()].copy_from_slice(bits);
+            }
+            if reply.value > 0 {
+                let column = &bytemuck::cast_slice::<u64, u8>(column)[..size_of::<V>() * range.len()];
+                copy_many(&mut values[range], bytemuck::cast_slice(column));
+            }
+        })
     }
 
     /// Brings all of `keys` to `to`, which has a word for each, or two for keys that are no integers and have hashes of
@@ -243,16 +249,18 @@ impl Parts {
     }
 }
 
-/// A lane, and the copy in progress on it.
+/// A lane, and the chunk on it.
 struct Lane {
     lane: lane::Lane,
-    /// Range of the keys with replies under way.
-    waiting: Option<Range<usize>>,
+    /// Range of the keys that are there, or under way.
+    loaded: Range<usize>,
+    /// Whether replies to them are under way.
+    has_replies: bool,
 }
 
 impl Lane {
     fn new(device: &Device, host_words: usize, device_words: usize) -> Result<Lane> {
-        Ok(Lane { lane: lane::Lane::new(device, host_words, device_words)?, waiting: None })
+        Ok(Lane { lane: lane::Lane::new(device, host_words, device_words)?, loaded: 0..0, has_replies: false })
     }
 
     fn wait(&mut self) -> Result<()> {
@@ -262,15 +270,16 @@ impl Lane {
     /// Waits, and hands over the replies that came back.
     fn finish(&mut self, parts: &Parts, reply: Reply, take: &mut impl FnMut(Range<usize>, &[u64])) -> Result<()> {
         self.wait()?;
-        if let Some(range) = self.waiting.take() {
-            let words = reply.words(range.len());
-            take(range, &self.lane.host[parts.replies..][..words]);
+        if std::mem::take(&mut self.has_replies) {
+            take(self.loaded.clone(), &self.lane.host[parts.replies..][..reply.words(self.loaded.len())]);
         }
         Ok(())
     }
 
-    /// Fills the pinned memory with keys, and queues their upload. The lane is idle before.
-    fn load<K: Key>(&mut self, hashing: &Hashing, keys: &[K], parts: &Parts, range: Range<usize>) -> Result<Chunk<'_>> {
+    /// Fills the pinned memory with some of the keys, and queues their upload. The lane is idle before.
+    fn load<K: Key>(&mut self, hashing: &Hashing, keys: &[K], parts: &Parts, range: Range<usize>) -> Result<()> {
+        self.loaded = range.clone();
+        let keys = &keys[range];
         let mut words = parts.class.words(keys.len());
         hashing.write(keys, &mut self.lane.host[..words]);
         let mut hash_on_device = None;
@@ -286,41 +295,37 @@ impl Lane {
         self.lane.is_busy = true;
         // SAFETY: the pinned memory is the lane's, which waits before it fills it again or gives it up.
         unsafe { self.lane.stream.upload_async(self.lane.device.slice_mut(..words), &self.lane.host[..words])? };
-        let slice = hashing.key_slice(parts.class, self.lane.device.global());
-        let string_hashes = self.lane.device.global_mut().at(parts.strings).cast::<u32>();
         if let Some(function) = hash_on_device {
+            let Chunk { keys: slice, .. } = self.chunk(hashing, parts);
+            let hashes = self.lane.device.global_mut().at(parts.strings).cast();
             // SAFETY: keys and hashes are the lane's, with room for both, and all work on them is queued on its stream.
-            unsafe { hash_integers(&self.lane.stream, slice, keys.len(), function, string_hashes)? };
+            unsafe { hash_integers(&self.lane.stream, slice, keys.len(), function, hashes)? };
         }
-        Ok(Chunk {
-            range,
-            keys: slice,
+        Ok(())
+    }
+
+    /// Returns the loaded keys.
+    fn chunk(&mut self, hashing: &Hashing, parts: &Parts) -> Chunk<'_> {
+        let string_hashes = self.lane.device.global_mut().at(parts.strings).cast::<u32>();
+        Chunk {
+            range: self.loaded.clone(),
+            keys: hashing.key_slice(parts.class, self.lane.device.global()),
             string_hashes: parts.has_strings.then(|| string_hashes.into()),
             replies: self.lane.device.global_mut().at(parts.replies),
             stream: &self.lane.stream,
-        })
+        }
     }
 
-    /// Queues the download of the replies to a chunk.
-    fn reply(&mut self, parts: &Parts, reply: Reply, range: Range<usize>) -> Result<()> {
-        let words = reply.words(range.len());
-        if words == 0 {
-            return Ok(());
+    /// Queues the download of the replies to the loaded keys.
+    fn reply(&mut self, parts: &Parts, reply: Reply) -> Result<()> {
+        let n = self.loaded.len();
+        let bits = parts.replies + reply.value_words(n)..parts.replies + reply.words(n);
+        let values = 8 * parts.replies..8 * parts.replies + reply.value * n;
+        self.has_replies = reply != Reply::NONE;
+        if !values.is_empty() {
+            self.lane.fetch(values)?;
         }
-        let there = parts.replies..parts.replies + words;
-        let (from, to) = (self.lane.device.slice(there.clone()), &mut self.lane.host[there]);
-        // SAFETY: the pinned memory is the lane's, which waits before anyone reads it.
-        unsafe {
-            if reply == Reply::HalfWords {
-                // For an odd count the upper half of the last word is unused.
-                let to = bytemuck::cast_slice_mut::<u64, u32>(to);
-                self.lane.stream.download_async(from.cast::<u32>()?.slice(..range.len()), &mut to[..range.len()])?;
-            } else {
-                self.lane.stream.download_async(from, to)?;
-            }
-        }
-        self.waiting = Some(range);
-        Ok(())
+        if reply.has_bit { self.lane.fetch(8 * bits.start..8 * bits.end) } else { Ok(()) }
     }
 }
 

@@ -40,7 +40,7 @@ impl<M: DeviceHashKind> DeviceBuilder<M, crate::StaticFilter<M>> {
             let fill = |to: &mut DeviceSliceMut<'_, u64>, by: Fingerprints<'_, M>| {
                 // SAFETY: `run` waits for all chunks, also after an error.
                 let work = |chunk: &Chunk<'_>| unsafe { by.queue(chunk.stream, chunk.keys, chunk.range.len(), to) };
-                staging.run(keys, Reply::None, work, |_, _| {})
+                staging.run(keys, Reply::NONE, work, |_, _| {})
             };
             match own.lock().unwrap_or_else(PoisonError::into_inner).take_if(|_| place == 0) {
                 Some(mut own) => fill(&mut own, function).map(|()| None),

@@ -2,10 +2,10 @@
 
 use bytemuck::Pod;
 use warpset_base::filter::same_length;
-use warpset_gpu::batch::{DeviceKeys128, copy_many, expect_room};
+use warpset_gpu::batch::{DeviceKeys128, expect_room};
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, Stream};
 use warpset_kernels::batch::keys::KeySlice;
-use warpset_kernels::recsplit::answers::{NO_NUMBERS, NUMBERS_64, NUMBERS_OR_ONES, VALUES_32, VALUES_64};
+use warpset_kernels::recsplit::answers::{NO_NUMBERS, NUMBERS_64, VALUES_32, VALUES_64};
 use warpset_simt::{Global, GlobalMut};
 
 use super::{DeviceHashKind, PerfectHash, RecSplit};
@@ -33,16 +33,6 @@ impl Numbers {
     /// Requests numbers, one per place of `out`.
     pub(super) fn at<N: Number>(out: GlobalMut<N>) -> Self {
         Self::words(N::FORM, words_of_mut(out), size_of::<N>())
-    }
-
-    /// Requests numbers in the replies of a chunk.
-    pub(super) fn replies<N: Number>(out: GlobalMut<u64>) -> Self {
-        Self::words(N::FORM, out, size_of::<N>())
-    }
-
-    /// Requests numbers in the replies of a chunk, or all ones for non-members.
-    pub(super) fn replies_or_ones(out: GlobalMut<u64>) -> Self {
-        Self::words(NUMBERS_OR_ONES, out, 8)
     }
 
     fn words(form: u32, out: GlobalMut<u64>, bytes: usize) -> Self {
@@ -110,15 +100,10 @@ impl<M: DeviceHashKind> PerfectHash<M> {
         if keys.is_empty() {
             return Ok(());
         }
-        self.staging()?.run(
-            keys,
-            N::REPLY,
-            |chunk| {
-                // SAFETY: a chunk has places for its replies; the function is borrowed until `run` has waited.
-                unsafe { self.queue(chunk.stream, chunk.keys, chunk.range.len(), Numbers::replies::<N>(chunk.replies)) }
-            },
-            |range, words| copy_many(&mut numbers[range.clone()], &N::of_words(words)[..range.len()]),
-        )
+        self.staging()?.answer(keys, numbers, &mut [], |chunk, _, out| {
+            // SAFETY: a chunk has places for its numbers; the function is borrowed until `answer` has waited.
+            unsafe { self.queue(chunk.stream, chunk.keys, chunk.range.len(), Numbers::at(out)) }
+        })
     }
 }
 

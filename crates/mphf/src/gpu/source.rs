@@ -58,7 +58,7 @@ impl<K: Key> Source for HostKeys<'_, K> {
         let staging = Staging::new(stream.device(), *hashing);
         staging.run(
             &self.0[which],
-            Reply::None,
+            Reply::NONE,
             |chunk| {
                 meter.add(chunk.range.len() as u64)?;
                 // SAFETY: chunks have different keys; `run` waits for all of them, also after an error.

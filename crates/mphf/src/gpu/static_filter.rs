@@ -1,11 +1,9 @@
 //! Lookups in static filters, from host memory and from device memory.
 
-use rayon::prelude::*;
 use warpset_base::filter::{Filter, Take, same_length};
 use warpset_gpu::batch::{Answers, Chunk, DeviceKeys128, Reply, expect_room};
 use warpset_gpu::{Device, DeviceSliceMut, Stream};
 use warpset_kernels::batch::keys::KeySlice;
-use warpset_kernels::recsplit::answers::NO_ANSWERS;
 use warpset_primitives::DeviceFilter;
 
 use super::function::Numbers;
@@ -33,19 +31,6 @@ impl<M: DeviceHashKind> StaticFilter<M> {
 /// Lookups of keys of any kind in host memory, staged through pinned memory in chunks. The host hashes all but
 /// integers.
 impl<M: DeviceHashKind> StaticFilter<M> {
-    fn run<K: Key>(
-        &self,
-        keys: &[K],
-        reply: Reply,
-        work: impl FnMut(&Chunk<'_>) -> Result<(), Error>,
-        take: impl FnMut(std::ops::Range<usize>, &[u64]),
-    ) -> Result<(), Error> {
-        if keys.is_empty() {
-            return Ok(());
-        }
-        self.staging()?.run(keys, reply, work, take)
-    }
-
     /// Returns the number of each key, below [`len`](Self::len), or `None` if it is certainly no member.
     ///
     /// # Errors
@@ -66,18 +51,12 @@ impl<M: DeviceHashKind> StaticFilter<M> {
         same_length(keys.len(), numbers.len())?;
         N::check(self.len())?;
         let mut found = vec![0; keys.len().div_ceil(64)];
-        let work = |chunk: &Chunk<'_>| {
-            let numbers = Numbers::replies_or_ones(chunk.replies);
-            let none = Answers { words: chunk.replies, form: NO_ANSWERS };
-            // SAFETY: a chunk has places for its replies; the filter is borrowed until `run` has waited.
-            unsafe { self.queue(chunk.stream, chunk.keys, chunk.range.len(), none, numbers) }
-        };
-        self.run(keys, Reply::Words, work, |range, words| {
-            let bits = &mut found[range.start / 64..][..range.len().div_ceil(64)];
-            let numbers = numbers[range].par_chunks_mut(64 * TASK);
-            let all = numbers.zip(words.par_chunks(64 * TASK)).zip(bits.par_chunks_mut(TASK));
-            all.for_each(|((numbers, words), bits)| split_replies(numbers, words, bits));
-        })?;
+        if !keys.is_empty() {
+            self.staging()?.answer(keys, numbers, &mut found, |chunk, found, out| {
+                // SAFETY: a chunk has places for its answers; the filter is borrowed until `answer` has waited.
+                unsafe { self.queue(chunk.stream, chunk.keys, chunk.range.len(), found, Numbers::at(out)) }
+            })?;
+        }
         Ok(Bitmap::from_words(found, keys.len()))
     }
 }
@@ -86,12 +65,15 @@ impl<M: DeviceHashKind> Filter for StaticFilter<M> {
     type Error = Error;
 
     fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Error> {
+        if keys.is_empty() {
+            return Ok(());
+        }
         let work = |chunk: &Chunk<'_>| {
             let answers = Answers::bits_at(chunk.replies);
             // SAFETY: a chunk has places for its replies; the filter is borrowed until `run` has waited.
             unsafe { self.queue(chunk.stream, chunk.keys, chunk.range.len(), answers, Numbers::none()) }
         };
-        self.run(keys, Reply::Bits, work, |range, words| take(range.start, words))
+        self.staging()?.run(keys, Reply::BITS, work, |range, words| take(range.start, words))
     }
 
     fn memory_bytes(&self) -> u64 {
@@ -103,20 +85,6 @@ impl<M: DeviceHashKind, K: DeviceKeys128> DeviceFilter<K> for StaticFilter<M> {
     unsafe fn answer_async(&self, stream: &Stream, keys: K, others: &[&Device], answers: Answers) -> Result<(), Error> {
         // SAFETY: this function's contract.
         unsafe { self.look_up_async(stream, keys, others, answers, Numbers::none()) }
-    }
-}
-
-/// Words of bits per task that converts replies.
-const TASK: usize = 1 << 9;
-
-/// Splits replies into numbers, and bits of the keys that have one.
-fn split_replies<N: Number>(numbers: &mut [N], words: &[u64], bits: &mut [u64]) {
-    for ((numbers, words), bits) in numbers.chunks_mut(64).zip(words.chunks(64)).zip(bits) {
-        for (i, (number, &word)) in numbers.iter_mut().zip(words).enumerate() {
-            let is_member = word != u64::MAX;
-            *bits |= u64::from(is_member) << i;
-            *number = N::narrow(if is_member { word } else { 0 });
-        }
     }
 }
 

@@ -177,8 +177,9 @@ macro_rules! divided_values {
                     return only.$into(keys, out);
                 }
                 ::warpset_base::filter::same_length(keys.len(), out.len())?;
+                let mut found = vec![0; keys.len().div_ceil(64)];
                 // SAFETY: the closure queues all work on its stream, and writes a value and a bit per key.
-                let found = unsafe { self.shards.reply_bulk(keys, out, true, $ask)? };
+                unsafe { self.shards.reply_bulk(keys, out, &mut found, $ask)? };
                 Ok(::warpset_base::bitmap::Bitmap::from_words(found, keys.len()))
             }
         }

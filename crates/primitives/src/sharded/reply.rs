@@ -6,13 +6,13 @@ use std::sync::{Mutex, PoisonError};
 use bytemuck::Pod;
 use warpset_base::filter::{Filter, LengthMismatch, Take};
 use warpset_base::key::{Hashed, Key};
-use warpset_gpu::batch::{Answers, DeviceBatch, DeviceKeys, Staging, expect_room};
-use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, GpuError, LaunchConfig, Stream};
+use warpset_gpu::batch::{Answers, DEFAULT_CHUNK_KEYS, DeviceBatch, DeviceKeys, Staging, expect_room};
+use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::primitives::exchange::{self as kernels, BLOCK, FOUND_TILE, stride};
 use warpset_simt::GlobalMut;
 
 use super::route::{Beside, Routed, covering};
-use super::{Failure, HOST_ROUND, Part, Sharded};
+use super::{Failure, Part, Sharded};
 use crate::{DeviceFilter, Result};
 
 /// Destination of answers: whether each key is found, its value, or both.
@@ -104,13 +104,17 @@ struct Lane {
 impl<F, R> Sharded<F, R> {
     /// Makes the streams of rounds that begin after the work of `source`.
     fn lanes(&self, source: &Stream) -> Result<[Lane; 2]> {
-        let lane = || -> std::result::Result<Lane, GpuError> {
-            let parts = self.devices.all().iter().map(Device::new_stream).collect::<std::result::Result<_, _>>()?;
-            let lane = Lane { source: source.device().new_stream()?, parts };
+        let lane = || -> Result<Lane> {
+            let lane = Lane { source: source.device().new_stream()?, parts: self.part_streams()? };
             lane.source.wait_for(source)?;
             Ok(lane)
         };
         Ok([lane()?, lane()?])
+    }
+
+    /// Makes a stream per part.
+    fn part_streams(&self) -> Result<Vec<Stream>> {
+        Ok(self.devices.all().iter().map(Device::new_stream).collect::<std::result::Result<_, _>>()?)
     }
 }
 
@@ -285,79 +289,56 @@ impl<F: Sync> Sharded<F> {
         }
     }
 
-    /// Answers keys of the host: `values` has a place for the value of each key, or is empty if values are not asked.
-    /// Returns a bit per key if `is_found_asked`, whether it is found.
+    /// Answers keys of the host: `values` has a place for the value of each key, and `found` a bit that says whether it
+    /// is found. Either is empty if it is not asked.
     ///
     /// # Errors
     /// Failed allocations, copies and launches, and the errors of `ask`.
     ///
     /// # Safety
     /// The contract of [`reply_async`](Self::reply_async) for `ask`.
-    pub unsafe fn reply_bulk<K: Key, V: Pod + Send, E: Failure>(
+    pub unsafe fn reply_bulk<K: Key, V: Pod + Send + Sync, E: Failure>(
         &self,
         keys: &[K],
         values: &mut [V],
-        is_found_asked: bool,
+        found: &mut [u64],
         ask: impl Fn(&F, &Stream, DeviceSlice<'_, u64>, Replies) -> std::result::Result<(), E> + Sync,
-    ) -> std::result::Result<Vec<u64>, E> {
-        let (with_values, chunk) = (!values.is_empty(), self.round.min(HOST_ROUND));
-        let bits_of = |n: usize| if is_found_asked { n.div_ceil(64) } else { 0 };
-        let mut all_found = vec![0; bits_of(keys.len())];
-        let (mut rest, mut shares) = ((values, &mut all_found[..]), Vec::new());
+    ) -> std::result::Result<(), E> {
+        let (mut rest, mut shares) = ((values, found), Vec::new());
         for place in 0..self.parts.len() {
             let n = self.share(keys, place).1.len();
-            let (values, later) = rest.0.split_at_mut(if with_values { n } else { 0 });
-            let (found, later_found) = rest.1.split_at_mut(bits_of(n));
+            let (values, later) = rest.0.split_at_mut(n.min(rest.0.len()));
+            let (found, later_found) = rest.1.split_at_mut(n.div_ceil(64).min(rest.1.len()));
             shares.push(Mutex::new((values, found)));
             rest = (later, later_found);
         }
-        let answered = self.devices.each(|place, device| -> std::result::Result<(), E> {
+        let answered = self.devices.each(|place, device| {
             let (_, keys) = self.share(keys, place);
             let mut share = shares[place].lock().unwrap_or_else(PoisonError::into_inner);
             let (values, found) = &mut *share;
+            let (has_values, has_bits) = (!values.is_empty(), !found.is_empty());
             device.synchronize()?;
-            let lanes = self.lanes(&device.new_stream()?)?;
-            let staging = Staging::new(device, self.router.hashing);
-            let mut pending = None;
-            let mut round = |i: usize, first: Option<usize>| -> std::result::Result<(), E> {
-                let mut queued = None;
-                if let Some(first) = first {
-                    let (lane, range) = (&lanes[i % lanes.len()], first..keys.len().min(first + chunk));
-                    let (n, source) = (range.len(), &lane.source);
-                    let mut here = source.alloc_uninit::<u64>(n)?;
-                    let mut bits = source.alloc_uninit::<u64>(bits_of(n))?;
-                    let mut column = source.alloc_uninit::<V>(if with_values { n } else { 0 })?;
-                    let slice = staging.gather(&keys[range.clone()], &mut here)?;
-                    let to = match is_found_asked.then(|| Answers::bits_at(bits.global_mut())) {
-                        Some(found) if !with_values => Replies::found(found),
-                        found => Replies::values(column.global_mut(), found),
-                    };
-                    // SAFETY: the keys have arrived; memory is freed in the order of the source's stream; the parts are
-                    // borrowed until all of the work has been waited for; `ask` has this function's contract.
-                    unsafe {
-                        let routed = self.router.route(source, place, slice, n, Beside::Places)?;
-                        self.reply_round(lane, n, &routed, to, &|part, stream, keys, bits, values| {
-                            ask(part, stream, keys, to.at(bits, values))
-                        })?;
-                    }
-                    queued = Some((source, range, bits, column));
+            let mut streams = [self.part_streams()?, self.part_streams()?];
+            let staging = Staging::new(device, self.router.hashing).chunk_keys(self.round.min(DEFAULT_CHUNK_KEYS));
+            staging.answer(keys, values, found, |chunk, found, out| {
+                streams.reverse();
+                let lane = Lane { source: chunk.stream.clone(), parts: streams[0].clone() };
+                let (n, found) = (chunk.range.len(), has_bits.then_some(found));
+                let to = match found {
+                    Some(found) if !has_values => Replies::found(found),
+                    found => Replies::values(out, found),
+                };
+                // SAFETY: the keys arrive on the chunk's stream, in whose order memory is freed; the parts are borrowed
+                // until `answer` has waited for it; `ask` has this function's contract.
+                unsafe {
+                    let routed = self.router.route(chunk.stream, place, chunk.keys, n, Beside::Places)?;
+                    self.reply_round(&lane, n, &routed, to, &|part, stream, keys, bits, values| {
+                        ask(part, stream, keys, to.at(bits, values))
+                    })
                 }
-                // While a chunk is brought and grouped, the owners answer the one before.
-                if let Some((source, range, bits, column)) = std::mem::replace(&mut pending, queued) {
-                    let first = range.start / 64;
-                    source
-                        .download(&bits, &mut found[if is_found_asked { first..first + bits.len() } else { 0..0 }])?;
-                    source.download(&column, &mut values[if with_values { range } else { 0..0 }])?;
-                }
-                Ok(())
-            };
-            let mut rounds = (0..keys.len()).step_by(chunk).map(Some).chain([None]).enumerate();
-            let answered = rounds.try_for_each(|(i, first)| round(i, first));
-            settled(&lanes, answered)
+            })
         });
-        answered.into_iter().collect::<std::result::Result<(), E>>()?;
-        drop(shares);
-        Ok(all_found)
+        answered.into_iter().collect()
     }
 }
 
@@ -420,8 +401,9 @@ impl<F: Part> Filter for Sharded<F> {
         if let [only] = &self.parts[..] {
             return only.answer_bulk(keys, take);
         }
+        let mut found = vec![0; keys.len().div_ceil(64)];
         // SAFETY: `contains` queues all work on its stream, and writes an answer per key.
-        let found = unsafe { self.reply_bulk::<_, u8, _>(keys, &mut [], true, Self::contains)? };
+        unsafe { self.reply_bulk::<_, u8, _>(keys, &mut [], &mut found, Self::contains)? };
         if !found.is_empty() {
             take(0, &found);
         }

@@ -1,7 +1,6 @@
 //! Numbers of copies of the fingerprints of keys.
 
 use warpset_base::filter::same_length;
-use warpset_gpu::batch::{Reply, copy_many};
 use warpset_gpu::{DeviceSliceMut, Stream};
 use warpset_kernels::quotient::fingerprints::quotient_count;
 use warpset_simt::GlobalMut;
@@ -42,16 +41,11 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         let stream = self.ready_stream()?;
         let stored = S::prepass_of_counts(self, &stream)?;
         stream.synchronize()?; // other streams read it
-        self.staging().run(
-            keys,
-            Reply::Words,
-            |chunk| {
-                let asked = Asked { stream: chunk.stream, keys: chunk.keys, n: chunk.range.len() };
-                // SAFETY: there is a word per key; the filter is borrowed, and `run` waits before `stored` is freed.
-                unsafe { S::counts(self, asked, stored.as_ref(), chunk.replies) }
-            },
-            |range, words| copy_many(&mut counts[range], words),
-        )
+        self.staging().answer(keys, counts, &mut [], |chunk, _, out| {
+            let asked = Asked { stream: chunk.stream, keys: chunk.keys, n: chunk.range.len() };
+            // SAFETY: there is a word per key; the filter is borrowed, and `answer` waits before `stored` is freed.
+            unsafe { S::counts(self, asked, stored.as_ref(), out) }
+        })
     }
 
     /// Writes the number of stored copies of each key's fingerprint; `counts` has one word per key.

@@ -93,7 +93,7 @@ impl Fingerprints {
             let to = all.global_mut();
             staging.run(
                 keys,
-                Reply::None,
+                Reply::NONE,
                 |chunk| {
                     let n = chunk.range.len();
                     // SAFETY: each chunk has places of its own, as many as keys; `run` waits for all.

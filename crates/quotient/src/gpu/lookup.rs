@@ -60,7 +60,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         self.device.synchronize()?;
         self.staging().run(
             keys,
-            Reply::Bits,
+            Reply::BITS,
             |chunk| {
                 let asked = Asked { stream: chunk.stream, keys: chunk.keys, n: chunk.range.len() };
                 // SAFETY: there is room for the answers to a chunk; the filter is borrowed until `run` has waited.

@@ -528,7 +528,7 @@ impl<S: DeviceSlotKind> Count for ShardedQuotientFilter<S> {
                 let stored = self.stored()?;
                 // SAFETY: `counts` queues all work on its stream, and writes a word per key; the work has been waited
                 // for before `stored` is freed.
-                unsafe { self.shards.reply_bulk(keys, counts, false, self.counts(&stored)).map(drop) }
+                unsafe { self.shards.reply_bulk(keys, counts, &mut [], self.counts(&stored)) }
             }
         }
     }

@@ -61,7 +61,7 @@ impl<K: StaticKey, V: Value> AnswerAny<K> for StaticMap<K, V> {
         let staging = Staging::new(&self.device, Hashing::seeded(self.seed())).chunk_keys(self.chunk_keys);
         staging.run(
             keys,
-            Reply::Bits,
+            Reply::BITS,
             |chunk| {
                 let answers = Answers::bits_at(chunk.replies);
                 // SAFETY: a chunk has places for its replies; the set is borrowed until `run` has waited.

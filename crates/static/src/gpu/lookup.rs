@@ -189,9 +189,10 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
         // Work that the caller queued on other streams runs first.
         self.device.synchronize()?;
         let staging = Staging::new(&self.device, Hashing::seeded(self.seed())).chunk_keys(self.chunk_keys);
-        let found = staging.values(keys, out, |chunk, found, out| {
+        let mut found = vec![0; keys.len().div_ceil(64)];
+        staging.answer(keys, out, &mut found, |chunk, found, out| {
             let n = chunk.range.len();
-            // SAFETY: a chunk has places for its answers; the map is borrowed until `values` has waited.
+            // SAFETY: a chunk has places for its answers; the map is borrowed until `answer` has waited.
             unsafe { self.queue(chunk.stream, chunk.keys, n, found, wanted(out, n)) }
         })?;
         Ok(Bitmap::from_words(found, keys.len()))

@@ -184,8 +184,9 @@ impl<K: StaticKey, V: Value> AnswerAny<K> for ShardedStaticMap<K, V> {
             return only.answer_integers(keys, take);
         }
         let look_up = Self::look_up(|_| Wanted::Nothing);
+        let mut found = vec![0; keys.len().div_ceil(64)];
         // SAFETY: the lookup queues all work on its stream, and writes a bit per key.
-        let found = unsafe { self.shards.reply_bulk::<_, u8, _>(keys, &mut [], true, look_up)? };
+        unsafe { self.shards.reply_bulk::<_, u8, _>(keys, &mut [], &mut found, look_up)? };
         if !found.is_empty() {
             take(0, &found);
         }

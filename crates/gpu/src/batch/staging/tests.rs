@@ -67,7 +67,7 @@ fn hash_chunk(chunk: &Chunk<'_>) -> Result<()> {
 /// Hashes keys on the device.
 fn hashed<K: Key>(staging: &Staging<'_>, keys: &[K]) -> Result<Vec<u64>> {
     let mut hashes = vec![0; keys.len()];
-    staging.run(keys, Reply::Words, hash_chunk, |range, words| hashes[range].copy_from_slice(words))?;
+    staging.run(keys, Reply::WORDS, hash_chunk, |range, words| hashes[range].copy_from_slice(words))?;
     Ok(hashes)
 }
 
@@ -111,7 +111,7 @@ fn bits_come_back_in_their_places() {
             unsafe { number_words { first, n, to: chunk.replies }.launch(chunk.stream, LaunchConfig::covering(n, 64)) }
         };
         staging
-            .run(&keys, Reply::Bits, work, |range, words| {
+            .run(&keys, Reply::BITS, work, |range, words| {
                 answers[range.start / 64..][..words.len()].copy_from_slice(words)
             })
             .unwrap();
@@ -174,7 +174,7 @@ fn threads_share_what_a_device_keeps() {
             });
         }
     });
-    let words = Parts::new(KeyClass::U64, false, Reply::Words, 256).words;
+    let words = Parts::new(KeyClass::U64, false, Reply::WORDS, 256).words;
     assert!(device.pinned_pool().idle_words() <= 8 * words);
 }
 
@@ -194,7 +194,7 @@ fn a_key_that_panics_leaves_everything_usable() {
     let staging = Staging::new(&device, Hashing::seeded(5)).chunk_keys(64);
     let mut taken = 0;
     let caught = catch_unwind(AssertUnwindSafe(|| {
-        staging.run(&keys, Reply::Words, hash_chunk, |range, _| taken += range.len())
+        staging.run(&keys, Reply::WORDS, hash_chunk, |range, _| taken += range.len())
     }));
     assert!(caught.is_err() && taken < 200);
     let kept = device.pinned_pool().idle_words();
@@ -209,7 +209,7 @@ fn a_key_that_panics_leaves_everything_usable() {
 fn one_lane_is_enough_where_memory_is_short() {
     let keys: Vec<u64> = (0..10_000).collect();
     let hashing = Hashing::seeded(1);
-    let lane = 8 * Parts::new(KeyClass::U64, false, Reply::Words, 4096).words;
+    let lane = 8 * Parts::new(KeyClass::U64, false, Reply::WORDS, 4096).words;
     for (bytes, works) in [(3 * lane, true), (lane + lane / 2, true), (lane / 2, false)] {
         let device = Device::emulator_with(EmulatorOptions::default().memory_bytes(bytes));
         let result = hashed(&Staging::new(&device, hashing).chunk_keys(4096), &keys);
@@ -229,7 +229,7 @@ fn an_error_ends_the_run_and_nothing_else() {
     let mut chunks = 0;
     let result: Result<(), GpuError> = staging.run(
         &keys,
-        Reply::Words,
+        Reply::WORDS,
         |chunk| {
             chunks += 1;
             if chunk.range.start >= 300 { Err(GpuError::MissingOffsets) } else { hash_chunk(chunk) }

@@ -28,31 +28,30 @@ impl Maplet {
             let mut values = vec![None; keys.len()];
             let (hashes, places) = exact::some_hashes(&self.layout.keys, keys);
             let mut places = places.unwrap_or_else(|| (0..keys.len()).collect()).into_iter();
-            self.get_hashed(&hashes, |_, some| {
+            self.get_hashed(&hashes, |some| {
                 some.iter().zip(&mut places).for_each(|(&value, place)| values[place] = present(value));
             })?;
             return Ok(values);
         }
-        let mut values = vec![0; keys.len()];
+        let mut values = Vec::with_capacity(keys.len());
         // By all threads, since the first write to each page takes longer than the copy.
-        self.get_hashed(keys, |first, some| {
-            values[first..][..some.len()].par_iter_mut().zip(some).for_each(|(place, &value)| *place = value);
-        })?;
-        Ok(values.into_par_iter().map(present).collect())
+        self.get_hashed(keys, |some| values.par_extend(some.par_iter().copied().map(present)))?;
+        Ok(values)
     }
 
-    /// Looks up keys that are no integers of an exact maplet; gives values, or [`Maplet::ABSENT`], to `take`.
-    fn get_hashed<K: Key>(&self, keys: &[K], mut take: impl FnMut(usize, &[u64])) -> Result<(), Error> {
+    /// Looks up keys that are no integers of an exact maplet; gives values, or [`Maplet::ABSENT`], to `take` in the order
+    /// of the keys.
+    fn get_hashed<K: Key>(&self, keys: &[K], mut take: impl FnMut(&[u64])) -> Result<(), Error> {
         if keys.is_empty() {
             return Ok(());
         }
         self.device().synchronize()?;
         Staging::new(self.device(), hashing(&self.layout.keys)).run(
             keys,
-            Reply::Words,
+            Reply::WORDS,
             // SAFETY: there is a word per key; the filter is borrowed until `run` has waited.
             |chunk| unsafe { self.look_up(chunk.stream, chunk.keys, chunk.range.len(), chunk.replies) },
-            |range, words| take(range.start, words),
+            |_, words| take(words),
         )
     }
 

@@ -335,7 +335,7 @@ impl ShardedMaplet {
         }
         let mut values = vec![0; keys.len()];
         // SAFETY: `look_up` queues all work on its stream, and writes a word per key.
-        unsafe { self.shards.reply_bulk(keys, &mut values, false, look_up)? };
+        unsafe { self.shards.reply_bulk(keys, &mut values, &mut [], look_up)? };
         Ok(values.into_par_iter().map(present).collect())
     }
 
