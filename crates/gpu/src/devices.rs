@@ -1,10 +1,8 @@
 //! Several devices that work together.
 
-use std::panic::resume_unwind;
-
 use crate::device::Device;
 use crate::error::{GpuError, Result};
-use crate::workers;
+use crate::workers::on_threads;
 
 /// Different devices of one kind, at least one, between which memory can be copied: the argument of operations on
 /// several devices. The results are on the first one.
@@ -72,8 +70,7 @@ impl Devices {
     /// a thread of its own. Returns the results in the order of the list. A panic comes through after all have ended. A
     /// thread of a rayon pool does the pool's work while it waits for the others, which may wait for that work.
     pub fn each<R: Send>(&self, work: impl Fn(usize, &Device) -> R + Sync) -> Vec<R> {
-        let results = workers::each(self.0.len(), |place| work(place, &self.0[place]));
-        results.into_iter().map(|result| result.unwrap_or_else(|panic| resume_unwind(panic))).collect()
+        on_threads(self.0.len(), |place| work(place, &self.0[place]))
     }
 }
 

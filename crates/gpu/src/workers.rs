@@ -1,6 +1,6 @@
 //! Threads for work on several devices. They are kept, because a new one takes milliseconds to start on some systems.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -46,8 +46,9 @@ impl<R> Drop for Results<R> {
 }
 
 /// Runs `work` for each number below `count`, at least one: for zero on this thread, and for each other on a thread of
-/// its own. Returns the results, or panics, in the order of their numbers.
-pub(crate) fn each<R: Send>(count: usize, work: impl Fn(usize) -> R + Sync) -> Vec<thread::Result<R>> {
+/// its own. Returns the results in the order of the numbers. A panic comes through after all have ended. A thread of a
+/// rayon pool does the pool's work while it waits for the others, which may wait for that work.
+pub fn on_threads<R: Send>(count: usize, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
     let work = |number| catch_unwind(AssertUnwindSafe(|| work(number)));
     let (faults, (to, results)) = (faults::of_this_thread(), channel());
     let (results, to) = (Results(results), to);
@@ -69,7 +70,7 @@ pub(crate) fn each<R: Send>(count: usize, work: impl Fn(usize) -> R + Sync) -> V
     let mut all = vec![(0, work(0))];
     all.extend(std::iter::from_fn(|| results.next()));
     all.sort_by_key(|(number, _)| *number);
-    all.into_iter().map(|(_, result)| result).collect()
+    all.into_iter().map(|(_, result)| result.unwrap_or_else(|panic| resume_unwind(panic))).collect()
 }
 
 /// Starts a job on a thread that has no work, on a new one if there is none, and on this one if there cannot be more.

@@ -25,7 +25,7 @@ use warpset_gpu::{Device, DeviceSlice, Devices, GpuError};
 pub use warpset_kernels::primitives::exchange::{By, MAX_OWNERS, Route};
 
 use crate::{DeviceFilter, Error, Result};
-pub use change::Total;
+pub use change::{NO_VALUES, Total};
 pub use reply::Replies;
 pub use route::{Routed, Router, ranges};
 
@@ -38,9 +38,9 @@ mod route;
 const ROUND: usize = 1 << 26;
 /// Places for the words of a round, at most: each owner has one for each key.
 const PLACES: usize = 2 * ROUND;
-/// Bytes of a device's memory for each place, at least: two rounds with values take 34 of them.
+/// Bytes of a device's memory for each place, at least: two rounds with values take 50 of them.
 const BYTES_PER_PLACE: usize = 512;
-/// Keys of the host that are inserted at a time, or asked for values, for each device.
+/// Keys of the host that are inserted at a time, for each device.
 const HOST_ROUND: usize = 1 << 24;
 
 /// Structure with a part on each of several devices. Every part answers for the hashes of its range, which the router
@@ -204,12 +204,7 @@ impl<F, R> Sharded<F, R> {
     where
         F: Send,
     {
-        let parts: Vec<_> = self.parts.iter_mut().map(Mutex::new).collect();
-        let results = self.devices.each(|place, _| {
-            let mut part = parts[place].lock().unwrap_or_else(PoisonError::into_inner);
-            work(place, &mut part)
-        });
-        results.into_iter().collect()
+        each_mut(&self.devices, &mut self.parts, work)
     }
 
     /// Copies words of all parts to `to`, one after the other. Waits for all work on the devices.
@@ -258,8 +253,27 @@ impl<F, R> Sharded<F, R> {
 
     /// Returns the share of the host's keys for the device at `place`; all but the last are multiples of 64.
     pub fn share<'k, K>(&self, keys: &'k [K], place: usize) -> (usize, &'k [K]) {
-        let share = keys.len().div_ceil(self.parts.len()).next_multiple_of(64);
-        let at = |place: usize| keys.len().min(share * place);
-        (at(place), &keys[at(place)..at(place + 1)])
+        share(&self.devices, keys, place)
     }
+}
+
+/// Runs `work` for each part, mutable, and its place, on a thread of its own.
+fn each_mut<F: Send, T: Send, E: Send>(
+    devices: &Devices,
+    parts: &mut [F],
+    work: impl Fn(usize, &mut F) -> std::result::Result<T, E> + Sync,
+) -> std::result::Result<Vec<T>, E> {
+    let parts: Vec<_> = parts.iter_mut().map(Mutex::new).collect();
+    let results = devices.each(|place, _| {
+        let mut part = parts[place].lock().unwrap_or_else(PoisonError::into_inner);
+        work(place, &mut part)
+    });
+    results.into_iter().collect()
+}
+
+/// Returns the share of the host's keys for the device at `place`, after the number of its first one.
+fn share<'k, K>(devices: &Devices, keys: &'k [K], place: usize) -> (usize, &'k [K]) {
+    let share = keys.len().div_ceil(devices.all().len()).next_multiple_of(64);
+    let at = |place: usize| keys.len().min(share * place);
+    (at(place), &keys[at(place)..at(place + 1)])
 }

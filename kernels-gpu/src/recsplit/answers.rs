@@ -26,11 +26,6 @@ pub const VALUES_32: u32 = 3;
 /// No numbers, only whether keys are members.
 pub const NO_NUMBERS: u32 = 4;
 
-/// Numbers of 64 bits, and all ones for keys that are no members.
-pub const NUMBERS_OR_ONES: u32 = 5;
-/// No form of [`results`]: only numbers are requested.
-pub const NO_ANSWERS: u32 = !0;
-
 /// Parts of a function that its kernels need besides words and rows; `P` is the plan of its kind.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -107,9 +102,8 @@ pub unsafe fn look_up(
 /// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads.
 /// - `query`: as for [`look_up`]. `width` is from 1 to 32, and `kept` has a fingerprint for all that `number_of`
 ///   returns.
-/// - `found`: [`results::words`] words, unless `found_form` is [`NO_ANSWERS`]; `numbers`: `n` places of the form
-///   `form`, [`NUMBERS_64`], [`NUMBERS_32`], [`NUMBERS_OR_ONES`] or [`NO_NUMBERS`]. Both are used by this launch alone,
-///   except that counts are added atomically.
+/// - `found`: [`results::words`] words; `numbers`: `n` places of the form `form`, [`NUMBERS_64`], [`NUMBERS_32`] or
+///   [`NO_NUMBERS`]. Both are used by this launch alone, except that counts are added atomically.
 #[cfg(feature = "bodies")]
 #[inline(always)]
 #[track_caller]
@@ -135,13 +129,10 @@ pub unsafe fn contain(
             match form {
                 NUMBERS_64 => numbers.write(i, answer),
                 NUMBERS_32 => numbers.cast::<u32>().write(i, answer as u32),
-                NUMBERS_OR_ONES => numbers.write(i, if member { answer } else { !0 }),
                 _ => {}
             }
         }
-        if found_form != NO_ANSWERS {
-            results::put(found_form, found, i, query.n, member);
-        }
+        results::put(found_form, found, i, query.n, member);
     }
 }
 

@@ -51,6 +51,7 @@ pub(crate) const LIMIT_PERSISTING_L2: c_uint = 6;
 pub(crate) const STREAM_ACCESS_WINDOW: c_uint = 1;
 
 pub(crate) const POINTER_DEVICE_ORDINAL: c_int = 9;
+pub(crate) const POINTER_ACCESS_FLAGS: c_int = 16;
 
 pub(crate) const POOL_RELEASE_THRESHOLD: c_int = 4;
 pub(crate) const POOL_RESERVED_CURRENT: c_int = 5;

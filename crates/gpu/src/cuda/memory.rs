@@ -91,6 +91,16 @@ impl CudaDevice {
         Ok(ordinal.max(0) as u32)
     }
 
+    /// Whether this device, whose context is current, can read the memory of another at this address.
+    fn reads(&self, address: Address) -> bool {
+        let mut access = 0u32;
+        // SAFETY: the attribute has 32 bits, and the result goes to a local variable; an unknown address is answered
+        // with an error.
+        let code =
+            unsafe { binding::cuPointerGetAttribute((&raw mut access).cast(), driver::POINTER_ACCESS_FLAGS, address) };
+        code == 0 && access != 0
+    }
+
     /// Frees memory of [`allocate`](Self::allocate), after everything that may use it.
     pub(crate) fn free(&self, address: Address) {
         self.enter_to_drop();
@@ -225,8 +235,9 @@ impl CudaStream {
         let (here, there) = (self.device.raw_context(), source.raw_context());
         // SAFETY: both are valid for `bytes`, by this function's contract; each address goes with its context.
         let code = unsafe {
-            match here == there {
+            match here == there || self.device.reads(from) {
                 true => binding::cuMemcpyDtoDAsync_v2(to, from, bytes, self.raw),
+                // Copies of this kind from one device wait for each other, whatever their streams.
                 false => binding::cuMemcpyPeerAsync(to, here, from, there, bytes, self.raw),
             }
         };

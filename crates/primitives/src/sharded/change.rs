@@ -1,15 +1,20 @@
 //! Changes: keys, and values if there are any, to their owners.
 
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use rayon::prelude::*;
 use warpset_base::filter::{Insert, LengthMismatch};
 use warpset_base::key::{Hashed, Key};
-use warpset_gpu::DeviceSlice;
-use warpset_gpu::Stream;
 use warpset_gpu::batch::{DeviceKeys, Hashing, Staging};
+use warpset_gpu::{DeviceSlice, DeviceVec, Devices, Stream, on_threads};
 
 use super::route::{Beside, Routed, Router};
-use super::{Failure, HOST_ROUND, Part, Sharded};
+use super::{Failure, HOST_ROUND, Part, Sharded, each_mut, share};
 use crate::{DeviceInsert, Result};
 
+/// Values of keys that have none.
+pub const NO_VALUES: &[u64] = &[];
 const OPERATION: &str = "a change of a structure on several devices";
 
 /// Result of a change, by all parts together.
@@ -34,46 +39,75 @@ impl Total for u64 {
     }
 }
 
-impl<F: Send + Sync> Sharded<F> {
-    /// Changes each part by those of the keys, grouped on their devices, that it owns.
-    fn change_routed<R: Total, E: Failure>(
-        &mut self,
-        routed: Vec<Routed>,
-        change: &(impl Fn(&mut F, DeviceSlice<'_, u64>, DeviceSlice<'_, u64>) -> std::result::Result<R, E> + Sync),
-    ) -> std::result::Result<R, E> {
-        let owners = self.parts.len();
-        let ranges = routed.iter().map(|routed| routed.ranges(owners)).collect::<Result<Vec<_>>>()?;
-        let devices = self.devices.clone();
-        let changed = self.each_mut(|place, part| {
-            let own = routed.iter().zip(&ranges).map(|(routed, ranges)| (routed, ranges[place].clone()));
-            let own: Vec<_> = own.filter(|(_, range)| !range.is_empty()).collect();
-            let device = &devices.all()[place];
-            match &own[..] {
-                [] => return Ok(R::NOTHING),
-                [(only, range)] if only.words.device() == device => {
-                    return change(part, only.words.slice(range.clone()), only.values(range));
-                }
-                _ => {}
+/// Words of a round for the parts.
+struct Round {
+    /// Words grouped on their devices, from which others still copy.
+    routed: Vec<Routed>,
+    /// One per part.
+    own: Vec<Own>,
+}
+
+/// Words that a part owns.
+enum Own {
+    Nothing,
+    /// All of them are in the part's device: a range of the words with this number.
+    Here(usize, Range<usize>),
+    /// Words, and values if there are any, on their way to the device, on this stream.
+    Copied(Stream, DeviceVec<u64>, DeviceVec<u64>),
+}
+
+/// Queues the copies of grouped words to their owners; waits for the grouping.
+fn bring(devices: &Devices, routed: Vec<Routed>) -> Result<Round> {
+    let ranges = routed.iter().map(|routed| routed.ranges(devices.all().len())).collect::<Result<Vec<_>>>()?;
+    let own = devices.all().iter().enumerate().map(|(place, device)| {
+        let own = routed.iter().zip(&ranges).map(|(routed, ranges)| (routed, ranges[place].clone())).enumerate();
+        let own: Vec<_> = own.filter(|(_, (_, range))| !range.is_empty()).collect();
+        match &own[..] {
+            [] => return Ok(Own::Nothing),
+            [(at, (only, range))] if only.words.device() == device => return Ok(Own::Here(*at, range.clone())),
+            _ => {}
+        }
+        let count = own.iter().map(|(_, (_, range))| range.len()).sum();
+        let values = own.iter().map(|(_, (routed, range))| routed.values(range).len()).sum();
+        let stream = device.new_stream()?;
+        let (mut keys, mut values) = (stream.alloc_uninit::<u64>(count)?, stream.alloc_uninit::<u64>(values)?);
+        let mut first = 0;
+        for (_, (routed, range)) in &own {
+            let (to, values_there) = (first..first + range.len(), routed.values(range));
+            first = to.end;
+            stream.copy(keys.slice_mut(to.clone()), routed.words.slice(range.clone()))?;
+            if !values_there.is_empty() {
+                stream.copy(values.slice_mut(to), values_there)?;
             }
-            let count = own.iter().map(|(_, range)| range.len()).sum();
-            let values = own.iter().map(|(routed, range)| routed.values(range).len()).sum();
-            let stream = device.new_stream()?;
-            let (mut keys, mut values) = (stream.alloc_uninit::<u64>(count)?, stream.alloc_uninit::<u64>(values)?);
-            let mut first = 0;
-            for (routed, range) in &own {
-                let (to, values_there) = (first..first + range.len(), routed.values(range));
-                first = to.end;
-                stream.copy(keys.slice_mut(to.clone()), routed.words.slice(range.clone()))?;
-                if !values_there.is_empty() {
-                    stream.copy(values.slice_mut(to), values_there)?;
-                }
-            }
+        }
+        Ok(Own::Copied(stream, keys, values))
+    });
+    let own = own.collect::<Result<_>>()?;
+    Ok(Round { routed, own })
+}
+
+/// Changes each part by the words that it owns.
+fn change_parts<F: Send, R: Total, E: Failure>(
+    devices: &Devices,
+    parts: &mut [F],
+    round: &Round,
+    change: &(impl Fn(&mut F, DeviceSlice<'_, u64>, DeviceSlice<'_, u64>) -> std::result::Result<R, E> + Sync),
+) -> std::result::Result<R, E> {
+    let changed = each_mut(devices, parts, |place, part| match &round.own[place] {
+        Own::Nothing => Ok(R::NOTHING),
+        Own::Here(at, range) => {
+            let routed = &round.routed[*at];
+            change(part, routed.words.slice(range.clone()), routed.values(range))
+        }
+        Own::Copied(stream, keys, values) => {
             stream.synchronize()?;
             change(part, keys.as_slice(), values.as_slice())
-        })?;
-        Ok(changed.into_iter().fold(R::NOTHING, R::and))
-    }
+        }
+    })?;
+    Ok(changed.into_iter().fold(R::NOTHING, R::and))
+}
 
+impl<F: Send + Sync> Sharded<F> {
     /// Checks batches of a change before any of them is applied: that their devices have a part, and that there is a
     /// value per key on the same device, unless `values` is empty.
     ///
@@ -126,11 +160,13 @@ impl<F: Send + Sync> Sharded<F> {
             });
             routed.collect::<Result<Vec<_>>>()
         };
+        let Self { devices, router, parts, .. } = self;
+        // The next round is grouped before this one's changes are queued, and travels beside them.
         let mut changed = || -> std::result::Result<R, E> {
-            let (mut next, mut total) = (route(&self.router, 0)?, R::NOTHING);
+            let (mut next, mut total) = (bring(devices, route(router, 0)?)?, R::NOTHING);
             for i in 0..rounds {
-                let routed = std::mem::replace(&mut next, route(&self.router, i + 1)?);
-                total = total.and(self.change_routed(routed, &change)?);
+                let round = std::mem::replace(&mut next, bring(devices, route(router, i + 1)?)?);
+                total = total.and(change_parts(devices, parts, &round, &change)?);
             }
             Ok(total)
         };
@@ -146,34 +182,55 @@ impl<F: Send + Sync> Sharded<F> {
     ///
     /// # Errors
     /// Another number of values than of keys; failed allocations, copies and launches, and the errors of `change`.
-    pub fn change_bulk<K: Key, R: Total, E: Failure>(
+    pub fn change_bulk<K: Key, V: Copy + Into<u64> + Sync, R: Total, E: Failure>(
         &mut self,
         keys: &[K],
-        values: &[u64],
+        values: &[V],
         change: impl Fn(&mut F, DeviceSlice<'_, u64>, DeviceSlice<'_, u64>) -> std::result::Result<R, E> + Sync,
     ) -> std::result::Result<R, E> {
         if !values.is_empty() {
             LengthMismatch::unless_equal("values", keys.len(), values.len())?;
         }
         let (step, mut total) = (self.round.min(HOST_ROUND) * self.parts.len(), R::NOTHING);
-        for (i, keys) in keys.chunks(step).enumerate() {
-            let values = if values.is_empty() { values } else { &values[i * step..][..keys.len()] };
-            let routed = self.devices.each(|place, device| {
-                let ((_, keys), (_, values)) = (self.share(keys, place), self.share(values, place));
+        // One per device, kept from round to round.
+        let words: Vec<_> = self.parts.iter().map(|_| Mutex::new(Vec::new())).collect();
+        let Self { devices, router, parts, .. } = self;
+        let brought = |first: usize| {
+            let keys = &keys[first.min(keys.len())..keys.len().min(first + step)];
+            let values = if values.is_empty() { values } else { &values[first.min(values.len())..][..keys.len()] };
+            let routed = devices.each(|place, device| {
+                let ((_, keys), (_, values)) = (share(devices, keys, place), share(devices, values, place));
                 if keys.is_empty() {
                     return Ok(None);
                 }
                 let stream = device.new_stream()?;
                 let mut here = stream.alloc_uninit(keys.len())?;
-                let slice = Staging::new(device, self.router.hashing).gather(keys, &mut here)?;
-                let there = stream.from_slice(values)?;
+                let slice = Staging::new(device, router.hashing).gather(keys, &mut here)?;
+                let mut words = words[place].lock().unwrap_or_else(PoisonError::into_inner);
+                words.clear();
+                words.par_extend(values.par_iter().map(|&value| value.into()));
+                let there = stream.from_slice(&words)?;
                 let beside = if values.is_empty() { Beside::Nothing } else { Beside::Values(there.global()) };
                 // SAFETY: keys and values have arrived, and are freed in the order of the stream or after it.
-                let routed = unsafe { self.router.route(&stream, place, slice, keys.len(), beside)? };
+                let routed = unsafe { router.route(&stream, place, slice, keys.len(), beside)? };
                 Ok(Some(routed))
             });
-            let routed: Vec<Option<Routed>> = routed.into_iter().collect::<Result<_>>()?;
-            total = total.and(self.change_routed(routed.into_iter().flatten().collect(), &change)?);
+            bring(devices, routed.into_iter().filter_map(Result::transpose).collect::<Result<_>>()?)
+        };
+        let (mut next, parts) = (brought(0)?, Mutex::new(&mut parts[..]));
+        for first in (0..keys.len()).step_by(step) {
+            // The next round comes while this one's changes are applied.
+            let sides = on_threads(2, |side| -> std::result::Result<_, E> {
+                if side == 0 {
+                    return Ok((Some(brought(first + step)?), R::NOTHING));
+                }
+                let mut parts = parts.lock().unwrap_or_else(PoisonError::into_inner);
+                Ok((None, change_parts(devices, &mut parts, &next, &change)?))
+            });
+            for side in sides {
+                let (later, changed) = side?;
+                (next, total) = (later.unwrap_or(next), total.and(changed));
+            }
         }
         Ok(total)
     }
@@ -211,7 +268,7 @@ impl<F: Part + DeviceInsert<Inserted: Total>> Insert for Sharded<F> {
     fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> std::result::Result<F::Inserted, F::Error> {
         match &mut self.parts[..] {
             [only] => only.insert_bulk(keys),
-            _ => self.change_bulk(keys, &[], Self::insert_words),
+            _ => self.change_bulk(keys, NO_VALUES, Self::insert_words),
         }
     }
 

@@ -319,7 +319,7 @@ impl<F: Sync> Sharded<F> {
             let (has_values, has_bits) = (!values.is_empty(), !found.is_empty());
             device.synchronize()?;
             let mut streams = [self.part_streams()?, self.part_streams()?];
-            let staging = Staging::new(device, self.router.hashing).chunk_keys(self.round.min(DEFAULT_CHUNK_KEYS));
+            let staging = Staging::new(device, self.router.hashing).chunk_keys(self.round.min(2 * DEFAULT_CHUNK_KEYS));
             staging.answer(keys, values, found, |chunk, found, out| {
                 streams.reverse();
                 let lane = Lane { source: chunk.stream.clone(), parts: streams[0].clone() };

@@ -12,7 +12,7 @@ use warpset_core::bits::lowest;
 use warpset_gpu::batch::Hashing;
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, Devices, Stream};
 use warpset_primitives::DeviceInsert;
-use warpset_primitives::sharded::{By, MAX_OWNERS, Replies, Route, Sharded};
+use warpset_primitives::sharded::{By, MAX_OWNERS, NO_VALUES, Replies, Route, Sharded};
 
 use super::fingerprints::Fingerprints;
 use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, hashing};
@@ -566,7 +566,9 @@ impl<S: DeviceSlotKind> Remove for ShardedQuotientFilter<S> {
     fn remove_bulk<K: Key>(&mut self, keys: &[K]) -> Result<u64, Error> {
         match self.shards.only() {
             Some(only) => only.remove_bulk(keys),
-            None => self.shards.change_bulk(keys, &[], |part, hashes, _| part.remove_device(hashes.cast::<Hashed>()?)),
+            None => {
+                self.shards.change_bulk(keys, NO_VALUES, |part, hashes, _| part.remove_device(hashes.cast::<Hashed>()?))
+            }
         }
     }
 }

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use warpset_base::filter::same_length;
 use warpset_gpu::{Device, DeviceSlice, DeviceVec, Devices, Stream};
-use warpset_primitives::sharded::Sharded;
+use warpset_primitives::sharded::{NO_VALUES, Sharded};
 
 use super::{ShardedBinaryFuse, ShardedStaticFunction, divided};
 use crate::build::{Failure, Settings, attempts};
@@ -196,7 +196,7 @@ impl<F: DeviceWidth> ShardedBuilder<F> {
     /// # Errors
     /// The errors of [`Builder::build_from`]; [`Error::Gpu`] if a device fails or has too little memory.
     pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<ShardedBinaryFuse<F>, Error> {
-        self.build(keys.len(), |parts| parts.change_bulk(keys, &[], Received::take))
+        self.build(keys.len(), |parts| parts.change_bulk(keys, NO_VALUES, Received::take))
     }
 
     /// Builds a filter of batches of keys, each on one of the devices; see [`build_from`](Self::build_from).

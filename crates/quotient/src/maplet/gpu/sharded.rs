@@ -9,7 +9,7 @@ use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, Devices, Stream};
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::quotient::rank_select::combine::MapletKernels;
 use warpset_primitives::reduce::reduce_async;
-use warpset_primitives::sharded::{Replies, Sharded};
+use warpset_primitives::sharded::{NO_VALUES, Replies, Sharded};
 
 use super::lookup::present;
 use super::{Maplet, MapletBuilder, MapletLayout};
@@ -160,14 +160,11 @@ impl ShardedMaplet {
         self.shards.each_mut(|_, shard| shard.clear()).map(drop)
     }
 
-    /// Returns the values of a batch, none of which is too wide.
-    fn checked<V: Copy + Into<u64> + Sync>(&self, keys: usize, values: &[V]) -> Result<Vec<u64>, Error> {
+    /// Refuses a batch with another number of values than of keys, or with a value that is too wide.
+    fn check<V: Copy + Into<u64> + Sync>(&self, keys: usize, values: &[V]) -> Result<(), Error> {
         same_length(keys, values.len())?;
         let refused = |&value: &V| self.layout.check_value(value.into()).err();
-        match values.par_iter().find_map_first(refused) {
-            Some(error) => Err(error),
-            None => Ok(values.par_iter().map(|&value| value.into()).collect()),
-        }
+        values.par_iter().find_map_first(refused).map_or(Ok(()), Err)
     }
 
     /// Stores values like [`crate::Maplet::insert_bulk`].
@@ -178,8 +175,8 @@ impl ShardedMaplet {
         match self.shards.only() {
             Some(only) => only.insert_bulk(keys, values),
             None => {
-                let values = self.checked(keys.len(), values)?;
-                self.shards.change_bulk(keys, &values, |part, hashes, values| {
+                self.check(keys.len(), values)?;
+                self.shards.change_bulk(keys, values, |part, hashes, values| {
                     part.insert_device(hashes.cast::<Hashed>()?, values)
                 })
             }
@@ -220,8 +217,8 @@ impl ShardedMaplet {
         match self.shards.only() {
             Some(only) => only.upsert_bulk::<O, _, _>(keys, values),
             None => {
-                let values = self.checked(keys.len(), values)?;
-                self.shards.change_bulk(keys, &values, |part, hashes, values| {
+                self.check(keys.len(), values)?;
+                self.shards.change_bulk(keys, values, |part, hashes, values| {
                     part.upsert_device::<O, _>(hashes.cast::<Hashed>()?, values)
                 })
             }
@@ -277,7 +274,9 @@ impl ShardedMaplet {
     pub fn remove_bulk<K: Key>(&mut self, keys: &[K]) -> Result<u64, Error> {
         match self.shards.only() {
             Some(only) => only.remove_bulk(keys),
-            None => self.shards.change_bulk(keys, &[], |part, hashes, _| part.remove_device(hashes.cast::<Hashed>()?)),
+            None => {
+                self.shards.change_bulk(keys, NO_VALUES, |part, hashes, _| part.remove_device(hashes.cast::<Hashed>()?))
+            }
         }
     }
 
