@@ -8,7 +8,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Range, RangeBounds, RangeInclusive};
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
 
 use warpset_base::filter::LengthMismatch;
 use warpset_base::words::zeroed_vec;
@@ -288,16 +288,12 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> ShardedDictionary<K, V, P> {
             only.look_up(keys, values, &mut words)?;
             return Ok(Bitmap::from_words(words, keys.len()));
         }
-        let (mut rest, mut shares) = (values, Vec::new());
-        for place in 0..self.shards.parts().len() {
-            let (share, later) = rest.split_at_mut(self.shards.share(keys, place).1.len().min(rest.len()));
-            shares.push(Mutex::new(share));
-            rest = later;
-        }
-        let found = self.devices().each(|place, device| {
-            let (_, keys) = self.shards.share(keys, place);
-            let mut values = shares[place].lock().unwrap_or_else(PoisonError::into_inner);
-            let (mut words, mut values) = (vec![0; keys.len().div_ceil(64)], values.chunks_mut(HOST_CHUNK));
+        let mut found = vec![0; keys.len().div_ceil(64)];
+        let shares = self.shards.answer_shares(keys, values, &mut found);
+        let answered = self.devices().each(|place, device| {
+            let mut share = shares[place].lock().unwrap_or_else(PoisonError::into_inner);
+            let (keys, values, words) = &mut *share;
+            let mut values = values.chunks_mut(HOST_CHUNK);
             for (keys, words) in keys.chunks(HOST_CHUNK).zip(words.chunks_mut(HOST_CHUNK / 64)) {
                 let (values, mut brought) = (values.next().unwrap_or_default(), Batch::default());
                 device.waiting(|stream| {
@@ -309,10 +305,11 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> ShardedDictionary<K, V, P> {
                     Ok::<_, Error>(stream.download(&out, values)?)
                 })?;
             }
-            Ok::<_, Error>(words)
+            Ok::<_, Error>(())
         });
-        let words: Vec<Vec<u64>> = found.into_iter().collect::<Result<_, _>>()?;
-        Ok(Bitmap::from_words(words.concat(), keys.len()))
+        answered.into_iter().collect::<Result<(), _>>()?;
+        drop(shares);
+        Ok(Bitmap::from_words(found, keys.len()))
     }
 
     /// Queues a lookup on the stream of a call that waits for it. All memory is allocated, and borrowed, until then.

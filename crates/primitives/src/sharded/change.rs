@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use warpset_base::filter::{Insert, LengthMismatch};
 use warpset_base::key::{Hashed, Key};
 use warpset_gpu::batch::{DeviceKeys, Hashing, Staging};
-use warpset_gpu::{DeviceSlice, DeviceVec, Devices, Stream, on_threads};
+use warpset_gpu::{Device, DeviceSlice, DeviceVec, Devices, Stream, on_threads};
 
 use super::route::{Beside, Routed, Router};
 use super::{Failure, HOST_ROUND, Part, Sharded, each_mut, share};
@@ -39,9 +39,9 @@ impl Total for u64 {
     }
 }
 
-/// Words of a round for the parts.
+/// Words of a round for the parts. Dropping it waits for the copies.
 struct Round {
-    /// Words grouped on their devices, from which others still copy.
+    /// Words grouped on their devices.
     routed: Vec<Routed>,
     /// One per part.
     own: Vec<Own>,
@@ -50,40 +50,63 @@ struct Round {
 /// Words that a part owns.
 enum Own {
     Nothing,
-    /// All of them are in the part's device: a range of the words with this number.
+    /// All of them are on the part's device: a range of the grouped words with this number.
     Here(usize, Range<usize>),
     /// Words, and values if there are any, on their way to the device, on this stream.
     Copied(Stream, DeviceVec<u64>, DeviceVec<u64>),
 }
 
-/// Queues the copies of grouped words to their owners; waits for the grouping.
-fn bring(devices: &Devices, routed: Vec<Routed>) -> Result<Round> {
-    let ranges = routed.iter().map(|routed| routed.ranges(devices.all().len())).collect::<Result<Vec<_>>>()?;
-    let own = devices.all().iter().enumerate().map(|(place, device)| {
-        let own = routed.iter().zip(&ranges).map(|(routed, ranges)| (routed, ranges[place].clone())).enumerate();
-        let own: Vec<_> = own.filter(|(_, (_, range))| !range.is_empty()).collect();
-        match &own[..] {
-            [] => return Ok(Own::Nothing),
-            [(at, (only, range))] if only.words.device() == device => return Ok(Own::Here(*at, range.clone())),
-            _ => {}
-        }
-        let count = own.iter().map(|(_, (_, range))| range.len()).sum();
-        let values = own.iter().map(|(_, (routed, range))| routed.values(range).len()).sum();
-        let stream = device.new_stream()?;
-        let (mut keys, mut values) = (stream.alloc_uninit::<u64>(count)?, stream.alloc_uninit::<u64>(values)?);
-        let mut first = 0;
-        for (_, (routed, range)) in &own {
-            let (to, values_there) = (first..first + range.len(), routed.values(range));
-            first = to.end;
-            stream.copy(keys.slice_mut(to.clone()), routed.words.slice(range.clone()))?;
-            if !values_there.is_empty() {
-                stream.copy(values.slice_mut(to), values_there)?;
+impl Round {
+    /// Queues the copies of grouped words to their owners; waits for the grouping.
+    fn of(devices: &Devices, routed: Vec<Routed>) -> Result<Self> {
+        let ranges = routed.iter().map(|routed| routed.ranges(devices.all().len())).collect::<Result<Vec<_>>>()?;
+        let mut round = Self { routed, own: Vec::new() };
+        for (place, device) in devices.all().iter().enumerate() {
+            let ranges = ranges.iter().map(|ranges| ranges[place].clone()).enumerate();
+            let some: Vec<_> = ranges.filter(|(_, range)| !range.is_empty()).collect();
+            match &some[..] {
+                [] => round.own.push(Own::Nothing),
+                [(only, range)] if round.routed[*only].words.device() == device => {
+                    round.own.push(Own::Here(*only, range.clone()));
+                }
+                some => round.copy(device, some)?,
             }
         }
-        Ok(Own::Copied(stream, keys, values))
-    });
-    let own = own.collect::<Result<_>>()?;
-    Ok(Round { routed, own })
+        Ok(round)
+    }
+
+    /// Queues the copies of ranges of grouped words to a device.
+    fn copy(&mut self, device: &Device, ranges: &[(usize, Range<usize>)]) -> Result<()> {
+        let parts = ranges
+            .iter()
+            .map(|(at, range)| (self.routed[*at].words.slice(range.clone()), self.routed[*at].values(range)));
+        let stream = device.new_stream()?;
+        let keys = stream.alloc_uninit(parts.clone().map(|(words, _)| words.len()).sum())?;
+        let values = stream.alloc_uninit(parts.clone().map(|(_, values)| values.len()).sum())?;
+        self.own.push(Own::Copied(stream, keys, values));
+        let Some(Own::Copied(stream, keys, values)) = self.own.last_mut() else { return Ok(()) };
+        let mut first = 0;
+        for (words, theirs) in parts {
+            let to = first..first + words.len();
+            first = to.end;
+            stream.copy(keys.slice_mut(to.clone()), words)?;
+            if !theirs.is_empty() {
+                stream.copy(values.slice_mut(to), theirs)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Round {
+    fn drop(&mut self) {
+        for own in &self.own {
+            if let Own::Copied(stream, ..) = own {
+                // An error of the copies has been reported, or nobody wants them.
+                let _ = stream.synchronize();
+            }
+        }
+    }
 }
 
 /// Changes each part by the words that it owns.
@@ -163,9 +186,9 @@ impl<F: Send + Sync> Sharded<F> {
         let Self { devices, router, parts, .. } = self;
         // The next round is grouped before this one's changes are queued, and travels beside them.
         let mut changed = || -> std::result::Result<R, E> {
-            let (mut next, mut total) = (bring(devices, route(router, 0)?)?, R::NOTHING);
+            let (mut next, mut total) = (Round::of(devices, route(router, 0)?)?, R::NOTHING);
             for i in 0..rounds {
-                let round = std::mem::replace(&mut next, bring(devices, route(router, i + 1)?)?);
+                let round = std::mem::replace(&mut next, Round::of(devices, route(router, i + 1)?)?);
                 total = total.and(change_parts(devices, parts, &round, &change)?);
             }
             Ok(total)
@@ -215,7 +238,7 @@ impl<F: Send + Sync> Sharded<F> {
                 let routed = unsafe { router.route(&stream, place, slice, keys.len(), beside)? };
                 Ok(Some(routed))
             });
-            bring(devices, routed.into_iter().filter_map(Result::transpose).collect::<Result<_>>()?)
+            Round::of(devices, routed.into_iter().filter_map(Result::transpose).collect::<Result<_>>()?)
         };
         let (mut next, parts) = (brought(0)?, Mutex::new(&mut parts[..]));
         for first in (0..keys.len()).step_by(step) {

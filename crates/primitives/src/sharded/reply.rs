@@ -1,5 +1,6 @@
 //! Lookups: keys to their owners, and answers back in the order of the keys.
 
+use std::mem;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
@@ -66,6 +67,9 @@ impl Replies {
         Self { found, values: self.values.at(words_of(self.width, first)), ..self }
     }
 }
+
+/// Keys, places for their values, and places for their bits.
+pub type AnswerShare<'a, K, V> = (&'a [K], &'a mut [V], &'a mut [u64]);
 
 /// Returns the words that hold `n` values of `width` bytes.
 fn words_of(width: usize, n: usize) -> usize {
@@ -304,19 +308,11 @@ impl<F: Sync> Sharded<F> {
         found: &mut [u64],
         ask: impl Fn(&F, &Stream, DeviceSlice<'_, u64>, Replies) -> std::result::Result<(), E> + Sync,
     ) -> std::result::Result<(), E> {
-        let (mut rest, mut shares) = ((values, found), Vec::new());
-        for place in 0..self.parts.len() {
-            let n = self.share(keys, place).1.len();
-            let (values, later) = rest.0.split_at_mut(n.min(rest.0.len()));
-            let (found, later_found) = rest.1.split_at_mut(n.div_ceil(64).min(rest.1.len()));
-            shares.push(Mutex::new((values, found)));
-            rest = (later, later_found);
-        }
+        let (has_values, has_bits) = (!values.is_empty(), !found.is_empty());
+        let shares = self.answer_shares(keys, values, found);
         let answered = self.devices.each(|place, device| {
-            let (_, keys) = self.share(keys, place);
             let mut share = shares[place].lock().unwrap_or_else(PoisonError::into_inner);
-            let (values, found) = &mut *share;
-            let (has_values, has_bits) = (!values.is_empty(), !found.is_empty());
+            let (keys, values, found) = &mut *share;
             device.synchronize()?;
             let mut streams = [self.part_streams()?, self.part_streams()?];
             let staging = Staging::new(device, self.router.hashing).chunk_keys(self.round.min(2 * DEFAULT_CHUNK_KEYS));
@@ -339,6 +335,27 @@ impl<F: Sync> Sharded<F> {
             })
         });
         answered.into_iter().collect()
+    }
+}
+
+impl<F, R> Sharded<F, R> {
+    /// Divides keys of the host, and the places of their answers, among the devices. Either kind of places may be empty.
+    pub fn answer_shares<'a, K, V>(
+        &self,
+        keys: &'a [K],
+        values: &'a mut [V],
+        found: &'a mut [u64],
+    ) -> Vec<Mutex<AnswerShare<'a, K, V>>> {
+        let mut rest = (values, found);
+        let share = |place: usize| {
+            let (_, keys) = self.share(keys, place);
+            let (values, found) = (mem::take(&mut rest.0), mem::take(&mut rest.1));
+            let (values, later) = values.split_at_mut(keys.len().min(values.len()));
+            let (found, later_found) = found.split_at_mut(keys.len().div_ceil(64).min(found.len()));
+            rest = (later, later_found);
+            Mutex::new((keys, values, found))
+        };
+        (0..self.parts.len()).map(share).collect()
     }
 }
 
