@@ -1,7 +1,7 @@
-//! Host slices on their way to the device: in chunks through pinned memory, on two lanes that take turns.
+//! Host slices on their way to the device: in chunks through pinned memory, on lanes that take turns.
 //!
 //! A lane is a stream with memory of its own, on both sides of the bus. While the kernels of one lane run, the host
-//! fills the pinned memory of the other, and the copy engines move its data, in both directions at once.
+//! fills the pinned memory of another, and the copy engines move its data, in both directions at once.
 //!
 //! Each call makes its lanes and drops them. The device keeps their parts: streams, device memory, and pinned memory,
 //! which is slow to allocate. Calls of all threads and structures share them.
@@ -60,6 +60,8 @@ pub struct Staging<'d> {
     device: &'d Device,
     hashing: Hashing,
     chunk_keys: usize,
+    /// Chunks that are sent before the work on a chunk is queued.
+    ahead: usize,
 }
 
 /// Keys that have arrived when the kernels queued on `stream` run.
@@ -79,7 +81,7 @@ pub struct Chunk<'l> {
 impl<'d> Staging<'d> {
     /// Stages keys in chunks of [`DEFAULT_CHUNK_KEYS`].
     pub fn new(device: &'d Device, hashing: Hashing) -> Staging<'d> {
-        Staging { device, hashing, chunk_keys: DEFAULT_CHUNK_KEYS }
+        Staging { device, hashing, chunk_keys: DEFAULT_CHUNK_KEYS, ahead: 0 }
     }
 
     /// Sets the number of keys per chunk: more hide launch costs, fewer take less memory. Rounded up to a multiple of
@@ -88,11 +90,15 @@ impl<'d> Staging<'d> {
         Staging { chunk_keys: keys.clamp(1, 1 << 30).next_multiple_of(64), ..self }
     }
 
+    /// Sends the next chunk before the work on a chunk is queued, for work that waits for its keys. Takes a third lane.
+    pub fn ahead(self) -> Staging<'d> {
+        Staging { ahead: 1, ..self }
+    }
+
     /// Runs `work` on every chunk of `keys`, and `take` on the replies to every chunk, if any, in the order of the keys.
     ///
-    /// `work` queues kernels on the chunk's stream that read the keys and write the replies. It may wait for them: the
-    /// next chunk is on its way before. On return all queued work is done, also after an error or a panic of a key's
-    /// hash. Empty input does nothing.
+    /// `work` queues kernels on the chunk's stream that read the keys and write the replies. On return all queued work
+    /// is done, also after an error or a panic of a key's hash. Empty input does nothing.
     ///
     /// # Errors
     /// The first of `work`, or of a copy or an allocation; then some chunks may have been worked on.
@@ -108,9 +114,10 @@ impl<'d> Staging<'d> {
         }
         let chunk = self.chunk_of(keys.len());
         let parts = Parts::new(self.hashing.class_of(keys), self.hashing.string_hash().is_some(), reply, chunk);
-        let mut lanes = self.lanes(keys.len() > chunk, parts.words, parts.words)?;
-        let (count, chunks) = (lanes.len(), keys.len().div_ceil(chunk));
-        let behind = count - 1;
+        let chunks = keys.len().div_ceil(chunk);
+        let mut lanes = self.lanes(chunks.min(2 + self.ahead), parts.words, parts.words)?;
+        let count = lanes.len();
+        let behind = self.ahead.min(count - 1);
         for i in 0..chunks + behind {
             if i < chunks {
                 let lane = &mut lanes[i % count];
@@ -167,7 +174,7 @@ impl<'d> Staging<'d> {
     pub fn gather<K: Key>(&self, keys: &[K], to: &mut DeviceVec<u64>) -> Result<KeySlice> {
         let class = self.hashing.class_of(keys);
         let chunk = self.chunk_of(keys.len());
-        let mut lanes = self.lanes(keys.len() > chunk, class.words(chunk), 0)?;
+        let mut lanes = self.lanes(keys.len().div_ceil(chunk).min(2), class.words(chunk), 0)?;
         let count = lanes.len();
         let mut first_word = 0;
         for (i, keys) in keys.chunks(chunk).enumerate() {
@@ -218,12 +225,12 @@ impl<'d> Staging<'d> {
         self.chunk_keys.min(n.next_power_of_two().max(LEAST_CHUNK_KEYS)).next_multiple_of(64)
     }
 
-    /// Makes two lanes if they can take turns and there is memory for both, otherwise one.
-    fn lanes(&self, several: bool, host_words: usize, device_words: usize) -> Result<Vec<Lane>> {
+    /// Makes `count` lanes that take turns, at least one, or fewer if there is no memory for all.
+    fn lanes(&self, count: usize, host_words: usize, device_words: usize) -> Result<Vec<Lane>> {
         let mut lanes = vec![Lane::new(self.device, host_words, device_words)?];
-        if several {
+        while lanes.len() < count {
             match Lane::new(self.device, host_words, device_words) {
-                Err(error) if error.is_out_of_memory() => {}
+                Err(error) if error.is_out_of_memory() => break,
                 lane => lanes.push(lane?),
             }
         }

@@ -314,10 +314,11 @@ impl<F: Sync> Sharded<F> {
             let mut share = shares[place].lock().unwrap_or_else(PoisonError::into_inner);
             let (keys, values, found) = &mut *share;
             device.synchronize()?;
-            let mut streams = [self.part_streams()?, self.part_streams()?];
+            let mut streams = [self.part_streams()?, self.part_streams()?, self.part_streams()?];
             let staging = Staging::new(device, self.router.hashing).chunk_keys(self.round.min(2 * DEFAULT_CHUNK_KEYS));
-            staging.answer(keys, values, found, |chunk, found, out| {
-                streams.reverse();
+            // Work on a chunk waits for its grouping.
+            staging.ahead().answer(keys, values, found, |chunk, found, out| {
+                streams.rotate_left(1);
                 let lane = Lane { source: chunk.stream.clone(), parts: streams[0].clone() };
                 let (n, found) = (chunk.range.len(), has_bits.then_some(found));
                 let to = match found {
