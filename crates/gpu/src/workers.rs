@@ -93,3 +93,20 @@ fn new_thread() -> Option<Sender<Job<'static>>> {
     let work = move || jobs.into_iter().for_each(|job| job(&wait));
     thread::Builder::new().name("warpset-device".into()).spawn(work).ok().map(|_| to)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_within_calls_and_after_panics_return_all_results() {
+        for round in 0..20 {
+            let sums = on_threads(4, |i| on_threads(3, |j| 10 * i + j + round).iter().sum::<usize>());
+            assert_eq!(sums, [3, 33, 63, 93].map(|sum| sum + 3 * round));
+            let caught = catch_unwind(|| on_threads(3, |i| assert_ne!(i, 2, "a worker that panics")));
+            assert!(caught.is_err());
+        }
+        let kept = WAITING.lock().unwrap().len();
+        assert!((2..100).contains(&kept), "{kept} threads");
+    }
+}

@@ -219,8 +219,8 @@ impl<F: Send + Sync> Sharded<F> {
         let words: Vec<_> = self.parts.iter().map(|_| Mutex::new(Vec::new())).collect();
         let Self { devices, router, parts, .. } = self;
         let brought = |first: usize| {
-            let keys = &keys[first.min(keys.len())..keys.len().min(first + step)];
-            let values = if values.is_empty() { values } else { &values[first.min(values.len())..][..keys.len()] };
+            let keys = &keys[first..keys.len().min(first + step)];
+            let values = if values.is_empty() { values } else { &values[first..][..keys.len()] };
             let routed = devices.each(|place, device| {
                 let ((_, keys), (_, values)) = (share(devices, keys, place), share(devices, values, place));
                 if keys.is_empty() {
@@ -242,10 +242,11 @@ impl<F: Send + Sync> Sharded<F> {
         };
         let (mut next, parts) = (brought(0)?, Mutex::new(&mut parts[..]));
         for first in (0..keys.len()).step_by(step) {
-            // The next round comes while this one's changes are applied.
-            let sides = on_threads(2, |side| -> std::result::Result<_, E> {
-                if side == 0 {
-                    return Ok((Some(brought(first + step)?), R::NOTHING));
+            // The next round, if there is one, comes while this one's changes are applied.
+            let (after, is_last) = (first + step, first + step >= keys.len());
+            let sides = on_threads(if is_last { 1 } else { 2 }, |side| -> std::result::Result<_, E> {
+                if side == 1 {
+                    return Ok((Some(brought(after)?), R::NOTHING));
                 }
                 let mut parts = parts.lock().unwrap_or_else(PoisonError::into_inner);
                 Ok((None, change_parts(devices, &mut parts, &next, &change)?))
