@@ -11,7 +11,7 @@ const NONE: usize = usize::MAX;
 type Left = Arc<AtomicUsize>;
 
 thread_local! {
-    /// State of the thread, as tests share a device, and of those threads that it starts for several devices.
+    /// State of the thread, as tests share a device, and of those threads that work for it.
     static LEFT: RefCell<Option<Left>> = const { RefCell::new(None) };
 }
 

@@ -120,6 +120,7 @@ pub use ptx::register_ptx;
 pub use slice::{DeviceSlice, DeviceSliceMut};
 pub use stream::Stream;
 pub use vector::DeviceVec;
+#[doc(hidden)]
 pub use workers::on_threads;
 #[doc(hidden)]
 pub use zeroed::ZeroedWords;

@@ -1,10 +1,10 @@
 //! Threads for work on several devices. They are kept, because a new one takes milliseconds to start on some systems.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use std::{mem, process, thread};
 
 use rayon::Yield;
 
@@ -13,35 +13,57 @@ use crate::faults;
 /// Wait of an idle thread of a pool before it looks for the pool's work again.
 const IDLE: Duration = Duration::from_micros(50);
 
-/// Work for another thread, which calls the argument when it is about to end.
-type Job<'a> = Box<dyn FnOnce(&dyn Fn()) + Send + 'a>;
+/// Work for another thread.
+struct Job {
+    work: Box<dyn FnOnce() + Send>,
+    /// Dropped after the work, which has then been consumed.
+    end: Sender<()>,
+}
 
-/// Ways to the threads that have no work.
-static WAITING: Mutex<Vec<Sender<Job<'static>>>> = Mutex::new(Vec::new());
+impl Job {
+    /// Works, and runs `then` before the end is seen.
+    fn run(self, then: impl FnOnce()) {
+        let Self { work, end } = self;
+        work();
+        then();
+        drop(end);
+    }
+}
 
-/// Results of jobs under way, each with its number. Dropping this waits until all jobs have ended.
-struct Results<R>(Receiver<(usize, thread::Result<R>)>);
+/// Senders to idle threads of the process with this number: the threads of a process do not exist in its forks.
+static IDLE_THREADS: Mutex<(u32, Vec<Sender<Job>>)> = Mutex::new((0, Vec::new()));
 
-impl<R> Results<R> {
-    /// Waits for the next result. A thread of a rayon pool does the pool's work meanwhile, which jobs may wait for.
-    fn next(&self) -> Option<(usize, thread::Result<R>)> {
-        loop {
-            let wait = match rayon::yield_now() {
-                Some(Yield::Executed) => Duration::ZERO,
-                Some(Yield::Idle) => IDLE,
-                None => return self.0.recv().ok(),
-            };
-            match self.0.recv_timeout(wait) {
-                Err(RecvTimeoutError::Timeout) => {}
-                received => return received.ok(),
+/// Returns the idle threads of this process.
+fn idle_threads() -> MutexGuard<'static, (u32, Vec<Sender<Job>>)> {
+    let mut idle = IDLE_THREADS.lock().unwrap_or_else(PoisonError::into_inner);
+    let here = process::id();
+    if mem::replace(&mut idle.0, here) != here {
+        idle.1.clear();
+    }
+    idle
+}
+
+/// Jobs under way. Dropping this waits until all have ended.
+struct Ends(Receiver<()>);
+
+impl Ends {
+    /// Waits until all jobs have ended. A thread of a rayon pool does the pool's work meanwhile, which jobs may wait
+    /// for.
+    fn wait(&self) {
+        while self.0.try_recv() != Err(TryRecvError::Disconnected) {
+            // Nothing is ever sent, so these wait for the last end, or for a time.
+            match rayon::yield_now() {
+                Some(Yield::Executed) => {}
+                Some(Yield::Idle) => drop(self.0.recv_timeout(IDLE)),
+                None => drop(self.0.recv()),
             }
         }
     }
 }
 
-impl<R> Drop for Results<R> {
+impl Drop for Ends {
     fn drop(&mut self) {
-        while self.next().is_some() {}
+        self.wait();
     }
 }
 
@@ -50,47 +72,48 @@ impl<R> Drop for Results<R> {
 /// rayon pool does the pool's work while it waits for the others, which may wait for that work.
 pub fn on_threads<R: Send>(count: usize, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
     let work = |number| catch_unwind(AssertUnwindSafe(|| work(number)));
-    let (faults, (to, results)) = (faults::of_this_thread(), channel());
-    let (results, to) = (Results(results), to);
+    let (faults, (to, results), (end, ends)) = (faults::of_this_thread(), channel(), channel());
+    // Dropped in the opposite order: the last sender before the wait for all senders.
+    let (ends, end) = (Ends(ends), end);
     for number in 1..count {
         let (work, faults, to) = (&work, faults.clone(), to.clone());
-        let job: Job<'_> = Box::new(move |ends| {
+        let job: Box<dyn FnOnce() + Send + '_> = Box::new(move || {
             faults::share(faults);
-            let result = work(number);
-            // Before the caller goes on, which may start the next job at once.
-            ends();
-            // The receiver is there: dropping it waits for the end of this.
-            let _ = to.send((number, result));
+            // The receiver is there until all jobs have ended.
+            let _ = to.send((number, work(number)));
         });
-        // SAFETY: only the lifetime changes. The job borrows `work` alone, and drops its sender when it has ended.
-        // `results` is dropped before `work` on every way out of this function, and waits until no sender is left.
-        start(unsafe { std::mem::transmute::<Job<'_>, Job<'static>>(job) });
+        // SAFETY: only the lifetime changes. The closure is consumed, with all that it borrows, before its job's `end`
+        // is dropped. `ends` was declared after `work`, `to` and `results`, so on every way out of this function it is
+        // dropped before them, and waits until no `end` is left.
+        let work = unsafe { mem::transmute::<Box<dyn FnOnce() + Send + '_>, Box<dyn FnOnce() + Send>>(job) };
+        start(Job { work, end: end.clone() });
     }
-    drop(to);
     let mut all = vec![(0, work(0))];
-    all.extend(std::iter::from_fn(|| results.next()));
+    drop(end);
+    ends.wait();
+    all.extend(results.try_iter());
     all.sort_by_key(|(number, _)| *number);
     all.into_iter().map(|(_, result)| result.unwrap_or_else(|panic| resume_unwind(panic))).collect()
 }
 
-/// Starts a job on a thread that has no work, on a new one if there is none, and on this one if there cannot be more.
-fn start(job: Job<'static>) {
-    let waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner).pop();
-    let refused = match waiting.or_else(new_thread) {
+/// Starts a job on an idle thread, on a new one if there is none, and on this one if there cannot be more.
+fn start(job: Job) {
+    let idle = idle_threads().1.pop();
+    let refused = match idle.or_else(new_thread) {
         Some(thread) => thread.send(job).err().map(|refused| refused.0),
         None => Some(job),
     };
     if let Some(job) = refused {
-        job(&|| {});
+        job.run(|| {});
     }
 }
 
 /// Starts a thread that works until the process ends; none if the system has no more.
-fn new_thread() -> Option<Sender<Job<'static>>> {
-    let (to, jobs) = channel::<Job<'static>>();
+fn new_thread() -> Option<Sender<Job>> {
+    let (to, jobs) = channel::<Job>();
     let own = to.clone();
-    let wait = move || WAITING.lock().unwrap_or_else(PoisonError::into_inner).push(own.clone());
-    let work = move || jobs.into_iter().for_each(|job| job(&wait));
+    // Idle before the end of its job is seen, because the caller may start its next job at once.
+    let work = move || jobs.into_iter().for_each(|job| job.run(|| idle_threads().1.push(own.clone())));
     thread::Builder::new().name("warpset-device".into()).spawn(work).ok().map(|_| to)
 }
 
@@ -106,7 +129,21 @@ mod tests {
             let caught = catch_unwind(|| on_threads(3, |i| assert_ne!(i, 2, "a worker that panics")));
             assert!(caught.is_err());
         }
-        let kept = WAITING.lock().unwrap().len();
-        assert!((2..100).contains(&kept), "{kept} threads");
+    }
+
+    /// Checks that calls for one thread leave the pool's other work alone: done within a call, it would nest.
+    #[test]
+    fn a_call_for_one_thread_does_no_work_of_the_pool() {
+        let depth = std::sync::atomic::AtomicUsize::new(0);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        pool.scope(|scope| {
+            for _ in 0..100 {
+                scope.spawn(|_| {
+                    assert_eq!(depth.fetch_add(1, std::sync::atomic::Ordering::Relaxed), 0, "a task within a task");
+                    on_threads(1, |_| ());
+                    depth.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+                });
+            }
+        });
     }
 }

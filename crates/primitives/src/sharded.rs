@@ -6,9 +6,9 @@
 //! its keys (8 bytes per key), works on them as on any batch, and the source copies the answers back (one bit per key,
 //! a value, or both) and reads each at its key's place. In a change values travel with keys.
 //!
-//! Large batches go in rounds, on two sets of streams that take turns: while the owners work on one round, the source
-//! groups the next, and its hashes travel. Copies go from device to device where these can access each other's memory;
-//! otherwise the driver brings them through pinned memory of the host.
+//! Large batches go in rounds, on two sets of streams that take turns, three for lookups of keys of the host: while the
+//! owners work on one round, the source groups the next, and its hashes travel. Copies go from device to device where
+//! these can access each other's memory; otherwise the driver brings them through pinned memory of the host.
 //!
 //! Scratch on the source, for two rounds of each batch: 8 bytes per key for each device and 4 more, since every owner
 //! has a place for each key; for lookups in dictionaries of keys of 4 or 16 bytes the sort of all keys instead. On an
@@ -38,9 +38,9 @@ mod route;
 const ROUND: usize = 1 << 26;
 /// Places for the words of a round, at most: each owner has one for each key.
 const PLACES: usize = 2 * ROUND;
-/// Bytes of a device's memory for each place, at least: two rounds with values take 50 of them.
+/// Bytes of a device's memory for each place, at least: two rounds with values take 80 of them.
 const BYTES_PER_PLACE: usize = 512;
-/// Keys of the host that are inserted at a time, for each device.
+/// Keys of the host in a round of changes, for each device.
 const HOST_ROUND: usize = 1 << 24;
 
 /// Structure with a part on each of several devices. Every part answers for the hashes of its range, which the router

@@ -55,7 +55,7 @@ impl<K: Copy + sealed::OnDevice> DeviceBatch for K {}
     message = "`{Self}` is no batch of keys in device memory",
     note = "pass a `DeviceSlice` of keys or `DeviceStrings`; methods that end in `_bulk` take host slices"
 )]
-pub trait DeviceKeys: Copy + sealed::DeviceKeys {}
+pub trait DeviceKeys: Copy + Send + Sync + sealed::DeviceKeys {}
 
 impl<K: DeviceKey> DeviceKeys for DeviceSlice<'_, K> {}
 impl DeviceKeys for DeviceStrings<'_> {}

@@ -60,13 +60,13 @@ pub struct Staging<'d> {
     device: &'d Device,
     hashing: Hashing,
     chunk_keys: usize,
-    /// Chunks that are sent before the work on a chunk is queued.
-    ahead: usize,
+    /// Whether the next chunk is sent before the work on a chunk is queued.
+    is_ahead: bool,
 }
 
 /// Keys that have arrived when the kernels queued on `stream` run.
 pub struct Chunk<'l> {
-    /// Stream of the transfer. Work on the keys is queued here, and runs beside that of the other lane.
+    /// Stream of the transfer. Work on the keys is queued here, and runs beside that of other lanes.
     pub stream: &'l Stream,
     /// Range of the slice's keys; the first number is a multiple of 64.
     pub range: Range<usize>,
@@ -81,7 +81,7 @@ pub struct Chunk<'l> {
 impl<'d> Staging<'d> {
     /// Stages keys in chunks of [`DEFAULT_CHUNK_KEYS`].
     pub fn new(device: &'d Device, hashing: Hashing) -> Staging<'d> {
-        Staging { device, hashing, chunk_keys: DEFAULT_CHUNK_KEYS, ahead: 0 }
+        Staging { device, hashing, chunk_keys: DEFAULT_CHUNK_KEYS, is_ahead: false }
     }
 
     /// Sets the number of keys per chunk: more hide launch costs, fewer take less memory. Rounded up to a multiple of
@@ -92,10 +92,11 @@ impl<'d> Staging<'d> {
 
     /// Sends the next chunk before the work on a chunk is queued, for work that waits for its keys. Takes a third lane.
     pub fn ahead(self) -> Staging<'d> {
-        Staging { ahead: 1, ..self }
+        Staging { is_ahead: true, ..self }
     }
 
-    /// Runs `work` on every chunk of `keys`, and `take` on the replies to every chunk, if any, in the order of the keys.
+    /// Runs `work` on every chunk of `keys`, and `take` on the replies to every chunk, if any, in the order of the
+    /// keys.
     ///
     /// `work` queues kernels on the chunk's stream that read the keys and write the replies. On return all queued work
     /// is done, also after an error or a panic of a key's hash. Empty input does nothing.
@@ -115,9 +116,9 @@ impl<'d> Staging<'d> {
         let chunk = self.chunk_of(keys.len());
         let parts = Parts::new(self.hashing.class_of(keys), self.hashing.string_hash().is_some(), reply, chunk);
         let chunks = keys.len().div_ceil(chunk);
-        let mut lanes = self.lanes(chunks.min(2 + self.ahead), parts.words, parts.words)?;
+        let mut lanes = self.lanes(chunks.min(if self.is_ahead { 3 } else { 2 }), parts.words, parts.words)?;
         let count = lanes.len();
-        let behind = self.ahead.min(count - 1);
+        let behind = usize::from(self.is_ahead && count > 1);
         for i in 0..chunks + behind {
             if i < chunks {
                 let lane = &mut lanes[i % count];
@@ -141,7 +142,7 @@ impl<'d> Staging<'d> {
     /// The errors of [`Staging::run`].
     ///
     /// # Panics
-    /// If there are fewer values or bits than keys, but some.
+    /// If `values` or `found` is not empty and has no place for a key.
     pub fn answer<K: Key, V: Pod + Send + Sync, E: From<GpuError>>(
         &self,
         keys: &[K],
@@ -325,14 +326,19 @@ impl Lane {
 
     /// Queues the download of the replies to the loaded keys.
     fn reply(&mut self, parts: &Parts, reply: Reply) -> Result<()> {
-        let n = self.loaded.len();
-        let bits = parts.replies + reply.value_words(n)..parts.replies + reply.words(n);
-        let values = 8 * parts.replies..8 * parts.replies + reply.value * n;
-        self.has_replies = reply != Reply::NONE;
-        if !values.is_empty() {
-            self.lane.fetch(values)?;
+        if reply == Reply::NONE {
+            return Ok(());
         }
-        if reply.has_bit { self.lane.fetch(8 * bits.start..8 * bits.end) } else { Ok(()) }
+        self.has_replies = true;
+        let (n, first) = (self.loaded.len(), 8 * parts.replies);
+        let (values, bits) = (first + reply.value * n, first + 8 * reply.value_words(n));
+        let end = first + 8 * reply.words(n);
+        if values == bits {
+            return self.lane.fetch(first..end);
+        }
+        // No value is in the rest of the last word.
+        self.lane.fetch(first..values)?;
+        if bits < end { self.lane.fetch(bits..end) } else { Ok(()) }
     }
 }
 

@@ -233,7 +233,8 @@ impl CudaStream {
     pub(crate) unsafe fn copy(&self, to: Address, source: &CudaDevice, from: Address, bytes: usize) -> Result<()> {
         self.device.enter()?;
         let (here, there) = (self.device.raw_context(), source.raw_context());
-        // SAFETY: both are valid for `bytes`, by this function's contract; each address goes with its context.
+        // SAFETY: both are valid for `bytes`, by this function's contract; each address goes with its context, or this
+        // device can read it.
         let code = unsafe {
             match here == there || self.device.reads(from) {
                 true => binding::cuMemcpyDtoDAsync_v2(to, from, bytes, self.raw),

@@ -192,8 +192,9 @@ impl Drop for CudaStream {
 
 /// Streams of this priority are kept for reuse: making one takes longer than a short kernel.
 const KEPT_PRIORITY: i32 = 0;
-/// The most that are kept: two for each of eight threads that copy, and a few.
-const MOST_KEPT: usize = 20;
+/// The most that are kept: two for each of eight threads that copy, or three for lookups from each of eight devices,
+/// and a few.
+const MOST_KEPT: usize = 32;
 
 /// The streams of a device.
 pub(super) struct StreamRegistry(Mutex<Streams>);

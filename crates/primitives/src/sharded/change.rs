@@ -9,7 +9,7 @@ use warpset_base::key::{Hashed, Key};
 use warpset_gpu::batch::{DeviceKeys, Hashing, Staging};
 use warpset_gpu::{Device, DeviceSlice, DeviceVec, Devices, Stream, on_threads};
 
-use super::route::{Beside, Routed, Router};
+use super::route::{Beside, Routed};
 use super::{Failure, HOST_ROUND, Part, Sharded, each_mut, share};
 use crate::{DeviceInsert, Result};
 
@@ -102,7 +102,7 @@ impl Drop for Round {
     fn drop(&mut self) {
         for own in &self.own {
             if let Own::Copied(stream, ..) = own {
-                // An error of the copies has been reported, or nobody wants them.
+                // After an error the words of this round are given up.
                 let _ = stream.synchronize();
             }
         }
@@ -128,6 +128,35 @@ fn change_parts<F: Send, R: Total, E: Failure>(
         }
     })?;
     Ok(changed.into_iter().fold(R::NOTHING, R::and))
+}
+
+/// Applies rounds of changes one after the other. The next round is brought while the parts change.
+fn change_rounds<F: Send, R: Total, E: Failure>(
+    devices: &Devices,
+    parts: &mut [F],
+    rounds: usize,
+    brought: impl Fn(usize) -> Result<Round> + Sync,
+    change: impl Fn(&mut F, DeviceSlice<'_, u64>, DeviceSlice<'_, u64>) -> std::result::Result<R, E> + Sync,
+) -> std::result::Result<R, E> {
+    if rounds == 0 {
+        return Ok(R::NOTHING);
+    }
+    let (mut next, mut total, parts) = (brought(0)?, R::NOTHING, Mutex::new(parts));
+    for i in 0..rounds {
+        let is_last = i + 1 == rounds;
+        let sides = on_threads(if is_last { 1 } else { 2 }, |side| -> std::result::Result<_, E> {
+            if side == 1 {
+                return Ok((Some(brought(i + 1)?), R::NOTHING));
+            }
+            let mut parts = parts.lock().unwrap_or_else(PoisonError::into_inner);
+            Ok((None, change_parts(devices, &mut parts, &next, &change)?))
+        });
+        for side in sides {
+            let (later, changed) = side?;
+            (next, total) = (later.unwrap_or(next), total.and(changed));
+        }
+    }
+    Ok(total)
 }
 
 impl<F: Send + Sync> Sharded<F> {
@@ -170,7 +199,8 @@ impl<F: Send + Sync> Sharded<F> {
         }
         let round = self.round;
         let rounds = sources.iter().map(|(keys, ..)| keys.count().div_ceil(round)).max().unwrap_or(0);
-        let route = |router: &Router, i: usize| {
+        let Self { devices, router, parts, .. } = self;
+        let brought = |i: usize| {
             let begun = sources.iter().filter(|(keys, ..)| i * round < keys.count());
             let routed = begun.map(|(keys, values, place, streams)| {
                 let part = keys.part(i * round..keys.count().min((i + 1) * round));
@@ -181,19 +211,9 @@ impl<F: Send + Sync> Sharded<F> {
                     router.route(&streams[i % 2], *place, hashed.keys, part.count(), beside)
                 }
             });
-            routed.collect::<Result<Vec<_>>>()
+            Round::of(devices, routed.collect::<Result<Vec<_>>>()?)
         };
-        let Self { devices, router, parts, .. } = self;
-        // The next round is grouped before this one's changes are queued, and travels beside them.
-        let mut changed = || -> std::result::Result<R, E> {
-            let (mut next, mut total) = (Round::of(devices, route(router, 0)?)?, R::NOTHING);
-            for i in 0..rounds {
-                let round = std::mem::replace(&mut next, Round::of(devices, route(router, i + 1)?)?);
-                total = total.and(change_parts(devices, parts, &round, &change)?);
-            }
-            Ok(total)
-        };
-        let changed = changed();
+        let changed = change_rounds(devices, parts, rounds, brought, change);
         let waited: Vec<_> = sources.iter().flat_map(|(.., streams)| streams).map(Stream::synchronize).collect();
         let total = changed?;
         waited.into_iter().collect::<std::result::Result<(), _>>()?;
@@ -214,15 +234,16 @@ impl<F: Send + Sync> Sharded<F> {
         if !values.is_empty() {
             LengthMismatch::unless_equal("values", keys.len(), values.len())?;
         }
-        let (step, mut total) = (self.round.min(HOST_ROUND) * self.parts.len(), R::NOTHING);
+        let step = self.round.min(HOST_ROUND) * self.parts.len();
         // One per device, kept from round to round.
         let words: Vec<_> = self.parts.iter().map(|_| Mutex::new(Vec::new())).collect();
         let Self { devices, router, parts, .. } = self;
-        let brought = |first: usize| {
-            let keys = &keys[first..keys.len().min(first + step)];
-            let values = if values.is_empty() { values } else { &values[first..][..keys.len()] };
+        let brought = |i: usize| {
+            let range = i * step..keys.len().min((i + 1) * step);
+            let values = &values[if values.is_empty() { 0..0 } else { range.clone() }];
             let routed = devices.each(|place, device| {
-                let ((_, keys), (_, values)) = (share(devices, keys, place), share(devices, values, place));
+                let ((_, keys), (_, values)) =
+                    (share(devices, &keys[range.clone()], place), share(devices, values, place));
                 if keys.is_empty() {
                     return Ok(None);
                 }
@@ -240,23 +261,7 @@ impl<F: Send + Sync> Sharded<F> {
             });
             Round::of(devices, routed.into_iter().filter_map(Result::transpose).collect::<Result<_>>()?)
         };
-        let (mut next, parts) = (brought(0)?, Mutex::new(&mut parts[..]));
-        for first in (0..keys.len()).step_by(step) {
-            // The next round, if there is one, comes while this one's changes are applied.
-            let (after, is_last) = (first + step, first + step >= keys.len());
-            let sides = on_threads(if is_last { 1 } else { 2 }, |side| -> std::result::Result<_, E> {
-                if side == 1 {
-                    return Ok((Some(brought(after)?), R::NOTHING));
-                }
-                let mut parts = parts.lock().unwrap_or_else(PoisonError::into_inner);
-                Ok((None, change_parts(devices, &mut parts, &next, &change)?))
-            });
-            for side in sides {
-                let (later, changed) = side?;
-                (next, total) = (later.unwrap_or(next), total.and(changed));
-            }
-        }
-        Ok(total)
+        change_rounds(devices, parts, keys.len().div_ceil(step), brought, change)
     }
 }
 

@@ -314,33 +314,41 @@ impl<F: Sync> Sharded<F> {
             let mut share = shares[place].lock().unwrap_or_else(PoisonError::into_inner);
             let (keys, values, found) = &mut *share;
             device.synchronize()?;
-            let mut streams = [self.part_streams()?, self.part_streams()?, self.part_streams()?];
-            let staging = Staging::new(device, self.router.hashing).chunk_keys(self.round.min(2 * DEFAULT_CHUNK_KEYS));
+            // Lanes with values are twice as large.
+            let chunk = self.round.min(if has_values { DEFAULT_CHUNK_KEYS } else { 2 * DEFAULT_CHUNK_KEYS });
+            let lanes = keys.len().div_ceil(chunk).clamp(1, 3);
+            let mut streams = (0..lanes).map(|_| self.part_streams()).collect::<Result<Vec<_>>>()?;
             // Work on a chunk waits for its grouping.
-            staging.ahead().answer(keys, values, found, |chunk, found, out| {
-                streams.rotate_left(1);
-                let lane = Lane { source: chunk.stream.clone(), parts: streams[0].clone() };
-                let (n, found) = (chunk.range.len(), has_bits.then_some(found));
-                let to = match found {
-                    Some(found) if !has_values => Replies::found(found),
-                    found => Replies::values(out, found),
-                };
-                // SAFETY: the keys arrive on the chunk's stream, in whose order memory is freed; the parts are borrowed
-                // until `answer` has waited for it; `ask` has this function's contract.
-                unsafe {
-                    let routed = self.router.route(chunk.stream, place, chunk.keys, n, Beside::Places)?;
-                    self.reply_round(&lane, n, &routed, to, &|part, stream, keys, bits, values| {
-                        ask(part, stream, keys, to.at(bits, values))
-                    })
-                }
-            })
+            Staging::new(device, self.router.hashing).chunk_keys(chunk).ahead().answer(
+                keys,
+                values,
+                found,
+                |chunk, found, out| {
+                    streams.rotate_left(1);
+                    let lane = Lane { source: chunk.stream.clone(), parts: streams[0].clone() };
+                    let (n, found) = (chunk.range.len(), has_bits.then_some(found));
+                    let to = match found {
+                        Some(found) if !has_values => Replies::found(found),
+                        found => Replies::values(out, found),
+                    };
+                    // SAFETY: the keys arrive on the chunk's stream, in whose order memory is freed; the parts are
+                    // borrowed until `answer` has waited for it; `ask` has this function's contract.
+                    unsafe {
+                        let routed = self.router.route(chunk.stream, place, chunk.keys, n, Beside::Places)?;
+                        self.reply_round(&lane, n, &routed, to, &|part, stream, keys, bits, values| {
+                            ask(part, stream, keys, to.at(bits, values))
+                        })
+                    }
+                },
+            )
         });
         answered.into_iter().collect()
     }
 }
 
 impl<F, R> Sharded<F, R> {
-    /// Divides keys of the host, and the places of their answers, among the devices. Either kind of places may be empty.
+    /// Divides keys of the host, and the places of their answers, among the devices. Either kind of places may be
+    /// empty.
     pub fn answer_shares<'a, K, V>(
         &self,
         keys: &'a [K],

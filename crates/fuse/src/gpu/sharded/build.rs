@@ -122,11 +122,6 @@ fn build<F: DeviceWidth>(
     })
 }
 
-/// Returns values of the host as words.
-fn words_of<V: FunctionValue>(values: &[V]) -> Vec<u64> {
-    values.iter().map(|&value| value.into()).collect()
-}
-
 /// Returns values on a device as words, there.
 fn words_there<V: DeviceFunctionValue>(values: DeviceSlice<'_, V>) -> Result<DeviceVec<u64>, Error> {
     let (device, n) = (values.device(), values.len());
@@ -231,8 +226,7 @@ impl<V: DeviceFunctionValue> ShardedFunctionBuilder<V> {
     /// The errors of [`FunctionBuilder::build_from`]; [`Error::Gpu`] if a device fails or has too little memory.
     pub fn build_from<K: Key>(&self, keys: &[K], values: &[V]) -> Result<ShardedStaticFunction<V>, Error> {
         same_length(keys.len(), values.len())?;
-        let values = words_of(values);
-        self.build(keys.len(), |parts| parts.change_bulk(keys, &values, Received::take))
+        self.build(keys.len(), |parts| parts.change_bulk(keys, values, Received::take))
     }
 
     /// Builds a function of batches of keys, each on one of the devices with its values; see

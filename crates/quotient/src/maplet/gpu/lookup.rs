@@ -39,8 +39,8 @@ impl Maplet {
         Ok(values)
     }
 
-    /// Looks up keys that are no integers of an exact maplet; gives values, or [`Maplet::ABSENT`], to `take` in the order
-    /// of the keys.
+    /// Looks up keys that are no integers of an exact maplet; gives values, or [`Maplet::ABSENT`], to `take` in the
+    /// order of the keys.
     fn get_hashed<K: Key>(&self, keys: &[K], mut take: impl FnMut(&[u64])) -> Result<(), Error> {
         if keys.is_empty() {
             return Ok(());
