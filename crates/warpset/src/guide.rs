@@ -32,6 +32,7 @@
 //! [integers as keys]: crate::bloom::Key
 //! [exact sets]: crate::static_sets
 //! [all structures]: crate
+//! [two devices]: https://github.com/warpset/warpset/blob/main/docs/log/devices.md
 //! [performance]: https://github.com/warpset/warpset/blob/main/docs/performance.md
 //! [where others are faster]: https://github.com/warpset/warpset/blob/main/docs/performance/losses.md
 //! [counters]: crate::quotient::Duplicates
