@@ -119,6 +119,8 @@ fn new_thread() -> Option<Sender<Job>> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     #[test]
@@ -134,14 +136,14 @@ mod tests {
     /// Checks that calls for one thread leave the pool's other work alone: done within a call, it would nest.
     #[test]
     fn a_call_for_one_thread_does_no_work_of_the_pool() {
-        let depth = std::sync::atomic::AtomicUsize::new(0);
+        let depth = AtomicUsize::new(0);
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
         pool.scope(|scope| {
             for _ in 0..100 {
                 scope.spawn(|_| {
-                    assert_eq!(depth.fetch_add(1, std::sync::atomic::Ordering::Relaxed), 0, "a task within a task");
+                    assert_eq!(depth.fetch_add(1, Ordering::Relaxed), 0, "a task within a task");
                     on_threads(1, |_| ());
-                    depth.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+                    depth.fetch_sub(1, Ordering::Relaxed);
                 });
             }
         });

@@ -108,7 +108,8 @@ impl Routing {
         words
     }
 
-    /// Returns the hash of each key, which chooses its owner. Replaces the keys' words by those that owners get.
+    /// Returns the hashes of the keys, by which owners are chosen. Turns each key's word into the one that its owner
+    /// gets.
     #[inline(always)]
     fn hashes(&self, words: &mut [u64; ITEMS]) -> [u64; ITEMS] {
         let Routing { kind, spread, route: Route { by, parameter }, .. } = *self;

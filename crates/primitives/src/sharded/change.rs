@@ -39,7 +39,7 @@ impl Total for u64 {
     }
 }
 
-/// Words of a round for the parts. Dropping it waits for the copies.
+/// Words of a round for the parts.
 struct Round {
     /// Words grouped on their devices.
     routed: Vec<Routed>,
@@ -60,31 +60,28 @@ impl Round {
     /// Queues the copies of grouped words to their owners; waits for the grouping.
     fn of(devices: &Devices, routed: Vec<Routed>) -> Result<Self> {
         let ranges = routed.iter().map(|routed| routed.ranges(devices.all().len())).collect::<Result<Vec<_>>>()?;
-        let mut round = Self { routed, own: Vec::new() };
-        for (place, device) in devices.all().iter().enumerate() {
-            let ranges = ranges.iter().map(|ranges| ranges[place].clone()).enumerate();
-            let some: Vec<_> = ranges.filter(|(_, range)| !range.is_empty()).collect();
-            match &some[..] {
-                [] => round.own.push(Own::Nothing),
-                [(only, range)] if round.routed[*only].words.device() == device => {
-                    round.own.push(Own::Here(*only, range.clone()));
-                }
-                some => round.copy(device, some)?,
+        let own = devices.all().iter().enumerate().map(|(place, device)| {
+            let own = ranges.iter().map(|ranges| ranges[place].clone()).enumerate();
+            let own: Vec<_> = own.filter(|(_, range)| !range.is_empty()).collect();
+            match &own[..] {
+                [] => Ok(Own::Nothing),
+                [(only, range)] if routed[*only].words.device() == device => Ok(Own::Here(*only, range.clone())),
+                own => Own::copied(device, &routed, own),
             }
-        }
-        Ok(round)
+        });
+        let own = own.collect::<Result<_>>()?;
+        Ok(Self { routed, own })
     }
+}
 
+impl Own {
     /// Queues the copies of ranges of grouped words to a device.
-    fn copy(&mut self, device: &Device, ranges: &[(usize, Range<usize>)]) -> Result<()> {
-        let parts = ranges
-            .iter()
-            .map(|(at, range)| (self.routed[*at].words.slice(range.clone()), self.routed[*at].values(range)));
+    fn copied(device: &Device, routed: &[Routed], ranges: &[(usize, Range<usize>)]) -> Result<Self> {
+        let parts =
+            ranges.iter().map(|(at, range)| (routed[*at].words.slice(range.clone()), routed[*at].values(range)));
         let stream = device.new_stream()?;
-        let keys = stream.alloc_uninit(parts.clone().map(|(words, _)| words.len()).sum())?;
-        let values = stream.alloc_uninit(parts.clone().map(|(_, values)| values.len()).sum())?;
-        self.own.push(Own::Copied(stream, keys, values));
-        let Some(Own::Copied(stream, keys, values)) = self.own.last_mut() else { return Ok(()) };
+        let mut keys = stream.alloc_uninit(parts.clone().map(|(words, _)| words.len()).sum())?;
+        let mut values = stream.alloc_uninit(parts.clone().map(|(_, values)| values.len()).sum())?;
         let mut first = 0;
         for (words, theirs) in parts {
             let to = first..first + words.len();
@@ -94,18 +91,7 @@ impl Round {
                 stream.copy(values.slice_mut(to), theirs)?;
             }
         }
-        Ok(())
-    }
-}
-
-impl Drop for Round {
-    fn drop(&mut self) {
-        for own in &self.own {
-            if let Own::Copied(stream, ..) = own {
-                // After an error the words of this round are given up.
-                let _ = stream.synchronize();
-            }
-        }
+        Ok(Self::Copied(stream, keys, values))
     }
 }
 
