@@ -47,13 +47,13 @@ struct Round {
     own: Vec<Own>,
 }
 
-/// Words that a part owns.
-enum Own {
-    Nothing,
-    /// All of them are on the part's device: a range of the grouped words with this number.
-    Here(usize, Range<usize>),
-    /// Words, and values if there are any, on their way to the device, on this stream.
-    Copied(Stream, DeviceVec<u64>, DeviceVec<u64>),
+/// Words that a part owns, and their values if there are any.
+#[derive(Default)]
+struct Own {
+    /// Those on the part's device: a range of the grouped words with this number.
+    here: Option<(usize, Range<usize>)>,
+    /// Words and values on their way to the device, on this stream.
+    copied: Option<(Stream, DeviceVec<u64>, DeviceVec<u64>)>,
 }
 
 impl Round {
@@ -62,12 +62,7 @@ impl Round {
         let ranges = routed.iter().map(|routed| routed.ranges(devices.all().len())).collect::<Result<Vec<_>>>()?;
         let own = devices.all().iter().enumerate().map(|(place, device)| {
             let own = ranges.iter().map(|ranges| ranges[place].clone()).enumerate();
-            let own: Vec<_> = own.filter(|(_, range)| !range.is_empty()).collect();
-            match &own[..] {
-                [] => Ok(Own::Nothing),
-                [(only, range)] if routed[*only].words.device() == device => Ok(Own::Here(*only, range.clone())),
-                own => Own::copied(device, &routed, own),
-            }
+            Own::of(device, &routed, own.filter(|(_, range)| !range.is_empty()).collect())
         });
         let own = own.collect::<Result<_>>()?;
         Ok(Self { routed, own })
@@ -75,8 +70,23 @@ impl Round {
 }
 
 impl Own {
-    /// Queues the copies of ranges of grouped words to a device.
-    fn copied(device: &Device, routed: &[Routed], ranges: &[(usize, Range<usize>)]) -> Result<Self> {
+    /// Queues the copies of ranges of grouped words to a device. Words that are there need none, unless words of others
+    /// go before them: keys with values keep their order.
+    fn of(device: &Device, routed: &[Routed], mut ranges: Vec<(usize, Range<usize>)>) -> Result<Self> {
+        let is_here = |(at, range): &(usize, Range<usize>)| {
+            routed[*at].words.device() == device && (ranges.len() == 1 || routed[*at].values(range).is_empty())
+        };
+        let here = ranges.iter().position(is_here).map(|i| ranges.remove(i));
+        let copied = if ranges.is_empty() { None } else { Some(Self::copied(device, routed, &ranges)?) };
+        Ok(Self { here, copied })
+    }
+
+    /// Queues the copies of ranges of grouped words to a device, one after the other.
+    fn copied(
+        device: &Device,
+        routed: &[Routed],
+        ranges: &[(usize, Range<usize>)],
+    ) -> Result<(Stream, DeviceVec<u64>, DeviceVec<u64>)> {
         let parts =
             ranges.iter().map(|(at, range)| (routed[*at].words.slice(range.clone()), routed[*at].values(range)));
         let stream = device.new_stream()?;
@@ -91,27 +101,28 @@ impl Own {
                 stream.copy(values.slice_mut(to), theirs)?;
             }
         }
-        Ok(Self::Copied(stream, keys, values))
+        Ok((stream, keys, values))
     }
 }
 
-/// Changes each part by the words that it owns.
+/// Changes each part by the words that it owns: first by those on its device, while the others arrive.
 fn change_parts<F: Send, R: Total, E: Failure>(
     devices: &Devices,
     parts: &mut [F],
     round: &Round,
     change: &(impl Fn(&mut F, DeviceSlice<'_, u64>, DeviceSlice<'_, u64>) -> std::result::Result<R, E> + Sync),
 ) -> std::result::Result<R, E> {
-    let changed = each_mut(devices, parts, |place, part| match &round.own[place] {
-        Own::Nothing => Ok(R::NOTHING),
-        Own::Here(at, range) => {
+    let changed = each_mut(devices, parts, |place, part| {
+        let (mut total, Own { here, copied }) = (R::NOTHING, &round.own[place]);
+        if let Some((at, range)) = here {
             let routed = &round.routed[*at];
-            change(part, routed.words.slice(range.clone()), routed.values(range))
+            total = change(part, routed.words.slice(range.clone()), routed.values(range))?;
         }
-        Own::Copied(stream, keys, values) => {
+        if let Some((stream, keys, values)) = copied {
             stream.synchronize()?;
-            change(part, keys.as_slice(), values.as_slice())
+            total = total.and(change(part, keys.as_slice(), values.as_slice())?);
         }
+        Ok::<_, E>(total)
     })?;
     Ok(changed.into_iter().fold(R::NOTHING, R::and))
 }
