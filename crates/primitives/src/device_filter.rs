@@ -1,6 +1,7 @@
 //! Filters in device memory: all forms of a lookup derived from one method, and changes under a stencil.
 
 use warpset_base::filter::{Filter, Insert};
+use warpset_base::key::Hashed;
 use warpset_gpu::batch::{Answers, DeviceBatch, DeviceKeys, Hashing, Stencil};
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, GpuError, Stream};
 
@@ -377,6 +378,19 @@ pub trait DeviceInsert: Insert<Error: From<GpuError> + From<Error>> {
     /// Returns the hash function of the filter.
     #[doc(hidden)]
     fn hashing(&self) -> Hashing;
+
+    /// Returns the number of highest bits, at most 8, by which hashes are best grouped for an insertion of `n` of them;
+    /// none: in any order. Then the words of the structure's route are its hashes.
+    #[doc(hidden)]
+    fn region_bits(&self, _n: usize) -> Option<u32> {
+        None
+    }
+
+    /// Inserts hashes that are grouped so, without a wait for earlier work on the device.
+    #[doc(hidden)]
+    fn insert_by_region(&mut self, hashes: DeviceSlice<'_, Hashed>) -> Result<Self::Inserted, Self::Error> {
+        DeviceInsert::insert_device(self, hashes)
+    }
 
     /// Inserts keys on the device.
     ///

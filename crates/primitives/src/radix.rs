@@ -88,6 +88,24 @@ pub unsafe fn group_by_digit_async<'a>(
     unsafe { pass(stream, keys, n, digit, Order::Kept, out.into()) }
 }
 
+/// Queues one pass like [`group_by_digit_async`], whose hashes are in any order within each group: faster.
+///
+/// # Errors
+/// The errors of [`group_by_digit_async`].
+///
+/// # Safety
+/// The contract of [`group_by_digit_async`].
+pub(crate) unsafe fn group_async(
+    stream: &Stream,
+    keys: KeySlice,
+    n: usize,
+    digit: Digit,
+    out: DeviceSliceMut<'_, u64>,
+) -> Result<DeviceVec<u64>> {
+    // SAFETY: the contract of this function.
+    unsafe { pass(stream, keys, n, digit, Order::Any, out) }
+}
+
 /// Queues one pass.
 ///
 /// # Safety

@@ -129,8 +129,9 @@ impl<F> Sharded<F> {
     {
         assert!(bounds.len() + 1 == devices.all().len() && bounds.len() < MAX_OWNERS, "a bound between any two parts");
         let made = devices.each(|place, device| Ok((device.from_slice(bounds)?, make(place, device)?)));
-        let (bounds, parts) = made.into_iter().collect::<std::result::Result<Vec<_>, E>>()?.into_iter().unzip();
-        Ok(Self::with_parts(devices, Router { hashing, route, bounds }, parts))
+        let (bounds_there, parts) = made.into_iter().collect::<std::result::Result<Vec<_>, E>>()?.into_iter().unzip();
+        let router = Router { hashing, route, bounds: bounds.to_vec(), bounds_there };
+        Ok(Self::with_parts(devices, router, parts))
     }
 }
 
@@ -255,6 +256,13 @@ impl<F, R> Sharded<F, R> {
     pub fn share<'k, K>(&self, keys: &'k [K], place: usize) -> (usize, &'k [K]) {
         share(&self.devices, keys, place)
     }
+}
+
+/// Divides `n` keys into rounds of equal size, a multiple of 64: as few as `most` keys in each and `least` rounds allow.
+/// Returns their number and size.
+fn rounds_of(n: usize, most: usize, least: usize) -> (usize, usize) {
+    let round = n.div_ceil(n.div_ceil(most).max(least).max(1)).next_multiple_of(64).min(most);
+    (n.div_ceil(round.max(1)), round)
 }
 
 /// Runs `work` for each part, mutable, and its place, on a thread of its own.

@@ -58,6 +58,11 @@ pub struct Route {
 
 const _: () = assert!(size_of::<Route>() == 16);
 
+impl Route {
+    /// By the structure's hash, which travels.
+    pub const HASH: Self = Self { by: By::Hash, parameter: 0 };
+}
+
 /// Function of a [`Route`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
@@ -150,14 +155,14 @@ kernel! {
     /// # Safety
     /// - Launch: 1-D, one block of [`GROUP_BLOCK`] threads per tile of [`TILE`] keys, [`GROUP_SHARED_BYTES`] of shared
     ///   memory.
-    /// - `keys`: `n` keys of `kind`, not written while the kernel runs, `0 < n <= 1 << 26`; the class is not one of 128
+    /// - `keys`: `n` keys of `kind`, not written while the kernel runs, `0 < n <= 1 << 31`; the class is not one of 128
     ///   bits, and the function is of 64 bits.
     /// - `bounds`: valid for `owners - 1` reads and not written while the kernel runs, `1 <= owners <=
     ///   MAX_OWNERS`. [`By::Hash`] has a parameter below 64.
     /// - `values`: `n` values unless `has_values` is 0, not written while the kernel runs; `out_values` is valid for as
     ///   many writes as `words` then.
     /// - `words`: valid for `owners * stride(n)` writes.
-    /// - `places`: valid for `n` writes, the place of each key, unless `has_places` is 0.
+    /// - `places`: valid for `n` writes, the place of each key, and `n <= 1 << 26`, unless `has_places` is 0.
     /// - `lengths`: a word per owner, which gets the number of its keys. `look_back`: [`column_words`] per owner at a
     ///   multiple of 16 bytes with values. `ticket`: a word. All are zero.
     /// - What is written overlaps nothing else, and nothing else accesses it.

@@ -1,13 +1,13 @@
 //! Insertion: directly, or grouped by the part of the filter first.
 
-use warpset_gpu::{GpuError, Stream};
+use warpset_gpu::{DeviceSlice, GpuError, Stream};
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_primitives::radix;
 use warpset_simt::GlobalMut;
 
 use super::kernels::Batch;
 use super::{Bloom, DeviceKeys, DeviceOneBlock};
-use crate::Error;
+use crate::{Error, Hashed};
 
 /// When an insertion groups its hashes by the part of the filter that they fall in.
 ///
@@ -86,20 +86,9 @@ impl<L: DeviceOneBlock> Bloom<L> {
             return Ok(());
         }
         self.expect_here("an insertion into a Bloom filter", [stream.device(), keys.device()])?;
-        let (n, l2_bytes) = (keys.count(), self.device.properties().l2_bytes);
-        let hashing = self.layout.hashing();
+        let (n, hashing) = (keys.count(), self.layout.hashing());
         let is_kept = self.grouping == Grouping::Auto && self.keep_for_insertion(stream, n);
-        if let Some(bits) =
-            self.grouping.bits(self.memory_bytes(), n, l2_bytes).filter(|_| hashing.can_group() && !is_kept)
-        {
-            // The hashes of a part of a filter have some of their highest bits in common.
-            let bits = match self.grouping {
-                Grouping::Auto => {
-                    let parts = self.whole.blocks() / self.layout.blocks();
-                    (bits + parts.ilog2()).min(radix::MAX_GROUP_BITS)
-                }
-                _ => bits,
-            };
+        if let Some(bits) = self.group_bits(n).filter(|_| !is_kept) {
             if !(1..=radix::MAX_GROUP_BITS).contains(&bits) {
                 return Err(Error::InvalidGrouping { bits });
             }
@@ -112,6 +101,29 @@ impl<L: DeviceOneBlock> Bloom<L> {
         }
         // SAFETY: this function's contract; scratch is freed in the order of the stream.
         unsafe { keys.for_each_chunk(&hashing, stream, |_, hashed, n| self.insert_direct(stream, hashed.keys, n)) }
+    }
+
+    /// Returns the number of highest bits by which to group `n` hashes, if they are grouped.
+    pub(super) fn group_bits(&self, n: usize) -> Option<u32> {
+        let bits = self.grouping.bits(self.memory_bytes(), n, self.device.properties().l2_bytes)?;
+        let bits = match self.grouping {
+            Grouping::Auto => {
+                // The hashes of a part of a filter have some of their highest bits in common.
+                let parts = self.whole.blocks() / self.layout.blocks();
+                (bits + parts.ilog2()).min(radix::MAX_GROUP_BITS)
+            }
+            _ => bits,
+        };
+        self.layout.hashing().can_group().then_some(bits)
+    }
+
+    /// Inserts hashes that are grouped already, without a wait for earlier work on the device.
+    pub(super) fn insert_grouped_hashes(&mut self, hashes: DeviceSlice<'_, Hashed>) -> Result<(), Error> {
+        let (stream, hashes) = (self.device.new_stream()?, hashes.cast::<u64>()?);
+        // SAFETY: filter and hashes are borrowed until the stream has been waited for.
+        let queued = unsafe { self.insert_direct(&stream, KeySlice::hashes(hashes.global()), hashes.len()) };
+        stream.synchronize()?;
+        queued
     }
 
     /// Keeps a share of the filter in the L2 cache, where that gains most: the filter is of 9/16 to 7/8 of the cache.

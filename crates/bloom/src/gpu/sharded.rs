@@ -11,7 +11,7 @@ use warpset_base::words::AlignedWords;
 use warpset_gpu::Devices;
 use warpset_gpu::batch::{DeviceKeys, Hashing};
 use warpset_primitives::DeviceInsert;
-use warpset_primitives::sharded::{self, By, Route, Sharded};
+use warpset_primitives::sharded::{self, Route, Sharded};
 
 use super::{Bloom, DeviceOneBlock};
 use crate::{
@@ -120,8 +120,7 @@ impl<L: DeviceOneBlock> ShardedBloom<L> {
         let devices = sharded::owners(devices, layout.blocks());
         let blocks = sharded::divide(&devices, layout.blocks(), 4 * layout.words_per_block() as u64)?;
         let bounds: Vec<u64> = blocks[1..].iter().map(|blocks| first_hash(&layout, blocks.start)).collect();
-        let route = Route { by: By::Hash, parameter: 0 };
-        let shards = Sharded::new(&devices, layout.hashing(), route, &bounds, |place, device| {
+        let shards = Sharded::new(&devices, layout.hashing(), Route::HASH, &bounds, |place, device| {
             let Range { start, end } = blocks[place];
             let before = start as usize * layout.words_per_block();
             Bloom::part(device, layout.with_blocks(end - start)?, layout, before)

@@ -1,27 +1,38 @@
 //! Traits of filters, by the inherent methods.
 
+use warpset_gpu::DeviceSlice;
 use warpset_gpu::batch::Hashing;
 use warpset_primitives::DeviceInsert;
+use warpset_primitives::radix::MAX_DIGIT_BITS;
 
 use super::{Bloom, DeviceKeys, DeviceLayout, DeviceOneBlock, RaoBloom};
-use crate::{BloomFilter, Error, TestAndInsert, cpu};
+use crate::{BloomFilter, Error, Hashed, TestAndInsert, cpu};
 
-/// Implements insertion of device memory, by the inherent method.
-macro_rules! insertions {
-    ($($filter:ty $(, $layout:ident)?;)*) => {$(
-        impl$(<$layout: DeviceOneBlock>)? DeviceInsert for $filter {
-            fn hashing(&self) -> Hashing {
-                self.layout.hashing()
-            }
-            fn insert_device<K: DeviceKeys>(&mut self, keys: K) -> Result<(), Error> {
-                self.insert_device(keys)
-            }
-        }
-    )*};
+impl<L: DeviceOneBlock> DeviceInsert for Bloom<L> {
+    fn hashing(&self) -> Hashing {
+        self.layout.hashing()
+    }
+    fn insert_device<K: DeviceKeys>(&mut self, keys: K) -> Result<(), Error> {
+        self.insert_device(keys)
+    }
+    fn region_bits(&self, n: usize) -> Option<u32> {
+        // With one bit less a region is of half the cache to all of it.
+        self.group_bits(n)
+            .map(|bits| if bits == MAX_DIGIT_BITS + 1 { bits - 1 } else { bits })
+            .filter(|bits| (1..=MAX_DIGIT_BITS).contains(bits))
+    }
+    fn insert_by_region(&mut self, hashes: DeviceSlice<'_, Hashed>) -> Result<(), Error> {
+        self.insert_grouped_hashes(hashes)
+    }
 }
-insertions! {
-    Bloom<L>, L;
-    RaoBloom;
+
+impl DeviceInsert for RaoBloom {
+    fn hashing(&self) -> Hashing {
+        self.layout.hashing()
+    }
+    fn insert_device<K: DeviceKeys>(&mut self, keys: K) -> Result<(), Error> {
+        self.insert_device(keys)
+    }
 }
 
 impl<L: DeviceLayout> BloomFilter for Bloom<L>

@@ -9,8 +9,8 @@ use warpset_base::key::{Hashed, Key};
 use warpset_gpu::batch::{DeviceKeys, Hashing, Staging};
 use warpset_gpu::{Device, DeviceSlice, DeviceVec, Devices, Stream, on_threads};
 
-use super::route::{Beside, Routed};
-use super::{Failure, HOST_ROUND, Part, Sharded, each_mut, share};
+use super::route::{Beside, Routed, Router};
+use super::{Failure, HOST_ROUND, Part, Sharded, each_mut, rounds_of, share};
 use crate::{DeviceInsert, Result};
 
 /// Values of keys that have none.
@@ -50,19 +50,28 @@ struct Round {
 /// Words that a part owns, and their values if there are any.
 #[derive(Default)]
 struct Own {
-    /// Those on the part's device: a range of the grouped words with this number.
+    /// A list on the part's device: a range of the grouped words with this number.
     here: Option<(usize, Range<usize>)>,
-    /// Words and values on their way to the device, on this stream.
+    /// All others, on their way to the device on this stream.
     copied: Option<(Stream, DeviceVec<u64>, DeviceVec<u64>)>,
 }
 
 impl Round {
     /// Queues the copies of grouped words to their owners; waits for the grouping.
-    fn of(devices: &Devices, routed: Vec<Routed>) -> Result<Self> {
-        let ranges = routed.iter().map(|routed| routed.ranges(devices.all().len())).collect::<Result<Vec<_>>>()?;
+    fn of(devices: &Devices, router: &Router, mut routed: Vec<Routed>) -> Result<Self> {
+        let are_apart = routed.iter().any(Routed::has_regions);
+        let (mut ranges, owners) = (Vec::new(), devices.all().len());
+        for i in 0..routed.len() {
+            let (own, others) = routed[i].ranges_apart(router, owners)?;
+            ranges.push(own);
+            routed.extend(others);
+        }
+        for again in &routed[ranges.len()..] {
+            ranges.push(again.ranges(owners)?);
+        }
         let own = devices.all().iter().enumerate().map(|(place, device)| {
             let own = ranges.iter().map(|ranges| ranges[place].clone()).enumerate();
-            Own::of(device, &routed, own.filter(|(_, range)| !range.is_empty()).collect())
+            Own::of(device, &routed, own.filter(|(_, range)| !range.is_empty()).collect(), are_apart)
         });
         let own = own.collect::<Result<_>>()?;
         Ok(Self { routed, own })
@@ -70,13 +79,12 @@ impl Round {
 }
 
 impl Own {
-    /// Queues the copies of ranges of grouped words to a device. Words that are there need none, unless words of others
-    /// go before them: keys with values keep their order.
-    fn of(device: &Device, routed: &[Routed], mut ranges: Vec<(usize, Range<usize>)>) -> Result<Self> {
-        let is_here = |(at, range): &(usize, Range<usize>)| {
-            routed[*at].words.device() == device && (ranges.len() == 1 || routed[*at].values(range).is_empty())
-        };
-        let here = ranges.iter().position(is_here).map(|i| ranges.remove(i));
+    /// Queues the copies of ranges of grouped words to a device. All are copied to one list, unless a single range is
+    /// there already, or changes by several lists cost no more: `are_apart`.
+    fn of(device: &Device, routed: &[Routed], mut ranges: Vec<(usize, Range<usize>)>, are_apart: bool) -> Result<Self> {
+        let is_here = |(at, _): &(usize, Range<usize>)| routed[*at].words.device() == device;
+        let here = ranges.iter().position(is_here).filter(|_| are_apart || ranges.len() == 1);
+        let here = here.map(|i| ranges.remove(i));
         let copied = if ranges.is_empty() { None } else { Some(Self::copied(device, routed, &ranges)?) };
         Ok(Self { here, copied })
     }
@@ -105,7 +113,7 @@ impl Own {
     }
 }
 
-/// Changes each part by the words that it owns: first by those on its device, while the others arrive.
+/// Changes each part by the words that it owns: first by a list on its device, while the others arrive.
 fn change_parts<F: Send, R: Total, E: Failure>(
     devices: &Devices,
     parts: &mut [F],
@@ -187,28 +195,46 @@ impl<F: Send + Sync> Sharded<F> {
         change: impl Fn(&mut F, DeviceSlice<'_, u64>, DeviceSlice<'_, u64>) -> std::result::Result<R, E> + Sync,
     ) -> std::result::Result<R, E> {
         self.check_batches(batches, values)?;
+        self.change_grouped(batches, values, None, change)
+    }
+
+    /// Changes the parts by batches that have been checked. With `region_bits` parts get their words in one or two
+    /// lists, and each list's words from one source are grouped by this many of their highest bits.
+    fn change_grouped<K: DeviceKeys, R: Total, E: Failure>(
+        &mut self,
+        batches: &[K],
+        values: &[DeviceSlice<'_, u64>],
+        region_bits: Option<u32>,
+        change: impl Fn(&mut F, DeviceSlice<'_, u64>, DeviceSlice<'_, u64>) -> std::result::Result<R, E> + Sync,
+    ) -> std::result::Result<R, E> {
         let mut sources = Vec::new();
+        for device in self.devices.all() {
+            device.synchronize()?;
+        }
         for (i, keys) in batches.iter().enumerate().filter(|(_, keys)| keys.count() > 0) {
             let device = keys.device();
             let place = self.place_of(device, OPERATION)?;
-            device.synchronize()?;
             sources.push((keys, values.get(i), place, [device.new_stream()?, device.new_stream()?]));
         }
-        let round = self.round;
-        let rounds = sources.iter().map(|(keys, ..)| keys.count().div_ceil(round)).max().unwrap_or(0);
+        let most = sources.iter().map(|(keys, ..)| keys.count()).max().unwrap_or(0);
+        let (rounds, round) = rounds_of(most, 2 * self.round, 1);
         let Self { devices, router, parts, .. } = self;
         let brought = |i: usize| {
             let begun = sources.iter().filter(|(keys, ..)| i * round < keys.count());
             let routed = begun.map(|(keys, values, place, streams)| {
                 let part = keys.part(i * round..keys.count().min((i + 1) * round));
+                let (stream, n) = (&streams[i % 2], part.count());
                 let beside = values.map_or(Beside::Nothing, |values| Beside::Values(values.global().at(i * round)));
                 // SAFETY: keys and values are borrowed until the streams have been waited for.
                 unsafe {
-                    let hashed = part.kernel_keys(&router.hashing, &streams[i % 2])?;
-                    router.route(&streams[i % 2], *place, hashed.keys, part.count(), beside)
+                    let hashed = part.kernel_keys(&router.hashing, stream)?;
+                    match region_bits {
+                        Some(bits) => Routed::by_region(stream, hashed.keys, n, bits),
+                        None => router.route(stream, *place, hashed.keys, n, beside),
+                    }
                 }
             });
-            Round::of(devices, routed.collect::<Result<Vec<_>>>()?)
+            Round::of(devices, router, routed.collect::<Result<Vec<_>>>()?)
         };
         let changed = change_rounds(devices, parts, rounds, brought, change);
         let waited: Vec<_> = sources.iter().flat_map(|(.., streams)| streams).map(Stream::synchronize).collect();
@@ -256,7 +282,7 @@ impl<F: Send + Sync> Sharded<F> {
                 let routed = unsafe { router.route(&stream, place, slice, keys.len(), beside)? };
                 Ok(Some(routed))
             });
-            Round::of(devices, routed.into_iter().filter_map(Result::transpose).collect::<Result<_>>()?)
+            Round::of(devices, router, routed.into_iter().filter_map(Result::transpose).collect::<Result<_>>()?)
         };
         change_rounds(devices, parts, keys.len().div_ceil(step), brought, change)
     }
@@ -284,7 +310,13 @@ impl<F: Part + DeviceInsert<Inserted: Total>> Sharded<F> {
             let mut inserted = batches.iter().map(|&keys| DeviceInsert::insert_device(only, keys));
             return inserted.try_fold(<F::Inserted as Total>::NOTHING, |total, some| Ok(total.and(some?)));
         }
-        self.change_each(batches, &[], Self::insert_words)
+        let keys: usize = batches.iter().map(|keys| keys.count()).sum();
+        match self.parts[0].region_bits(keys.div_ceil(self.parts.len())) {
+            Some(bits) => self.change_grouped(batches, &[], Some(bits), |part, words, _| {
+                DeviceInsert::insert_by_region(part, words.cast::<Hashed>()?)
+            }),
+            None => self.change_grouped(batches, &[], None, Self::insert_words),
+        }
     }
 }
 

@@ -13,8 +13,11 @@ use warpset_kernels::primitives::exchange::{self as kernels, BLOCK, FOUND_TILE, 
 use warpset_simt::GlobalMut;
 
 use super::route::{Beside, Routed, covering};
-use super::{Failure, Part, Sharded};
+use super::{Failure, Part, Sharded, rounds_of};
 use crate::{DeviceFilter, Result};
+
+/// Number of keys below which a second round costs more than its overlap with the first one saves.
+const FEW_KEYS: usize = 1 << 22;
 
 /// Destination of answers: whether each key is found, its value, or both.
 #[derive(Clone, Copy)]
@@ -241,7 +244,9 @@ impl<F: Sync, R> Sharded<F, R> {
         stream.device().expect_all_here(others.iter().copied(), OPERATION)?;
         let place = self.place_of(stream.device(), OPERATION)?;
         let lanes = self.lanes(stream)?;
-        let range = |i: usize| n.min(i * self.round)..n.min((i + 1) * self.round);
+        // While the parts work on one round, the next one is grouped.
+        let (_, round) = rounds_of(n, self.round, if n < FEW_KEYS { 1 } else { 2 });
+        let range = |i: usize| n.min(i * round)..n.min((i + 1) * round);
         let lane = |i: usize| &lanes[i % lanes.len()];
         let route = |i: usize| match range(i) {
             keys if keys.is_empty() => Ok(None),

@@ -6,19 +6,22 @@ use bytemuck::Pod;
 use warpset_gpu::batch::Hashing;
 use warpset_gpu::{DeviceSlice, DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::batch::keys::KeySlice;
-use warpset_kernels::primitives::exchange::{self as kernels, BLOCK, By, GROUP_BLOCK, Route, Routing, TILE};
+use warpset_kernels::primitives::exchange::{self as kernels, BLOCK, GROUP_BLOCK, Route, Routing, TILE};
 use warpset_simt::Global;
 
 use crate::Result;
 use crate::look_back::LookBack;
+use crate::radix::{self, Digit};
 
 /// Owners of hashes.
 pub struct Router {
     pub(super) hashing: Hashing,
     /// Hash that chooses the owner, and the word that travels.
     pub(super) route: Route,
-    /// First hash of each part but the first, in the memory of each device.
-    pub(super) bounds: Vec<DeviceVec<u64>>,
+    /// First hash of each part but the first.
+    pub(super) bounds: Vec<u64>,
+    /// The same in the memory of each device.
+    pub(super) bounds_there: Vec<DeviceVec<u64>>,
 }
 
 /// Keys of a round on their device, grouped by owner.
@@ -41,6 +44,8 @@ enum Spans {
     Lengths(LookBack),
     /// First place of each owner but the first, one after the other.
     Starts(DeviceVec<u64>),
+    /// First place of each region: hashes with the same highest bits, as many as these.
+    Regions(DeviceVec<u64>, u32),
 }
 
 /// Result of a grouping beside the words.
@@ -58,7 +63,7 @@ impl Router {
     /// Queues the grouping of `n` keys on the device at `place`.
     ///
     /// # Safety
-    /// `keys` are `n` keys of this hashing, `0 < n <= ROUND`, and values as many; until `stream` has passed this work
+    /// `keys` are `n` keys of this hashing, `0 < n <= 2^26`, or 2^31 without places, and values as many; until `stream` has passed this work
     /// they stay allocated, and nothing writes them.
     pub(super) unsafe fn route(
         &self,
@@ -69,7 +74,7 @@ impl Router {
         beside: Beside,
     ) -> Result<Routed> {
         // SAFETY: this function's contract.
-        unsafe { Routed::grouped(stream, self.route, self.bounds[place].as_slice(), keys, n, beside) }
+        unsafe { Routed::grouped(stream, self.route, self.bounds_there[place].as_slice(), keys, n, beside) }
     }
 }
 
@@ -85,9 +90,8 @@ impl Routed {
     /// allocated, and nothing writes them.
     pub unsafe fn by_value(stream: &Stream, keys: DeviceSlice<'_, u64>, bounds: DeviceSlice<'_, u64>) -> Result<Self> {
         let slice = KeySlice::hashes(keys.global());
-        let route = Route { by: By::Hash, parameter: 0 };
         // SAFETY: this function's contract; hashes stay as they are.
-        unsafe { Self::grouped(stream, route, bounds, slice, keys.len(), Beside::Places) }
+        unsafe { Self::grouped(stream, Route::HASH, bounds, slice, keys.len(), Beside::Places) }
     }
 
     /// Queues the grouping of `n` keys by owners of the hashes between `bounds`.
@@ -141,6 +145,57 @@ impl Routed {
     }
 }
 
+impl Routed {
+    /// Queues the grouping of `n` keys by the `bits` highest bits of their hashes, which are the words that travel.
+    ///
+    /// # Safety
+    /// The contract of [`Router::route`]; `n` is at most 2^31, and the keys are of a kind that can be grouped.
+    pub(super) unsafe fn by_region(stream: &Stream, keys: KeySlice, n: usize, bits: u32) -> Result<Self> {
+        let (mut words, none) = (stream.alloc_uninit(n)?, || stream.alloc_uninit(0));
+        // SAFETY: this function's contract; the words are freed in the order of the stream.
+        let starts = unsafe { radix::group_async(stream, keys, n, Digit::top(bits)?, words.as_mut_slice())? };
+        let spans = Spans::Regions(starts, bits);
+        Ok(Self { stream: stream.clone(), words, values: none()?, places: stream.alloc_uninit(0)?, spans })
+    }
+
+    /// Whether the words are grouped by regions.
+    pub(super) fn has_regions(&self) -> bool {
+        matches!(self.spans, Spans::Regions(..))
+    }
+
+    /// Waits for the grouping, and returns the places of each owner's words. Words of a region with several owners are
+    /// not among them, but grouped by their owners once more.
+    pub(super) fn ranges_apart(&self, router: &Router, owners: usize) -> Result<(Vec<Range<usize>>, Vec<Self>)> {
+        let Spans::Regions(starts, bits) = &self.spans else { return Ok((self.ranges(owners)?, Vec::new())) };
+        let mut begins = vec![self.words.len() as u64; 1 + (1 << bits)];
+        self.stream.download(starts, &mut begins[..1 << bits])?;
+        let (own, shared) = owners_of_regions(&begins, &router.bounds);
+        let place = router.bounds_there.iter().position(|bounds| bounds.device() == self.words.device());
+        let bounds = &router.bounds_there[place.expect("words are on the device of a part")];
+        let again = shared.into_iter().map(|range| {
+            let (n, words) = (range.len(), KeySlice::hashes(self.words.slice(range).global()));
+            // SAFETY: the words stay, like the bounds, until the round has been applied.
+            unsafe { Self::grouped(&self.stream, Route::HASH, bounds.as_slice(), words, n, Beside::Nothing) }
+        });
+        Ok((own, again.collect::<Result<_>>()?))
+    }
+}
+
+/// Returns the places of the words of each owner, and of each region with several owners, if it has words. Regions
+/// begin at `begins`, and the last entry is the end; the words of owners begin at `bounds`.
+fn owners_of_regions(begins: &[u64], bounds: &[u64]) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
+    let shift = 64 - (begins.len() - 1).trailing_zeros();
+    let places = |regions: Range<u64>| begins[regions.start as usize] as usize..begins[regions.end as usize] as usize;
+    let is_shared = |bound: u64| bound & !(!0 << shift) != 0;
+    let first = |bound: u64| (bound >> shift) + u64::from(is_shared(bound));
+    let begin = [0].into_iter().chain(bounds.iter().map(|&bound| first(bound)));
+    let end = bounds.iter().map(|&bound| bound >> shift).chain([begins.len() as u64 - 1]);
+    let own = begin.zip(end).map(|(begin, end)| places(begin..end.max(begin))).collect();
+    let mut shared: Vec<u64> = bounds.iter().filter(|&&bound| is_shared(bound)).map(|&bound| bound >> shift).collect();
+    shared.dedup();
+    (own, shared.into_iter().map(|region| places(region..region + 1)).filter(|range| !range.is_empty()).collect())
+}
+
 impl<W: Pod> Routed<W> {
     /// Queues the places of answers for keys that are sorted, with their numbers; `starts` has the first place of each
     /// owner but the first.
@@ -182,6 +237,7 @@ impl<W: Pod> Routed<W> {
     pub(super) fn ranges(&self, owners: usize) -> Result<Vec<Range<usize>>> {
         match &self.spans {
             Spans::Starts(starts) => ranges(&self.stream, starts, self.words.len()),
+            Spans::Regions(..) => unreachable!("regions have no owners"),
             Spans::Lengths(counted) => {
                 let mut lengths = vec![0; owners];
                 counted.download_results(&self.stream, &mut lengths)?;
@@ -208,4 +264,40 @@ pub fn ranges(stream: &Stream, starts: &DeviceVec<u64>, len: usize) -> Result<Ve
 pub(super) fn covering(stream: &Stream, n: usize) -> LaunchConfig {
     let resident = stream.device().properties().multiprocessors * 8;
     LaunchConfig::new(LaunchConfig::covering(n, BLOCK).grid.x.min(resident), BLOCK)
+}
+
+#[cfg(test)]
+mod tests {
+    use warpset_core::hash;
+
+    use super::*;
+
+    #[test]
+    fn regions_are_divided_among_owners() {
+        let bound_lists = [
+            vec![],
+            vec![1 << 63],
+            vec![(1 << 63) + 1],
+            vec![1, 2, u64::MAX],
+            vec![1 << 61, (1 << 61) + 5, 1 << 62, 3 << 62],
+            (1..8).map(|i| i * (u64::MAX / 8)).collect(),
+        ];
+        for (bounds, bits, n) in bound_lists.iter().flat_map(|bounds| [1, 3, 8].map(|bits| (bounds, bits, 1_000))) {
+            let near = bounds.iter().flat_map(|&bound| [bound - 1, bound]);
+            let mut hashes: Vec<u64> = (0..n).map(|i| hash::mix(i, bits)).chain(near).collect();
+            hashes.sort_unstable();
+            let begins: Vec<u64> = (0..=1u128 << bits)
+                .map(|region| hashes.partition_point(|&hash| u128::from(hash) < region << (64 - bits)) as u64)
+                .collect();
+            let (own, shared) = owners_of_regions(&begins, bounds);
+            assert_eq!(own.len(), bounds.len() + 1);
+            let owner = |hash: u64| bounds.partition_point(|&bound| bound <= hash);
+            for (i, range) in own.iter().enumerate() {
+                assert!(hashes[range.clone()].iter().all(|&hash| owner(hash) == i), "{bounds:x?}, {bits}: {own:?}");
+            }
+            let mut places: Vec<usize> = own.iter().chain(&shared).cloned().flatten().collect();
+            places.sort_unstable();
+            assert!(places.into_iter().eq(0..hashes.len()), "{bounds:x?}, {bits}: {own:?}, {shared:?}");
+        }
+    }
 }

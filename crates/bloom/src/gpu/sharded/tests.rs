@@ -6,7 +6,7 @@ use warpset_gpu::testing::{fail_each, several_cuda};
 use warpset_gpu::{Device, EmulatorOptions, GpuError};
 
 use super::*;
-use crate::gpu::DeviceFilter;
+use crate::gpu::{DeviceFilter, Grouping};
 use crate::{Bitmap, Filter, PhysicalType};
 
 fn emulators(count: usize) -> Devices {
@@ -104,6 +104,34 @@ fn no_false_negatives_and_the_rate_of_one_filter() {
     let meant: Vec<u64> = keys.iter().copied().step_by(2).collect();
     assert!(filter.to_host().unwrap() == builder.build_from(&meant).unwrap());
     assert_eq!(Filter::contains_if_bulk(&filter, &keys, &every_other).unwrap(), every_other);
+}
+
+/// Checks insertions whose hashes come grouped by regions, most of which begin elsewhere than parts do.
+#[test]
+fn hashes_grouped_by_regions_are_inserted_into_their_parts() {
+    let layout = SplitBlockLayout::new(90).unwrap();
+    let builder = Builder::with_layout(layout);
+    for devices in &several() {
+        let all = devices.all();
+        for (bits, chunk) in [(1, 1 << 20), (4, 128), (8, 64)] {
+            let mut filter = builder.sharded_on(devices).build().unwrap();
+            filter.set_chunk_keys(chunk);
+            filter.shards.parts_mut().iter_mut().for_each(|part| part.set_grouping(Grouping::Bits(bits)));
+            let first = |blocks: &Range<u64>| if blocks.start == 0 { 0 } else { first_hash(&layout, blocks.start) };
+            let bounds: Vec<u64> = filter.blocks.iter().map(first).collect();
+            let near = bounds.iter().flat_map(|&bound| [bound.wrapping_sub(1), bound, bound + 1]);
+            let keys: Vec<Hashed> = (0..900).map(|i| mix(i, 4)).chain(near).map(Hashed).collect();
+            let there: Vec<_> = all.iter().map(|device| device.from_slice(&keys).unwrap()).collect();
+            filter.insert_each_device(&there.iter().map(|keys| keys.as_slice()).collect::<Vec<_>>()).unwrap();
+            assert!(filter.to_host().unwrap() == builder.build_from(&keys).unwrap(), "{bits} bits");
+            // One hash alone: all words are of one region.
+            let mut filter = builder.sharded_on(devices).build().unwrap();
+            filter.shards.parts_mut().iter_mut().for_each(|part| part.set_grouping(Grouping::Bits(bits)));
+            let same = all[all.len() - 1].from_slice(&vec![Hashed(bounds[all.len() / 2]); 700]).unwrap();
+            DeviceInsert::insert_device(&mut filter, same.as_slice()).unwrap();
+            assert!(filter.to_host().unwrap() == builder.build_from(&[Hashed(bounds[all.len() / 2])]).unwrap());
+        }
+    }
 }
 
 /// Checks batches on any one device and on all devices, in one round and in several.
