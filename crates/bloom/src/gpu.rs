@@ -204,7 +204,7 @@ impl<L: DeviceLayout> Bloom<L> {
         self.grouping = grouping;
     }
 
-    /// Sets the number of keys per chunk of a host slice: more hide launch costs, fewer take less memory (about 34
+    /// Sets the number of keys per chunk of a host slice: more hide launch costs, fewer take less memory (about 50
     /// bytes of device and pinned memory per key). Default: 4 Mi keys. Rounded up to a multiple of 64.
     pub fn set_chunk_keys(&mut self, keys: usize) {
         self.chunk_keys = keys;

@@ -121,7 +121,7 @@ pub use slice::{DeviceSlice, DeviceSliceMut};
 pub use stream::Stream;
 pub use vector::DeviceVec;
 #[doc(hidden)]
-pub use workers::on_threads;
+pub use workers::{beside, on_threads};
 #[doc(hidden)]
 pub use zeroed::ZeroedWords;
 

@@ -4,8 +4,8 @@
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
-/// Words that a device keeps idle at most: 256 MiB.
-const MOST_IDLE: usize = 1 << 25;
+/// Words that a device keeps idle at most: 384 MiB, three lanes of keys and values of 16 bytes.
+const MOST_IDLE: usize = 3 << 24;
 
 /// Pinned memory without its device. The code that takes it out of a pool or a vector frees it.
 pub(crate) struct RawPinned {

@@ -1,7 +1,7 @@
-//! Threads for work on several devices. They are kept, because a new one takes milliseconds to start on some systems.
+//! Threads for work on several devices, and beside work on one. They are kept, because a new one takes milliseconds to start on some systems.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{mem, process, thread};
@@ -43,69 +43,80 @@ fn idle_threads() -> MutexGuard<'static, (u32, Vec<Sender<Job>>)> {
     idle
 }
 
-/// Jobs under way. Dropping this waits until all have ended.
-struct Ends(Receiver<()>);
+/// A job under way. Dropping this waits until it has ended.
+struct End(Receiver<()>);
 
-impl Ends {
-    /// Waits until all jobs have ended. A thread of a rayon pool does the pool's work meanwhile, which jobs may wait
-    /// for.
-    fn wait(&self) {
-        while self.0.try_recv() != Err(TryRecvError::Disconnected) {
-            // Nothing is ever sent, so these wait for the last end, or for a time.
-            match rayon::yield_now() {
-                Some(Yield::Executed) => {}
-                Some(Yield::Idle) => drop(self.0.recv_timeout(IDLE)),
-                None => drop(self.0.recv()),
-            }
+impl Drop for End {
+    fn drop(&mut self) {
+        // Nothing is ever sent.
+        receive(&self.0);
+    }
+}
+
+/// Waits for a value; none if all senders are gone. A thread of a rayon pool does the pool's work meanwhile, which the
+/// sender may wait for.
+pub(crate) fn receive<T>(from: &Receiver<T>) -> Option<T> {
+    loop {
+        match from.try_recv() {
+            Err(TryRecvError::Empty) => {}
+            received => return received.ok(),
+        }
+        match rayon::yield_now() {
+            Some(Yield::Executed) => {}
+            Some(Yield::Idle) => match from.recv_timeout(IDLE) {
+                Err(RecvTimeoutError::Timeout) => {}
+                received => return received.ok(),
+            },
+            None => return from.recv().ok(),
         }
     }
 }
 
-impl Drop for Ends {
-    fn drop(&mut self) {
-        self.wait();
+/// Runs `there` on another thread and `here` on this one, at the same time, and returns both results. A panic comes
+/// through after both have ended. A thread of a rayon pool does the pool's work while it waits for the other, which may
+/// wait for that work.
+///
+/// # Errors
+/// Both, if the system has no more threads: neither has run.
+pub fn beside<A: Send, B, F: FnOnce() -> A + Send, G: FnOnce() -> B>(there: F, here: G) -> Result<(A, B), (F, G)> {
+    let idle = idle_threads().1.pop();
+    let Some(thread) = idle.or_else(new_thread) else { return Err((there, here)) };
+    let (faults, (to, result), (end, ended)) = (faults::of_this_thread(), channel(), channel());
+    let ended = End(ended);
+    let work: Box<dyn FnOnce() + Send + '_> = Box::new(move || {
+        faults::share(faults);
+        // The receiver is there until the job has ended.
+        let _ = to.send(catch_unwind(AssertUnwindSafe(there)));
+    });
+    // SAFETY: only the lifetime changes. The closure is consumed, with all that it borrows, before its job's `end` is
+    // dropped. `ended` was declared after what the caller lent, so on every way out of this function it is dropped
+    // before that, and waits until `end` is gone.
+    let work = unsafe { mem::transmute::<Box<dyn FnOnce() + Send + '_>, Box<dyn FnOnce() + Send>>(work) };
+    if let Err(refused) = thread.send(Job { work, end }) {
+        // Threads never end before the process does.
+        refused.0.run(|| {});
+    }
+    let own = here();
+    drop(ended);
+    match result.recv() {
+        Ok(other) => Ok((other.unwrap_or_else(|panic| resume_unwind(panic)), own)),
+        Err(_) => unreachable!("a job sends its result before it ends"),
     }
 }
 
 /// Runs `work` for each number below `count`, at least one: for zero on this thread, and for each other on a thread of
-/// its own. Returns the results in the order of the numbers. A panic comes through after all have ended. A thread of a
-/// rayon pool does the pool's work while it waits for the others, which may wait for that work.
+/// its own, as [`beside`] does. Returns the results in the order of the numbers.
 pub fn on_threads<R: Send>(count: usize, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
-    let work = |number| catch_unwind(AssertUnwindSafe(|| work(number)));
-    let (faults, (to, results), (end, ends)) = (faults::of_this_thread(), channel(), channel());
-    // Dropped in the opposite order: the last sender before the wait for all senders.
-    let (ends, end) = (Ends(ends), end);
-    for number in 1..count {
-        let (work, faults, to) = (&work, faults.clone(), to.clone());
-        let job: Box<dyn FnOnce() + Send + '_> = Box::new(move || {
-            faults::share(faults);
-            // The receiver is there until all jobs have ended.
-            let _ = to.send((number, work(number)));
-        });
-        // SAFETY: only the lifetime changes. The closure is consumed, with all that it borrows, before its job's `end`
-        // is dropped. `ends` was declared after `work`, `to` and `results`, so on every way out of this function it is
-        // dropped before them, and waits until no `end` is left.
-        let work = unsafe { mem::transmute::<Box<dyn FnOnce() + Send + '_>, Box<dyn FnOnce() + Send>>(job) };
-        start(Job { work, end: end.clone() });
+    fn up_to<R: Send>(last: usize, work: &(impl Fn(usize) -> R + Sync)) -> Vec<R> {
+        if last == 0 {
+            return vec![work(0)];
+        }
+        let both = beside(|| work(last), || up_to(last - 1, work));
+        let (own, mut all) = both.unwrap_or_else(|(there, here)| (there(), here()));
+        all.push(own);
+        all
     }
-    let mut all = vec![(0, work(0))];
-    drop(end);
-    ends.wait();
-    all.extend(results.try_iter());
-    all.sort_by_key(|(number, _)| *number);
-    all.into_iter().map(|(_, result)| result.unwrap_or_else(|panic| resume_unwind(panic))).collect()
-}
-
-/// Starts a job on an idle thread, on a new one if there is none, and on this one if there cannot be more.
-fn start(job: Job) {
-    let idle = idle_threads().1.pop();
-    let refused = match idle.or_else(new_thread) {
-        Some(thread) => thread.send(job).err().map(|refused| refused.0),
-        None => Some(job),
-    };
-    if let Some(job) = refused {
-        job.run(|| {});
-    }
+    up_to(count.saturating_sub(1), &work)
 }
 
 /// Starts a thread that works until the process ends; none if the system has no more.

@@ -1,12 +1,14 @@
 //! Host slices on their way to the device: in chunks through pinned memory, on lanes that take turns.
 //!
-//! A lane is a stream with memory of its own, on both sides of the bus. While the kernels of one lane run, the host
-//! fills the pinned memory of another, and the copy engines move its data, in both directions at once.
+//! A lane is a stream with memory of its own, on both sides of the bus. While the kernels of one lane run, another thread
+//! fills the pinned memory of the next, and the copy engines move data in both directions at once.
 //!
 //! Each call makes its lanes and drops them. The device keeps their parts: streams, device memory, and pinned memory,
 //! which is slow to allocate. Calls of all threads and structures share them.
 
+use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::mpsc::channel;
 
 use bytemuck::Pod;
 use warpset_base::key::Key;
@@ -18,6 +20,7 @@ use super::hashing::{copy_many, each};
 use super::strings::hash_integers;
 use super::{Answers, Hashing, KeyClass};
 use crate::error::{GpuError, Result};
+use crate::workers::{beside, receive};
 use crate::{Device, DeviceVec, Stream, lane};
 
 /// Keys of a chunk unless set otherwise: 32 MiB of `u64` keys.
@@ -60,8 +63,6 @@ pub struct Staging<'d> {
     device: &'d Device,
     hashing: Hashing,
     chunk_keys: usize,
-    /// Whether the next chunk is sent before the work on a chunk is queued.
-    is_ahead: bool,
 }
 
 /// Keys that have arrived when the kernels queued on `stream` run.
@@ -81,18 +82,13 @@ pub struct Chunk<'l> {
 impl<'d> Staging<'d> {
     /// Stages keys in chunks of [`DEFAULT_CHUNK_KEYS`].
     pub fn new(device: &'d Device, hashing: Hashing) -> Staging<'d> {
-        Staging { device, hashing, chunk_keys: DEFAULT_CHUNK_KEYS, is_ahead: false }
+        Staging { device, hashing, chunk_keys: DEFAULT_CHUNK_KEYS }
     }
 
     /// Sets the number of keys per chunk: more hide launch costs, fewer take less memory. Rounded up to a multiple of
     /// 64.
     pub fn chunk_keys(self, keys: usize) -> Staging<'d> {
         Staging { chunk_keys: keys.clamp(1, 1 << 30).next_multiple_of(64), ..self }
-    }
-
-    /// Sends the next chunk before the work on a chunk is queued, for work that waits for its keys. Takes a third lane.
-    pub fn ahead(self) -> Staging<'d> {
-        Staging { is_ahead: true, ..self }
     }
 
     /// Runs `work` on every chunk of `keys`, and `take` on the replies to every chunk, if any, in the order of the
@@ -116,23 +112,56 @@ impl<'d> Staging<'d> {
         let chunk = self.chunk_of(keys.len());
         let parts = Parts::new(self.hashing.class_of(keys), self.hashing.string_hash().is_some(), reply, chunk);
         let chunks = keys.len().div_ceil(chunk);
-        let mut lanes = self.lanes(chunks.min(if self.is_ahead { 3 } else { 2 }), parts.words, parts.words)?;
-        let count = lanes.len();
-        let behind = usize::from(self.is_ahead && count > 1);
-        for i in 0..chunks + behind {
-            if i < chunks {
-                let lane = &mut lanes[i % count];
-                lane.finish(&parts, reply, &mut take)?;
-                lane.load(&self.hashing, keys, &parts, i * chunk..keys.len().min((i + 1) * chunk))?;
-            }
-            if let Some(i) = i.checked_sub(behind) {
-                let lane = &mut lanes[i % count];
-                work(&lane.chunk(&self.hashing, &parts))?;
-                lane.reply(&parts, reply)?;
+        // One that is filled, one whose work is queued, and one whose replies are taken.
+        let mut lanes = self.lanes(chunks.min(3), parts.words, parts.words)?;
+        let load = |lane: &mut Lane, i: usize| {
+            lane.load(&self.hashing, keys, &parts, i * chunk..keys.len().min((i + 1) * chunk))
+        };
+        let mut queue = |lane: &mut Lane| -> Result<(), E> {
+            work(&lane.chunk(&self.hashing, &parts))?;
+            Ok(lane.reply(&parts, reply)?)
+        };
+        // On an error, dropping the lanes waits for them.
+        if lanes.len() > 1 {
+            let ((free, idle), (filled, loaded)) = (channel(), channel());
+            lanes.drain(1..).for_each(|lane| drop(free.send(lane)));
+            // Either side ends when the other has ended.
+            let fill = || -> Result<()> {
+                let filled = filled;
+                for (i, mut lane) in (0..chunks).zip(idle) {
+                    load(&mut lane, i)?;
+                    if filled.send(lane).is_err() {
+                        break;
+                    }
+                }
+                Ok(())
+            };
+            let answer = || -> Result<(), E> {
+                let (free, mut queued) = (free, VecDeque::new());
+                lanes.drain(..).for_each(|lane| drop(free.send(lane)));
+                while let Some(mut lane) = receive(&loaded) {
+                    queue(&mut lane)?;
+                    queued.push_back(lane);
+                    if queued.len() > 1
+                        && let Some(mut lane) = queued.pop_front()
+                    {
+                        lane.finish(&parts, reply, &mut take)?;
+                        drop(free.send(lane));
+                    }
+                }
+                queued.into_iter().try_for_each(|mut lane| Ok(lane.finish(&parts, reply, &mut take)?))
+            };
+            if let Ok((filled, answered)) = beside(fill, answer) {
+                answered?;
+                return Ok(filled?);
             }
         }
-        // On an error, dropping the lanes waits for them.
-        (chunks..chunks + count).try_for_each(|i| Ok(lanes[i % count].finish(&parts, reply, &mut take)?))
+        for i in 0..chunks {
+            load(&mut lanes[0], i)?;
+            queue(&mut lanes[0])?;
+            lanes[0].finish(&parts, reply, &mut take)?;
+        }
+        Ok(())
     }
 
     /// Writes the value of each key to `values`, and whether it is found to the bits of `found`. Either is empty if it

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use warpset_base::filter::{Insert, LengthMismatch};
 use warpset_base::key::{Hashed, Key};
 use warpset_gpu::batch::{DeviceKeys, Hashing, Staging};
-use warpset_gpu::{Device, DeviceSlice, DeviceVec, Devices, Stream, on_threads};
+use warpset_gpu::{Device, DeviceSlice, DeviceVec, Devices, Stream, beside};
 
 use super::route::{Beside, Routed, Router};
 use super::{Failure, HOST_ROUND, Part, Sharded, each_mut, rounds_of, share};
@@ -146,22 +146,13 @@ fn change_rounds<F: Send, R: Total, E: Failure>(
     if rounds == 0 {
         return Ok(R::NOTHING);
     }
-    let (mut next, mut total, parts) = (brought(0)?, R::NOTHING, Mutex::new(parts));
-    for i in 0..rounds {
-        let is_last = i + 1 == rounds;
-        let sides = on_threads(if is_last { 1 } else { 2 }, |side| -> std::result::Result<_, E> {
-            if side == 1 {
-                return Ok((Some(brought(i + 1)?), R::NOTHING));
-            }
-            let mut parts = parts.lock().unwrap_or_else(PoisonError::into_inner);
-            Ok((None, change_parts(devices, &mut parts, &next, &change)?))
-        });
-        for side in sides {
-            let (later, changed) = side?;
-            (next, total) = (later.unwrap_or(next), total.and(changed));
-        }
+    let (mut next, mut total) = (brought(0)?, R::NOTHING);
+    for i in 1..rounds {
+        let both = beside(|| brought(i), || change_parts(devices, parts, &next, &change));
+        let (later, changed) = both.unwrap_or_else(|(bring, change)| (bring(), change()));
+        (next, total) = (later?, total.and(changed?));
     }
-    Ok(total)
+    Ok(total.and(change_parts(devices, parts, &next, &change)?))
 }
 
 impl<F: Send + Sync> Sharded<F> {

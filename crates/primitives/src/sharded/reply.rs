@@ -323,8 +323,7 @@ impl<F: Sync> Sharded<F> {
             let chunk = self.round.min(if has_values { DEFAULT_CHUNK_KEYS } else { 2 * DEFAULT_CHUNK_KEYS });
             let lanes = keys.len().div_ceil(chunk).clamp(1, 3);
             let mut streams = (0..lanes).map(|_| self.part_streams()).collect::<Result<Vec<_>>>()?;
-            // Work on a chunk waits for its grouping.
-            Staging::new(device, self.router.hashing).chunk_keys(chunk).ahead().answer(
+            Staging::new(device, self.router.hashing).chunk_keys(chunk).answer(
                 keys,
                 values,
                 found,
