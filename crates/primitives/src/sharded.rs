@@ -7,7 +7,9 @@
 //! a value, or both) and reads each at its key's place. In a change values travel with keys.
 //!
 //! Large batches go in rounds, on two sets of streams that take turns, three for lookups of keys of the host: while the
-//! owners work on one round, the source groups the next, and its hashes travel. Copies go from device to device where
+//! owners work on one round, the source groups the next, and its hashes travel. Rounds of lookups are at least two;
+//! those of changes are as few as memory allows, because most structures pay for each. An insertion into a Bloom filter
+//! wants its hashes grouped by regions, which a source does once for all owners. Copies go from device to device where
 //! these can access each other's memory; otherwise the driver brings them through pinned memory of the host.
 //!
 //! Scratch on the source, for two rounds of each batch: 8 bytes per key for each device and 4 more, since every owner
@@ -34,11 +36,11 @@ mod methods;
 mod reply;
 mod route;
 
-/// Keys of a share that are exchanged at a time, at most.
+/// Keys of a share that a lookup exchanges at a time, at most. Changes exchange twice as many.
 const ROUND: usize = 1 << 26;
 /// Places for the words of a round, at most: each owner has one for each key.
 const PLACES: usize = 2 * ROUND;
-/// Bytes of a device's memory for each place, at least: two rounds with values take 80 of them.
+/// Bytes of a device's memory for each place, at least: two rounds of changes with values take 160 of them.
 const BYTES_PER_PLACE: usize = 512;
 /// Keys of the host in a round of changes, for each device.
 const HOST_ROUND: usize = 1 << 24;
@@ -49,7 +51,7 @@ pub struct Sharded<F, R = Router> {
     devices: Devices,
     /// Owners of hashes or keys.
     pub router: R,
-    /// Keys of a share that are exchanged at a time, a multiple of 64.
+    /// Keys of a share that a lookup exchanges at a time, a multiple of 64.
     round: usize,
     /// One per device.
     parts: Vec<F>,
@@ -166,7 +168,8 @@ impl<F, R> Sharded<F, R> {
         }
     }
 
-    /// Sets the number of keys of each device that are exchanged at a time. Rounded up to a multiple of 64.
+    /// Sets the number of keys of each device that a lookup exchanges at a time, half of those of a change. Rounded up
+    /// to a multiple of 64.
     pub fn set_chunk_keys(&mut self, keys: usize) {
         let devices = self.devices.all().iter().filter_map(|device| device.memory_info().ok());
         let places = devices.fold(PLACES, |places, memory| places.min(memory.total / BYTES_PER_PLACE));

@@ -12,9 +12,9 @@ macro_rules! divided_structure {
                 self.shards.devices()
             }
 
-            /// Sets the number of keys of each device that are exchanged at a time. Default and most: 64 Mi keys of a
-            /// batch in device memory, and 128 Mi divided by the number of devices, less if one has under 64 GiB; 16 Mi
-            /// of a host slice. Rounded up to a multiple of 64.
+            /// Sets the number of keys of each device that are exchanged at a time by lookups, half of those by
+            /// changes. Default and most: 64 Mi keys of a batch in device memory, and 128 Mi divided by the number of
+            /// devices, less if one has under 64 GiB; 16 Mi of a host slice. Rounded up to a multiple of 64.
             pub fn set_chunk_keys(&mut self, keys: usize) {
                 self.shards.set_chunk_keys(keys);
             }
