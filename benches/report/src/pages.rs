@@ -8,6 +8,7 @@
 //! are in a heading line. A page shows only the largest size per column, and no methods that only a paper has. The HTML
 //! page has all rows.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -230,6 +231,9 @@ fn cell(row: &Record) -> String {
     text
 }
 
+/// Why other libraries win rows of a crate, by its name.
+const REASONS: &str = include_str!("reasons.json");
+
 /// Lists every row of the runs that another library wins, the greatest loss of a crate first, one line per operation
 /// and library.
 fn losses(runs: &[Run]) -> String {
@@ -254,9 +258,11 @@ fn losses(runs: &[Run]) -> String {
     let crate_of = |row: &Record| if row.structure == "recsplit" { "mphf".into() } else { row.structure.clone() };
     let mut names = groups(&rows, |row| Some(crate_of(row)));
     names.sort();
+    let reasons: BTreeMap<String, String> = serde_json::from_str(REASONS).expect("a test reads it");
     for name in names {
+        let reason = reasons.get(&name).map(|reason| format!("{reason}\n\n")).unwrap_or_default();
         text += &format!(
-            "\n## {name}\n\n| operation | ours | case | on | library | ratio | rows |\n| --- | --- | --- | --- | --- | \
+            "\n## {name}\n\n{reason}| operation | ours | case | on | library | ratio | rows |\n| --- | --- | --- | --- | --- | \
              ---: | ---: |\n"
         );
         let of_crate: Vec<&Record> = rows.iter().copied().filter(|row| crate_of(row) == name).collect();
@@ -314,5 +320,6 @@ mod tests {
         assert!(!all.contains("64 B"), "{all}");
         let text = losses(&[run]);
         assert!(text.contains("wins 1 of 1 rows") && text.contains("| another | 0.50 | 1 |"), "{text}");
+        assert!(text.contains("## bloom\n\nEvery loss is of Rao's filter"), "{text}");
     }
 }
