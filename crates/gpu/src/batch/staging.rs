@@ -177,9 +177,28 @@ impl<'d> Staging<'d> {
         keys: &[K],
         values: &mut [V],
         found: &mut [u64],
+        queue: impl FnMut(&Chunk<'_>, Answers, GlobalMut<V>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.answer_as(keys, values, found, copy_many, queue)
+    }
+
+    /// Answers keys as [`Staging::answer`] does, with answers of another type than the values of the device: `put`
+    /// writes those of some keys.
+    ///
+    /// # Errors
+    /// The errors of [`Staging::run`].
+    ///
+    /// # Panics
+    /// As [`Staging::answer`] does.
+    pub fn answer_as<K: Key, V: Pod, T, E: From<GpuError>>(
+        &self,
+        keys: &[K],
+        answers: &mut [T],
+        found: &mut [u64],
+        put: impl Fn(&mut [T], &[V]),
         mut queue: impl FnMut(&Chunk<'_>, Answers, GlobalMut<V>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let reply = Reply { value: if values.is_empty() { 0 } else { size_of::<V>() }, has_bit: !found.is_empty() };
+        let reply = Reply { value: if answers.is_empty() { 0 } else { size_of::<V>() }, has_bit: !found.is_empty() };
         let work = |chunk: &Chunk<'_>| {
             let bits = chunk.replies.at(reply.value_words(chunk.range.len()));
             queue(chunk, Answers::bits_at(bits), chunk.replies.cast())
@@ -191,7 +210,7 @@ impl<'d> Staging<'d> {
             }
             if reply.value > 0 {
                 let column = &bytemuck::cast_slice::<u64, u8>(column)[..size_of::<V>() * range.len()];
-                copy_many(&mut values[range], bytemuck::cast_slice(column));
+                put(&mut answers[range], bytemuck::cast_slice(column));
             }
         })
     }

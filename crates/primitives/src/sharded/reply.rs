@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use bytemuck::Pod;
 use warpset_base::filter::{Filter, LengthMismatch, Take};
 use warpset_base::key::{Hashed, Key};
-use warpset_gpu::batch::{Answers, DEFAULT_CHUNK_KEYS, DeviceBatch, DeviceKeys, Staging, expect_room};
+use warpset_gpu::batch::{Answers, DEFAULT_CHUNK_KEYS, DeviceBatch, DeviceKeys, Staging, copy_many, expect_room};
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::primitives::exchange::{self as kernels, BLOCK, FOUND_TILE, stride};
 use warpset_simt::GlobalMut;
@@ -313,6 +313,26 @@ impl<F: Sync> Sharded<F> {
         found: &mut [u64],
         ask: impl Fn(&F, &Stream, DeviceSlice<'_, u64>, Replies) -> std::result::Result<(), E> + Sync,
     ) -> std::result::Result<(), E> {
+        // SAFETY: the contract of this function.
+        unsafe { self.reply_bulk_as(keys, values, found, copy_many, ask) }
+    }
+
+    /// Answers keys as [`reply_bulk`](Self::reply_bulk) does, with answers of another type than the values of the
+    /// device: `put` writes those of some keys.
+    ///
+    /// # Errors
+    /// The errors of [`reply_bulk`](Self::reply_bulk).
+    ///
+    /// # Safety
+    /// The contract of [`reply_bulk`](Self::reply_bulk).
+    pub unsafe fn reply_bulk_as<K: Key, V: Pod, T: Send, E: Failure>(
+        &self,
+        keys: &[K],
+        values: &mut [T],
+        found: &mut [u64],
+        put: impl Fn(&mut [T], &[V]) + Sync,
+        ask: impl Fn(&F, &Stream, DeviceSlice<'_, u64>, Replies) -> std::result::Result<(), E> + Sync,
+    ) -> std::result::Result<(), E> {
         let (has_values, has_bits) = (!values.is_empty(), !found.is_empty());
         let shares = self.answer_shares(keys, values, found);
         let answered = self.devices.each(|place, device| {
@@ -323,10 +343,11 @@ impl<F: Sync> Sharded<F> {
             let chunk = self.round.min(if has_values { DEFAULT_CHUNK_KEYS } else { 2 * DEFAULT_CHUNK_KEYS });
             let lanes = keys.len().div_ceil(chunk).clamp(1, 3);
             let mut streams = (0..lanes).map(|_| self.part_streams()).collect::<Result<Vec<_>>>()?;
-            Staging::new(device, self.router.hashing).chunk_keys(chunk).answer(
+            Staging::new(device, self.router.hashing).chunk_keys(chunk).answer_as(
                 keys,
                 values,
                 found,
+                &put,
                 |chunk, found, out| {
                     streams.rotate_left(1);
                     let lane = Lane { source: chunk.stream.clone(), parts: streams[0].clone() };

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 use warpset_base::filter::{Filter, Take, same_length};
-use warpset_gpu::batch::{Reply, Staging, Stencil};
+use warpset_gpu::batch::{Staging, Stencil};
 use warpset_gpu::{DeviceSliceMut, DeviceVec, Stream};
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::quotient::rank_select::device_query::{MapletQuery, RankSelectQuery};
@@ -24,35 +24,41 @@ impl Maplet {
     /// # Errors
     /// [`Error::Gpu`] if the device fails or has too little memory.
     pub fn get_bulk<K: Key>(&self, keys: &[K]) -> Result<Vec<Option<u64>>, Error> {
-        if self.layout.keys.exact {
-            let mut values = vec![None; keys.len()];
-            let (hashes, places) = exact::some_hashes(&self.layout.keys, keys);
-            let mut places = places.unwrap_or_else(|| (0..keys.len()).collect()).into_iter();
-            self.get_hashed(&hashes, |some| {
-                some.iter().zip(&mut places).for_each(|(&value, place)| values[place] = present(value));
-            })?;
-            return Ok(values);
-        }
-        let mut values = Vec::with_capacity(keys.len());
-        // By all threads, since the first write to each page takes longer than the copy.
-        self.get_hashed(keys, |some| values.par_extend(some.par_iter().copied().map(present)))?;
-        Ok(values)
+        let mut answers = no_answers(keys.len());
+        self.get_bulk_into(keys, &mut answers)?;
+        Ok(answers)
     }
 
-    /// Looks up keys that are no integers of an exact maplet; gives values, or [`Maplet::ABSENT`], to `take` in the
-    /// order of the keys.
-    fn get_hashed<K: Key>(&self, keys: &[K], mut take: impl FnMut(&[u64])) -> Result<(), Error> {
-        if keys.is_empty() {
-            return Ok(());
+    /// Writes the value of each key, like [`crate::Maplet::get_bulk_into`].
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] unless there is one answer per key; [`Error::Gpu`] if the device fails or has too
+    /// little memory.
+    pub fn get_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [Option<u64>]) -> Result<(), Error> {
+        same_length(keys.len(), answers.len())?;
+        if !self.layout.keys.exact {
+            return self.get_hashed(keys, answers);
         }
+        match exact::some_hashes(&self.layout.keys, keys) {
+            (hashes, None) => self.get_hashed(&hashes, answers),
+            (hashes, Some(places)) => {
+                let mut some = vec![None; hashes.len()];
+                self.get_hashed(&hashes, &mut some)?;
+                answers.fill(None);
+                places.into_iter().zip(some).for_each(|(place, answer)| answers[place] = answer);
+                Ok(())
+            }
+        }
+    }
+
+    /// Looks up keys that are no integers of an exact maplet.
+    fn get_hashed<K: Key>(&self, keys: &[K], answers: &mut [Option<u64>]) -> Result<(), Error> {
         self.device().synchronize()?;
-        Staging::new(self.device(), hashing(&self.layout.keys)).run(
-            keys,
-            Reply::WORDS,
-            // SAFETY: there is a word per key; the filter is borrowed until `run` has waited.
-            |chunk| unsafe { self.look_up(chunk.stream, chunk.keys, chunk.range.len(), chunk.replies) },
-            |_, words| take(words),
-        )
+        let staging = Staging::new(self.device(), hashing(&self.layout.keys));
+        staging.answer_as(keys, answers, &mut [], put, |chunk, _, out| {
+            // SAFETY: there is a word per key; the filter is borrowed until `answer_as` has waited.
+            unsafe { self.look_up(chunk.stream, chunk.keys, chunk.range.len(), out) }
+        })
     }
 
     /// Answer of lookups on the device for a key without a value; values have fewer than 64 bits.
@@ -225,9 +231,18 @@ impl Maplet {
     }
 }
 
-/// Returns the value of an answer, if there is one.
-pub(super) fn present(value: u64) -> Option<u64> {
-    (value != ABSENT).then_some(value)
+/// Keys whose answers one task writes.
+const TASK: usize = 1 << 13;
+
+/// Writes the answers of a device, by all threads if they are many.
+pub(super) fn put(answers: &mut [Option<u64>], values: &[u64]) {
+    let all = answers.par_iter_mut().with_min_len(TASK).zip(values);
+    all.for_each(|(answer, &value)| *answer = (value != ABSENT).then_some(value));
+}
+
+/// Returns places for the answers to `n` keys, by all threads, since the first write to each page takes longest.
+pub(super) fn no_answers(n: usize) -> Vec<Option<u64>> {
+    rayon::iter::repeat_n(None, n).with_min_len(TASK).collect()
 }
 
 /// Implements [`Filter`] by `get_bulk`: a key with a value is contained.

@@ -11,7 +11,7 @@ use warpset_kernels::quotient::rank_select::combine::MapletKernels;
 use warpset_primitives::reduce::reduce_async;
 use warpset_primitives::sharded::{NO_VALUES, Replies, Sharded};
 
-use super::lookup::present;
+use super::lookup::{no_answers, put};
 use super::{Maplet, MapletBuilder, MapletLayout};
 use crate::gpu::sharded::{Division, change_each, same_devices};
 use crate::gpu::{DeviceKeys, QuotientFilter};
@@ -329,13 +329,23 @@ impl ShardedMaplet {
     /// # Errors
     /// [`Error::Gpu`] if a device fails or has too little memory.
     pub fn get_bulk<K: Key>(&self, keys: &[K]) -> Result<Vec<Option<u64>>, Error> {
+        let mut answers = no_answers(keys.len());
+        self.get_bulk_into(keys, &mut answers)?;
+        Ok(answers)
+    }
+
+    /// Writes the value of each key, like [`crate::Maplet::get_bulk_into`].
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] unless there is one answer per key; [`Error::Gpu`] if a device fails or has too little
+    /// memory.
+    pub fn get_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [Option<u64>]) -> Result<(), Error> {
         if let [only] = self.shards.parts() {
-            return only.get_bulk(keys);
+            return only.get_bulk_into(keys, answers);
         }
-        let mut values = vec![0; keys.len()];
+        same_length(keys.len(), answers.len())?;
         // SAFETY: `look_up` queues all work on its stream, and writes a word per key.
-        unsafe { self.shards.reply_bulk(keys, &mut values, &mut [], look_up)? };
-        Ok(values.into_par_iter().map(present).collect())
+        unsafe { self.shards.reply_bulk_as(keys, answers, &mut [], put, look_up) }
     }
 
     /// Writes the value of each key, or [`Maplet::ABSENT`]; `values` has one word per key, on the device of the keys.
@@ -453,7 +463,8 @@ mod tests {
         let batches: Vec<_> = there.iter().map(|keys| keys.as_slice()).collect();
         maplet.get_each_device(&batches, answers.iter_mut().map(|answers| answers.as_mut_slice()).collect()).unwrap();
         for answers in answers {
-            assert!(answers.to_vec().unwrap().into_iter().map(present).eq(expected.iter().copied()));
+            let answers = answers.to_vec().unwrap().into_iter();
+            assert!(answers.map(|word| (word != Maplet::ABSENT).then_some(word)).eq(expected.iter().copied()));
         }
 
         let copy = ShardedMaplet::from_host(devices, &on_host).unwrap();
@@ -511,6 +522,7 @@ mod tests {
         assert!(failed > 8);
         assert!(matches!(maplet.insert_bulk(&keys[..2], &[1u64, 256]), Err(Error::ValueTooWide { value: 256, .. })));
         assert!(matches!(maplet.insert_bulk(&keys[..2], &[1u64]), Err(Error::LengthMismatch(_))));
+        assert!(matches!(maplet.get_bulk_into(&keys[..2], &mut [None]), Err(Error::LengthMismatch(_))));
         let here = devices.first().from_slice(&keys).unwrap();
         let few = devices.first().from_slice(&[1u64]).unwrap();
         let refused = maplet.insert_each_device(&[here.as_slice()], &[few.as_slice()]);
