@@ -1,4 +1,5 @@
-//! Threads for work on several devices, and beside work on one. They are kept, because a new one takes milliseconds to start on some systems.
+//! Threads for work on several devices, and beside work on one. They are kept, because a new one takes milliseconds to
+//! start on some systems.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};

@@ -1,7 +1,7 @@
 //! Host slices on their way to the device: in chunks through pinned memory, on lanes that take turns.
 //!
-//! A lane is a stream with memory of its own, on both sides of the bus. While the kernels of one lane run, another thread
-//! fills the pinned memory of the next, and the copy engines move data in both directions at once.
+//! A lane is a stream with memory of its own, on both sides of the bus. While the kernels of one lane run, another
+//! thread fills the pinned memory of the next, and the copy engines move data in both directions at once.
 //!
 //! Each call makes its lanes and drops them. The device keeps their parts: streams, device memory, and pinned memory,
 //! which is slow to allocate. Calls of all threads and structures share them.

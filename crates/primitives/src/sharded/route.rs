@@ -63,8 +63,8 @@ impl Router {
     /// Queues the grouping of `n` keys on the device at `place`.
     ///
     /// # Safety
-    /// `keys` are `n` keys of this hashing, `0 < n <= 2^26`, or 2^31 without places, and values as many; until `stream` has passed this work
-    /// they stay allocated, and nothing writes them.
+    /// `keys` are `n` keys of this hashing, `0 < n <= 2^26`, or 2^31 without places, and values as many; until `stream`
+    /// has passed this work they stay allocated, and nothing writes them.
     pub(super) unsafe fn route(
         &self,
         stream: &Stream,
@@ -174,7 +174,7 @@ impl Routed {
         let bounds = &router.bounds_there[place.expect("words are on the device of a part")];
         let again = shared.into_iter().map(|range| {
             let (n, words) = (range.len(), KeySlice::hashes(self.words.slice(range).global()));
-            // SAFETY: the words stay, like the bounds, until the round has been applied.
+            // SAFETY: words are freed in the order of the stream, and bounds stay as long as the parts.
             unsafe { Self::grouped(&self.stream, Route::HASH, bounds.as_slice(), words, n, Beside::Nothing) }
         });
         Ok((own, again.collect::<Result<_>>()?))
