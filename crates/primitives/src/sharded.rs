@@ -288,3 +288,23 @@ fn share<'k, K>(devices: &Devices, keys: &'k [K], place: usize) -> (usize, &'k [
     let at = |place: usize| keys.len().min(share * place);
     (at(place), &keys[at(place)..at(place + 1)])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::rounds_of;
+
+    #[test]
+    fn rounds_are_of_equal_size_and_cover_all_keys() {
+        for (n, most) in
+            [0, 1, 63, 64, 65, 128, 1000, 4097].into_iter().flat_map(|n| [64, 128, 1024].map(|most| (n, most)))
+        {
+            for least in [1, 2] {
+                let (rounds, round) = rounds_of(n, most, least);
+                assert!(round % 64 == 0 && round <= most && rounds * round >= n, "{n}, {most}: {rounds} of {round}");
+                assert!(rounds == 0 || (rounds - 1) * round < n, "{n}, {most}: {rounds} of {round}");
+                assert!(rounds >= least.min(n.div_ceil(64)), "{n}, {most}: {rounds}");
+                assert!(rounds <= n.div_ceil(most).max(least), "{n}, {most}: {rounds}");
+            }
+        }
+    }
+}
