@@ -231,7 +231,7 @@ fn cell(row: &Record) -> String {
     text
 }
 
-/// Why other libraries win rows of a crate, by its name.
+/// Reasons why other libraries win rows of a crate, by its name.
 const REASONS: &str = include_str!("reasons.json");
 
 /// Lists every row of the runs that another library wins, the greatest loss of a crate first, one line per operation

@@ -388,7 +388,7 @@ pub trait DeviceInsert: Insert<Error: From<GpuError> + From<Error>> {
 
     /// Inserts hashes that are grouped so, without a wait for earlier work on the device.
     #[doc(hidden)]
-    fn insert_by_region(&mut self, hashes: DeviceSlice<'_, Hashed>) -> Result<Self::Inserted, Self::Error> {
+    fn insert_regions_device(&mut self, hashes: DeviceSlice<'_, Hashed>) -> Result<Self::Inserted, Self::Error> {
         DeviceInsert::insert_device(self, hashes)
     }
 

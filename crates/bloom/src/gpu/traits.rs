@@ -21,7 +21,7 @@ impl<L: DeviceOneBlock> DeviceInsert for Bloom<L> {
             .map(|bits| if bits == MAX_DIGIT_BITS + 1 { bits - 1 } else { bits })
             .filter(|bits| (1..=MAX_DIGIT_BITS).contains(bits))
     }
-    fn insert_by_region(&mut self, hashes: DeviceSlice<'_, Hashed>) -> Result<(), Error> {
+    fn insert_regions_device(&mut self, hashes: DeviceSlice<'_, Hashed>) -> Result<(), Error> {
         self.insert_grouped_hashes(hashes)
     }
 }

@@ -304,7 +304,7 @@ impl<F: Part + DeviceInsert<Inserted: Total>> Sharded<F> {
         let keys: usize = batches.iter().map(|keys| keys.count()).sum();
         match self.parts[0].region_bits(keys.div_ceil(self.parts.len())) {
             Some(bits) => self.change_grouped(batches, &[], Some(bits), |part, words, _| {
-                DeviceInsert::insert_by_region(part, words.cast::<Hashed>()?)
+                DeviceInsert::insert_regions_device(part, words.cast::<Hashed>()?)
             }),
             None => self.change_grouped(batches, &[], None, Self::insert_words),
         }

@@ -20,7 +20,7 @@ pub struct Router {
     pub(super) route: Route,
     /// First hash of each part but the first.
     pub(super) bounds: Vec<u64>,
-    /// The same in the memory of each device.
+    /// These hashes in the memory of each device.
     pub(super) bounds_there: Vec<DeviceVec<u64>>,
 }
 
