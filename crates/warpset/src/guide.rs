@@ -25,6 +25,7 @@
 //! [static filters]: crate::mphf::StaticFilter
 //! [dictionaries]: crate::lsm
 //! [perfect hashing]: crate::mphf
+//! [left on one device]: https://github.com/warpset/warpset/blob/main/docs/log/devices.md
 //! [ranges on devices]: crate::range::RangeFilter
 //! [dictionaries on devices]: crate::lsm::gpu::ShardedLsm
 //! [devices]: crate::gpu::Devices

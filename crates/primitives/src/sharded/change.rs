@@ -48,7 +48,6 @@ struct Round {
 }
 
 /// Words that a part owns, and their values if there are any.
-#[derive(Default)]
 struct Own {
     /// A list on the part's device: a range of the grouped words with this number.
     here: Option<(usize, Range<usize>)>,
@@ -61,13 +60,10 @@ impl Round {
     fn of(devices: &Devices, router: &Router, mut routed: Vec<Routed>) -> Result<Self> {
         let are_apart = routed.iter().any(Routed::has_regions);
         let (mut ranges, owners) = (Vec::new(), devices.all().len());
-        for i in 0..routed.len() {
-            let (own, others) = routed[i].ranges_apart(router, owners)?;
+        while ranges.len() < routed.len() {
+            let (own, others) = routed[ranges.len()].ranges_apart(router, owners)?;
             ranges.push(own);
             routed.extend(others);
-        }
-        for again in &routed[ranges.len()..] {
-            ranges.push(again.ranges(owners)?);
         }
         let own = devices.all().iter().enumerate().map(|(place, device)| {
             let own = ranges.iter().map(|ranges| ranges[place].clone()).enumerate();
