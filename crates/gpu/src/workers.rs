@@ -1,9 +1,9 @@
 //! Threads for work on several devices, and beside work on one. They are kept, because a new one takes milliseconds to
 //! start on some systems.
 
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{mem, process, thread};
 
@@ -14,28 +14,75 @@ use crate::faults;
 /// Wait of an idle thread of a pool before it looks for the pool's work again.
 const IDLE: Duration = Duration::from_micros(50);
 
-/// Work for another thread.
-struct Job {
-    work: Box<dyn FnOnce() + Send>,
-    /// Dropped after the work, which has then been consumed.
-    end: Sender<()>,
+/// Items on their way from one thread to another. Channels of the standard library would make a program with one filter
+/// 110 KB larger.
+pub(crate) struct Queue<T> {
+    /// The items, and whether no more will come.
+    state: Mutex<(VecDeque<T>, bool)>,
+    changed: Condvar,
 }
 
-impl Job {
-    /// Works, and runs `then` before the end is seen.
-    fn run(self, then: impl FnOnce()) {
-        let Self { work, end } = self;
-        work();
-        then();
-        drop(end);
+/// Closes a queue when dropped.
+pub(crate) struct Close<'q, T>(&'q Queue<T>);
+
+impl<T> Queue<T> {
+    pub(crate) fn new() -> Self {
+        Self { state: Mutex::default(), changed: Condvar::new() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, (VecDeque<T>, bool)> {
+        // No operation leaves the state half changed.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn push(&self, item: T) {
+        self.state().0.push_back(item);
+        self.changed.notify_one();
+    }
+
+    /// Returns a guard that closes the queue.
+    pub(crate) fn close_at_end(&self) -> Close<'_, T> {
+        Close(self)
+    }
+
+    /// Waits for an item; none if the queue is empty and closed. A thread of a rayon pool does the pool's work
+    /// meanwhile, which the other thread may wait for.
+    pub(crate) fn pop(&self) -> Option<T> {
+        loop {
+            let mut state = self.state();
+            match state.0.pop_front() {
+                None if !state.1 => drop(state),
+                item => return item,
+            }
+            let must_wait = |state: &mut (VecDeque<T>, bool)| state.0.is_empty() && !state.1;
+            match rayon::yield_now() {
+                Some(Yield::Executed) => {}
+                Some(Yield::Idle) => drop(self.changed.wait_timeout_while(self.state(), IDLE, must_wait)),
+                None => drop(self.changed.wait_while(self.state(), must_wait)),
+            }
+        }
     }
 }
 
-/// Senders to idle threads of the process with this number: the threads of a process do not exist in its forks.
-static IDLE_THREADS: Mutex<(u32, Vec<Sender<Job>>)> = Mutex::new((0, Vec::new()));
+impl<T> Drop for Close<'_, T> {
+    fn drop(&mut self) {
+        self.0.state().1 = true;
+        self.0.changed.notify_all();
+    }
+}
+
+/// Work for another thread.
+struct Job {
+    work: Box<dyn FnOnce() + Send>,
+    /// Gets an item after the work, which has then been consumed.
+    end: Arc<Queue<()>>,
+}
+
+/// Jobs of idle threads of the process with this number: the threads of a process do not exist in its forks.
+static IDLE_THREADS: Mutex<(u32, Vec<Arc<Queue<Job>>>)> = Mutex::new((0, Vec::new()));
 
 /// Returns the idle threads of this process.
-fn idle_threads() -> MutexGuard<'static, (u32, Vec<Sender<Job>>)> {
+fn idle_threads() -> MutexGuard<'static, (u32, Vec<Arc<Queue<Job>>>)> {
     let mut idle = IDLE_THREADS.lock().unwrap_or_else(PoisonError::into_inner);
     let here = process::id();
     if mem::replace(&mut idle.0, here) != here {
@@ -45,31 +92,11 @@ fn idle_threads() -> MutexGuard<'static, (u32, Vec<Sender<Job>>)> {
 }
 
 /// A job under way. Dropping this waits until it has ended.
-struct End(Receiver<()>);
+struct End(Arc<Queue<()>>);
 
 impl Drop for End {
     fn drop(&mut self) {
-        // Nothing is ever sent.
-        receive(&self.0);
-    }
-}
-
-/// Waits for a value; none if all senders are gone. A thread of a rayon pool does the pool's work meanwhile, which the
-/// sender may wait for.
-pub(crate) fn receive<T>(from: &Receiver<T>) -> Option<T> {
-    loop {
-        match from.try_recv() {
-            Err(TryRecvError::Empty) => {}
-            received => return received.ok(),
-        }
-        match rayon::yield_now() {
-            Some(Yield::Executed) => {}
-            Some(Yield::Idle) => match from.recv_timeout(IDLE) {
-                Err(RecvTimeoutError::Timeout) => {}
-                received => return received.ok(),
-            },
-            None => return from.recv().ok(),
-        }
+        self.0.pop();
     }
 }
 
@@ -82,26 +109,23 @@ pub(crate) fn receive<T>(from: &Receiver<T>) -> Option<T> {
 pub fn beside<A: Send, B, F: FnOnce() -> A + Send, G: FnOnce() -> B>(there: F, here: G) -> Result<(A, B), (F, G)> {
     let idle = idle_threads().1.pop();
     let Some(thread) = idle.or_else(new_thread) else { return Err((there, here)) };
-    let (faults, (to, result), (end, ended)) = (faults::of_this_thread(), channel(), channel());
-    let ended = End(ended);
-    let work: Box<dyn FnOnce() + Send + '_> = Box::new(move || {
+    let (faults, result, end) = (faults::of_this_thread(), Mutex::new(None), Arc::new(Queue::new()));
+    let work: Box<dyn FnOnce() + Send + '_> = Box::new(|| {
         faults::share(faults);
-        // The receiver is there until the job has ended.
-        let _ = to.send(catch_unwind(AssertUnwindSafe(there)));
+        let done = catch_unwind(AssertUnwindSafe(there));
+        *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
     });
-    // SAFETY: only the lifetime changes. The closure is consumed, with all that it borrows, before its job's `end` is
-    // dropped. `ended` was declared after what the caller lent, so on every way out of this function it is dropped
-    // before that, and waits until `end` is gone.
+    // SAFETY: only the lifetime changes. The closure is consumed, with all that it borrows, before its job's `end` gets
+    // an item. `ended` is declared after what the closure borrows, so on every way out of this function it is dropped
+    // before that, and waits for the item.
     let work = unsafe { mem::transmute::<Box<dyn FnOnce() + Send + '_>, Box<dyn FnOnce() + Send>>(work) };
-    if let Err(refused) = thread.send(Job { work, end }) {
-        // Threads never end before the process does.
-        refused.0.run(|| {});
-    }
+    let ended = End(end.clone());
+    thread.push(Job { work, end });
     let own = here();
     drop(ended);
-    match result.recv() {
-        Ok(other) => Ok((other.unwrap_or_else(|panic| resume_unwind(panic)), own)),
-        Err(_) => unreachable!("a job sends its result before it ends"),
+    match result.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(other) => Ok((other.unwrap_or_else(|panic| resume_unwind(panic)), own)),
+        None => unreachable!("a job leaves its result before it ends"),
     }
 }
 
@@ -120,13 +144,20 @@ pub fn on_threads<R: Send>(count: usize, work: impl Fn(usize) -> R + Sync) -> Ve
     up_to(count.saturating_sub(1), &work)
 }
 
-/// Starts a thread that works until the process ends; none if the system has no more.
-fn new_thread() -> Option<Sender<Job>> {
-    let (to, jobs) = channel::<Job>();
-    let own = to.clone();
-    // Idle before the end of its job is seen, because the caller may start its next job at once.
-    let work = move || jobs.into_iter().for_each(|job| job.run(|| idle_threads().1.push(own.clone())));
-    thread::Builder::new().name("warpset-device".into()).spawn(work).ok().map(|_| to)
+/// Starts a thread that works until the process ends, and returns the queue of its jobs; none if the system has no more
+/// threads.
+fn new_thread() -> Option<Arc<Queue<Job>>> {
+    let jobs = Arc::new(Queue::<Job>::new());
+    let own = jobs.clone();
+    let work = move || {
+        while let Some(Job { work, end }) = own.pop() {
+            work();
+            // Idle before the end of the job is seen, because the caller may start its next job at once.
+            idle_threads().1.push(own.clone());
+            end.push(());
+        }
+    };
+    thread::Builder::new().name("warpset-device".into()).spawn(work).ok().map(|_| jobs)
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::mpsc::channel;
 
 use bytemuck::Pod;
 use warpset_base::key::Key;
@@ -20,7 +19,7 @@ use super::hashing::{copy_many, each};
 use super::strings::hash_integers;
 use super::{Answers, Hashing, KeyClass};
 use crate::error::{GpuError, Result};
-use crate::workers::{beside, receive};
+use crate::workers::{Queue, beside};
 use crate::{Device, DeviceVec, Stream, lane};
 
 /// Keys of a chunk unless set otherwise: 32 MiB of `u64` keys.
@@ -123,30 +122,29 @@ impl<'d> Staging<'d> {
         };
         // On an error, dropping the lanes waits for them.
         if lanes.len() > 1 {
-            let ((free, idle), (filled, loaded)) = (channel(), channel());
-            lanes.drain(1..).for_each(|lane| drop(free.send(lane)));
+            let (free, loaded) = (Queue::new(), Queue::new());
+            lanes.drain(1..).for_each(|lane| free.push(lane));
             // Either side ends when the other has ended.
             let fill = || -> Result<()> {
-                let filled = filled;
-                for (i, mut lane) in (0..chunks).zip(idle) {
+                let _end = loaded.close_at_end();
+                for i in 0..chunks {
+                    let Some(mut lane) = free.pop() else { break };
                     load(&mut lane, i)?;
-                    if filled.send(lane).is_err() {
-                        break;
-                    }
+                    loaded.push(lane);
                 }
                 Ok(())
             };
             let answer = || -> Result<(), E> {
-                let (free, mut queued) = (free, VecDeque::new());
-                lanes.drain(..).for_each(|lane| drop(free.send(lane)));
-                while let Some(mut lane) = receive(&loaded) {
+                let (_end, mut queued) = (free.close_at_end(), VecDeque::new());
+                lanes.drain(..).for_each(|lane| free.push(lane));
+                while let Some(mut lane) = loaded.pop() {
                     queue(&mut lane)?;
                     queued.push_back(lane);
                     if queued.len() > 1
                         && let Some(mut lane) = queued.pop_front()
                     {
                         lane.finish(&parts, reply, &mut take)?;
-                        drop(free.send(lane));
+                        free.push(lane);
                     }
                 }
                 queued.into_iter().try_for_each(|mut lane| Ok(lane.finish(&parts, reply, &mut take)?))
