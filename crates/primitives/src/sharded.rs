@@ -264,7 +264,7 @@ impl<F, R> Sharded<F, R> {
 /// Divides `n` keys into rounds of equal size, a multiple of 64: `least` or more, of `most` keys or fewer.
 /// Returns the number of rounds and their size.
 fn rounds_of(n: usize, most: usize, least: usize) -> (usize, usize) {
-    let round = n.div_ceil(n.div_ceil(most).max(least).max(1)).next_multiple_of(64).min(most);
+    let round = n.div_ceil(n.div_ceil(most).max(least)).next_multiple_of(64).min(most);
     (n.div_ceil(round.max(1)), round)
 }
 

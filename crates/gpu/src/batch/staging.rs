@@ -6,7 +6,6 @@
 //! Each call makes its lanes and drops them. The device keeps their parts: streams, device memory, and pinned memory,
 //! which is slow to allocate. Calls of all threads and structures share them.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 
 use bytemuck::Pod;
@@ -135,19 +134,16 @@ impl<'d> Staging<'d> {
                 Ok(())
             };
             let answer = || -> Result<(), E> {
-                let (_end, mut queued) = (free.close_at_end(), VecDeque::new());
+                let (_end, mut before) = (free.close_at_end(), None::<Lane>);
                 lanes.drain(..).for_each(|lane| free.push(lane));
                 while let Some(mut lane) = loaded.pop() {
                     queue(&mut lane)?;
-                    queued.push_back(lane);
-                    if queued.len() > 1
-                        && let Some(mut lane) = queued.pop_front()
-                    {
+                    if let Some(mut lane) = before.replace(lane) {
                         lane.finish(&parts, reply, &mut take)?;
                         free.push(lane);
                     }
                 }
-                queued.into_iter().try_for_each(|mut lane| Ok(lane.finish(&parts, reply, &mut take)?))
+                before.map_or(Ok(()), |mut lane| Ok(lane.finish(&parts, reply, &mut take)?))
             };
             if let Ok((filled, answered)) = beside(fill, answer) {
                 answered?;

@@ -151,11 +151,11 @@ impl Routed {
     /// # Safety
     /// The contract of [`Router::route`]; `n` is at most 2^31, and the keys are of a kind that can be grouped.
     pub(super) unsafe fn by_region(stream: &Stream, keys: KeySlice, n: usize, bits: u32) -> Result<Self> {
-        let (mut words, none) = (stream.alloc_uninit(n)?, || stream.alloc_uninit(0));
+        let mut words = stream.alloc_uninit(n)?;
         // SAFETY: this function's contract; the words are freed in the order of the stream.
         let starts = unsafe { radix::group_async(stream, keys, n, Digit::top(bits)?, words.as_mut_slice())? };
-        let spans = Spans::Regions(starts, bits);
-        Ok(Self { stream: stream.clone(), words, values: none()?, places: stream.alloc_uninit(0)?, spans })
+        let (values, places) = (stream.alloc_uninit(0)?, stream.alloc_uninit(0)?);
+        Ok(Self { stream: stream.clone(), words, values, places, spans: Spans::Regions(starts, bits) })
     }
 
     /// Whether the words are grouped by regions.
