@@ -28,11 +28,13 @@ pub use warpset_kernels::primitives::exchange::{By, MAX_OWNERS, Route};
 
 use crate::{DeviceFilter, Error, Result};
 pub use change::{NO_VALUES, Total};
+pub use received::{Received, copied, words_of};
 pub use reply::Replies;
 pub use route::{Routed, Router, ranges};
 
 mod change;
 mod methods;
+mod received;
 mod reply;
 mod route;
 

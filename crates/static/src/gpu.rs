@@ -22,7 +22,7 @@ mod sharded;
 
 pub use builder::DeviceBuilder;
 pub use element::{DeviceMapValue, DeviceStaticKey, DeviceValue};
-pub use sharded::{ShardedStaticMap, ShardedStaticSet};
+pub use sharded::{ShardedBuilder, ShardedStaticMap, ShardedStaticSet};
 
 /// A [`StaticMap`](crate::StaticMap) in device memory.
 ///

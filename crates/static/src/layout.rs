@@ -104,13 +104,6 @@ impl<K: StaticKey, V: Value> Layout<K, V> {
         self.pilot_words() + self.key_words() + self.value_words()
     }
 
-    /// Returns the positions of the buckets in words in memory.
-    #[cfg(feature = "gpu")]
-    #[inline(always)]
-    pub(crate) fn keys_at(&self) -> std::ops::Range<usize> {
-        self.pilot_words() as usize..(self.pilot_words() + self.key_words()) as usize
-    }
-
     /// Returns the positions of the pilots, buckets and values of this many shards in words of their own.
     #[cfg(feature = "gpu")]
     pub(crate) fn places_of(&self, shards: u64) -> [std::ops::Range<usize>; 3] {

@@ -309,6 +309,27 @@ kernel! {
         }
     }
 
+    /// Writes values of `width` bytes, 1, 2, 4 or 8, as words.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid and block size, no shared memory.
+    /// - `values`: valid for `n` values at a multiple of `width`; nothing writes them while the kernel runs.
+    /// - `out`: valid for `n` writes; nothing else accesses it.
+    pub unsafe fn exchange_words(values: Global<u64>, n: usize, width: u32, out: GlobalMut<u64>) {
+        for i in thread::grid_stride(n) {
+            // SAFETY: `i < n`.
+            unsafe {
+                let word = match width {
+                    1 => values.cast::<u8>().read_nc(i) as u64,
+                    2 => values.cast::<u16>().read_nc(i) as u64,
+                    4 => values.cast::<u32>().read_nc(i) as u64,
+                    _ => values.read_nc(i),
+                };
+                out.write(i, word);
+            }
+        }
+    }
+
     /// Writes whether each key is found, bit `places[i]` of `answers`, in the form `form`.
     ///
     /// # Safety

@@ -402,25 +402,27 @@ kernel! {
         }
     }
 
-    /// Builds all shards, one per block.
+    /// Builds shards from number `first` on, one per block.
     ///
     /// # Safety
     /// - Launch: 1-D, a block for each shard, of whole warps and [`LARGE_BLOCK`] threads at most, [`shared_bytes`] of
     ///   shared memory.
-    /// - `hashes`: `n > 0` different ones, ascending, of keys of this type; `values`: a value per hash, of
-    ///   `value_words` words of 32 bits, 0, 1 or 2. Nothing writes them while the kernel runs.
-    /// - `shape`: the one for `n` keys.
-    /// - `pilots`: a byte per group, zero; `keys`: the words of all buckets; `out_values`: a value per slot. All are
-    ///   used by this launch alone.
+    /// - `hashes`: `n` different ones, ascending, of keys of this type, all of these shards; `values`: a value per hash,
+    ///   of `value_words` words of 32 bits, 0, 1 or 2, each `stride` words after the one before. Nothing writes them
+    ///   while the kernel runs.
+    /// - `shape`: the one for the keys of all shards.
+    /// - `pilots`: a byte per group of these shards, zero; `keys`: the words of all their buckets; `out_values`: a value
+    ///   per slot. All are used by this launch alone.
     /// - `failed`: a word, zero; it becomes 1 if a shard finds no pilots, and the output is then undefined.
     #[launch_bounds(512, 2)]
     pub unsafe fn static_set_build<K>(
-        hashes: Global<u64>, n: usize, shape: Shape, spread: u64, values: Global<u32>, value_words: u32,
-        pilots: GlobalMut<u8>, keys: GlobalMut<K>, out_values: GlobalMut<u32>, failed: GlobalMut<u32>,
+        hashes: Global<u64>, n: usize, first: u64, shape: Shape, spread: u64, values: Global<u32>, value_words: u32,
+        stride: u32, pilots: GlobalMut<u8>, keys: GlobalMut<K>, out_values: GlobalMut<u32>, failed: GlobalMut<u32>,
     ) for [u32 => static_set_build_u32, u64 => static_set_build_u64] {
         const SLOTS: usize = 64 / size_of::<K>();
         let thread = thread::thread_idx_x();
-        let shard = thread::block_idx_x() as u64;
+        let here = thread::block_idx_x() as u64;
+        let shard = first + here;
         let arrays = Arrays::of(shape);
         let bounds = shared::dynamic::<u64>(0);
         // SAFETY: the shared memory has all arrays. Each phase ends at a barrier that all threads reach, since
@@ -433,8 +435,8 @@ kernel! {
             each_of_block(shape.buckets, |bucket| arrays.counts.set(bucket, 0));
             thread::sync_threads();
             let (begin, end) = (bounds.get(0) as usize, bounds.get(1) as usize);
-            let pilots = pilots.at((shard * shape.groups as u64) as usize);
-            let first_slot = (shard * shape.buckets as u64) as usize * SLOTS;
+            let pilots = pilots.at((here * shape.groups as u64) as usize);
+            let first_slot = (here * shape.buckets as u64) as usize * SLOTS;
             let (keys, out_values) = (keys.at(first_slot), out_values.at(first_slot * value_words as usize));
             let hashes = hashes.at(begin);
             let mut is_failed = end - begin > shape.buckets as usize * SLOTS;
@@ -475,7 +477,7 @@ kernel! {
                             }
                             keys.write(slot + rank, key(hashes.read_nc(number as usize), spread) as K);
                             for word in 0..value_words as usize {
-                                let value = values.read_nc((begin + number as usize) * value_words as usize + word);
+                                let value = values.read_nc((begin + number as usize) * stride as usize + word);
                                 out_values.write((slot + rank) * value_words as usize + word, value);
                             }
                         }

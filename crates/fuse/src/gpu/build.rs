@@ -305,7 +305,7 @@ fn fill_values(
 /// # Safety
 /// - `values` has a value per hash; `out` has a place per hash, of 4 bytes, or 8 without `shift`. Nothing else uses
 ///   `out`, and nothing writes the values.
-pub(super) unsafe fn contents_of(
+unsafe fn contents_of(
     stream: &Stream,
     hashes: &DeviceVec<u64>,
     Values { values, width }: Values,

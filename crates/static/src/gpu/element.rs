@@ -23,7 +23,7 @@ impl DeviceValue for u64 {}
 impl DeviceValue for () {}
 
 /// Values that lookups on devices can return: `u32` and `u64`. Sealed.
-pub trait DeviceMapValue: DeviceValue + MapValue {
+pub trait DeviceMapValue: DeviceValue + MapValue + Into<u64> {
     /// Form of the value in kernels.
     #[doc(hidden)]
     const WANTED: u32;
@@ -48,6 +48,8 @@ pub(super) mod sealed {
     pub trait Sorted: Sized {
         /// Stored form of a value; `()` stores nothing, whatever the type.
         type Stored: Pod;
+        /// The value in 64 bits, as it travels between devices.
+        type Wide: Sorted<Stored = u64>;
         /// Words of 32 bits in a value.
         const WORDS: u32;
         /// Sorts hashes with their values, and drops all but the last of equal ones. Waits for their number.
@@ -62,14 +64,15 @@ pub(super) mod sealed {
     }
 
     impl Sorted for () {
-        type Stored = u32;
+        type Stored = u64;
+        type Wide = ();
         const WORDS: u32 = 0;
 
         unsafe fn distinct(
             stream: &Stream,
             mut hashes: DeviceVec<u64>,
-            _: DeviceSlice<'_, u32>,
-        ) -> Result<Distinct<u32>, Error> {
+            _: DeviceSlice<'_, u64>,
+        ) -> Result<Distinct<u64>, Error> {
             // SAFETY: this function owns all vectors, and they are freed in the order of the stream.
             unsafe {
                 sort_keys_in_place_async(stream, &mut hashes, By::ascending())?;
@@ -86,6 +89,7 @@ pub(super) mod sealed {
         ($($value:ty: $words:literal;)*) => {$(
             impl Sorted for $value {
                 type Stored = $value;
+                type Wide = u64;
                 const WORDS: u32 = $words;
                 unsafe fn distinct(
                     stream: &Stream,

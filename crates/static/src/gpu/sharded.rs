@@ -47,6 +47,22 @@ pub struct ShardedStaticMap<K: StaticKey, V: Value> {
 /// [`StaticSet`](super::StaticSet) divided among several devices.
 pub type ShardedStaticSet<K> = ShardedStaticMap<K, ()>;
 
+/// Divides the shards of a layout, which take `more` bytes each beside their words, and makes each part of its shards on
+/// its device.
+fn divided<K: StaticKey, V: Value, T: Send>(
+    devices: &Devices,
+    layout: &Layout<K, V>,
+    more: u64,
+    make: impl Fn(&Device, Range<u64>) -> Result<T, Error> + Sync,
+) -> Result<Sharded<T>, Error> {
+    let count = layout.shape().shards();
+    let devices = sharded::owners(devices, count);
+    let ranges = sharded::divide(&devices, count, 8 * layout.words() / count + more)?;
+    let bounds: Vec<u64> = ranges[1..].iter().map(|range| range.start << (64 - layout.shape().shard_bits)).collect();
+    let route = Route { by: By::StaticHash, parameter: layout.spread() };
+    Sharded::new(&devices, Hashing::word(), route, &bounds, |place, device| make(device, ranges[place].clone()))
+}
+
 /// Returns the words of some shards, of those of a set or map in host memory, on a device.
 fn words_on<K: StaticKey, V: Value>(
     device: &Device,
@@ -77,16 +93,9 @@ impl<K: StaticKey, V: Value> ShardedStaticMap<K, V> {
     /// [`Error::Gpu`], for example if device memory is too small.
     pub fn from_host(devices: &Devices, host: &crate::StaticMap<K, V>) -> Result<Self, Error> {
         let layout = *host.layout();
-        let count = layout.shape().shards();
-        let devices = sharded::owners(devices, count);
-        let ranges = sharded::divide(&devices, count, 8 * layout.words() / count)?;
-        let bounds: Vec<u64> =
-            ranges[1..].iter().map(|range| range.start << (64 - layout.shape().shard_bits)).collect();
-        let route = Route { by: By::StaticHash, parameter: layout.spread() };
-        let shards = Sharded::new(&devices, Hashing::word(), route, &bounds, |place, device| {
-            let shards = ranges[place].clone();
+        let shards = divided(devices, &layout, 0, |device, shards| {
             let words = words_on(device, host, &shards)?;
-            Ok::<_, Error>(StaticMap { shards, ..StaticMap::from_parts(device, layout, words) })
+            Ok(StaticMap { shards, ..StaticMap::from_parts(device, layout, words) })
         })?;
         Ok(Self { layout, shards })
     }
@@ -219,6 +228,10 @@ impl<K: StaticKey, V: Value> fmt::Debug for ShardedStaticMap<K, V> {
     }
 }
 
+mod build;
+
+pub use build::ShardedBuilder;
+
 #[cfg(test)]
 mod tests {
     use warpset_base::key::Hashed;
@@ -317,5 +330,86 @@ mod tests {
         let empty = StaticSet::<u64>::builder().build_from(&[]).unwrap();
         let empty = ShardedStaticSet::from_host(&devices, &empty).unwrap();
         assert_eq!(empty.contains_bulk(&[1u64]).unwrap(), [false]);
+    }
+
+    /// Compares the bytes of maps that several devices build with those of the host's: from the host, and from batches
+    /// of unequal lengths on the first device and the last one with a part.
+    fn builds_have_the_bytes_of_the_host<K: DeviceStaticKey, V: DeviceMapValue>(
+        devices: &Devices,
+        keys: &[K],
+        value: fn(u64) -> V,
+    ) {
+        let values: Vec<V> = (0..keys.len() as u64).map(value).collect();
+        let builder = crate::StaticMap::<K, V>::builder().seed(9);
+        let expected = builder.build_from(keys, &values).unwrap();
+        let owners = (expected.layout().shape().shards() as usize).min(devices.all().len());
+        let of_device = |place: usize, range: Range<usize>| {
+            let device = &devices.all()[place];
+            (device.from_slice(&keys[range.clone()]).unwrap(), device.from_slice(&values[range]).unwrap())
+        };
+        let third = keys.len() / 3;
+        let there = [of_device(owners - 1, 0..third), of_device(0, third..keys.len())];
+        let (batches, of_batches): (Vec<_>, Vec<_>) =
+            there.iter().map(|(keys, values)| (keys.as_slice(), values.as_slice())).unzip();
+        let on_all = builder.sharded_on(devices);
+        for built in [on_all.build_from(keys, &values), on_all.build_from_each_device(&batches, &of_batches)] {
+            let built = built.unwrap();
+            assert!(built.to_host().unwrap() == expected, "{:?}", expected.layout());
+            assert_eq!((built.devices().all().len(), built.len()), (owners, expected.len()));
+            assert_eq!(built.get_bulk(keys).unwrap(), expected.get_bulk(keys));
+        }
+        let set = StaticSet::<K>::builder().seed(9);
+        let expected = set.build_from(keys).unwrap();
+        let on_all = set.sharded_on(devices);
+        for built in [on_all.build_from(keys), on_all.build_from_each_device(&batches)] {
+            assert!(built.unwrap().to_host().unwrap() == expected);
+        }
+    }
+
+    #[test]
+    fn builds_on_any_number_of_devices() {
+        let keys: Vec<u64> = (0..25_000).map(|i| mix(i, 1)).collect();
+        let narrow: Vec<u32> = (0..20_000).map(|i: u32| i.wrapping_mul(0x9e37_79b1)).collect();
+        for devices in &unequal_lists() {
+            builds_have_the_bytes_of_the_host(devices, &keys, |i| i as u32);
+        }
+        let devices = &unequal(3);
+        builds_have_the_bytes_of_the_host(devices, &keys[..9_000], |i| i * i);
+        builds_have_the_bytes_of_the_host(devices, &narrow, |i| i as u32);
+        builds_have_the_bytes_of_the_host(devices, &narrow[..9_000], |i| i * i);
+        for n in [0, 1, 1_000] {
+            builds_have_the_bytes_of_the_host(devices, &keys[..n], |i| i as u32);
+        }
+    }
+
+    /// Leaves fewer shards, and another division, once repetitions are gone.
+    #[test]
+    fn builds_keep_the_last_of_equal_keys() {
+        let devices = unequal(3);
+        let keys: Vec<u64> = (0..25_000).map(|i| mix(i % 9_000, 1)).collect();
+        let shards = |n| Layout::<u64, u32>::new(n, 0).unwrap().shape().shards();
+        assert!(shards(25_000) > shards(9_000));
+        builds_have_the_bytes_of_the_host(&devices, &keys, |i| i as u32);
+        builds_have_the_bytes_of_the_host(&devices, &vec![7u64; 1_000], |i| i as u32);
+    }
+
+    #[test]
+    fn failures_and_wrong_lengths_of_builds_are_errors() {
+        let devices = Devices::new((0..2).map(deferred)).unwrap();
+        let (keys, values): (Vec<u64>, Vec<u32>) = (0..20_000).map(|i| (mix(i, 1), i as u32)).unzip();
+        let builder = crate::StaticMap::<u64, u32>::builder();
+        let on_both = builder.sharded_on(&devices);
+        let failed = fail_each(&mut (), |()| on_both.build_from(&keys, &values), |(), _| {});
+        assert!(failed > 8);
+        let built = on_both.build_from(&keys, &values).unwrap();
+        assert!(built.to_host().unwrap() == builder.build_from(&keys, &values).unwrap());
+        let refused = on_both.build_from(&keys, &values[1..]);
+        assert!(matches!(refused, Err(Error::LengthMismatch(_))), "{refused:?}");
+        let stray = deferred(9);
+        let (stray, of_stray) = (stray.from_slice(&keys).unwrap(), stray.from_slice(&values).unwrap());
+        let refused = on_both.build_from_each_device(&[stray.as_slice()], &[of_stray.as_slice()]);
+        assert!(matches!(refused, Err(Error::Gpu(GpuError::OtherDevice { .. }))), "{refused:?}");
+        let refused = on_both.build_from_each_device(&[stray.as_slice()], &[]);
+        assert!(matches!(refused, Err(Error::LengthMismatch(_))), "{refused:?}");
     }
 }

@@ -8,12 +8,12 @@ use std::fmt;
 use std::ops::Range;
 
 use warpset_base::filter::same_length;
-use warpset_gpu::{Device, DeviceSlice, DeviceVec, Devices, Stream};
-use warpset_primitives::sharded::{NO_VALUES, Sharded};
+use warpset_gpu::{DeviceSlice, DeviceVec, Devices};
+use warpset_primitives::sharded::{self, NO_VALUES, Received, Sharded};
 
 use super::{ShardedBinaryFuse, ShardedStaticFunction, divided};
 use crate::build::{Failure, Settings, attempts};
-use crate::gpu::build::{DeviceSource, Distinct, Share, Values, attempt, contents_of};
+use crate::gpu::build::{DeviceSource, Distinct, Share, Values, attempt};
 use crate::gpu::{BinaryFuse, DeviceFunctionValue, DeviceKeys, DeviceWidth, StaticFunction};
 use crate::width::Width;
 use crate::{Builder, Error, FunctionBuilder, FunctionValue, Key, Layout};
@@ -22,44 +22,12 @@ use crate::{Builder, Error, FunctionBuilder, FunctionValue, Key, Layout};
 /// the sort, with values beside the first and the last.
 const BYTES_PER_KEY: u64 = 40;
 
-/// Words of keys, and their values if there are any, that a device has received for its graphs.
-struct Received {
-    graphs: Range<u64>,
-    words: Vec<DeviceVec<u64>>,
-    values: Vec<DeviceVec<u64>>,
-}
+/// Graphs of a device, and the words of their keys.
+type Part = (Range<u64>, Received);
 
-impl Received {
-    /// Keeps a copy of words and values.
-    fn take(&mut self, words: DeviceSlice<'_, u64>, values: DeviceSlice<'_, u64>) -> Result<(), Error> {
-        for (own, some) in [(&mut self.words, words), (&mut self.values, values)] {
-            own.push(copied(some, some.device())?);
-        }
-        Ok(())
-    }
-}
-
-/// Returns a copy on this device.
-fn copied(words: DeviceSlice<'_, u64>, device: &Device) -> Result<DeviceVec<u64>, Error> {
-    let stream = device.new_stream()?;
-    let mut copy = stream.alloc_uninit(words.len())?;
-    stream.copy(&mut copy, words)?;
-    stream.synchronize()?;
-    Ok(copy)
-}
-
-/// Queues the copy of some vectors to one.
-fn joined(stream: &Stream, mut vectors: Vec<DeviceVec<u64>>) -> Result<DeviceVec<u64>, Error> {
-    if vectors.len() == 1 {
-        return Ok(vectors.remove(0));
-    }
-    let mut all = stream.alloc_uninit(vectors.iter().map(|vector| vector.len()).sum())?;
-    let mut first = 0;
-    for vector in vectors {
-        stream.copy(all.slice_mut(first..first + vector.len()), &vector)?;
-        first += vector.len();
-    }
-    Ok(all)
+/// Keeps the words of keys that a part owns.
+fn take(part: &mut Part, words: DeviceSlice<'_, u64>, values: DeviceSlice<'_, u64>) -> Result<(), Error> {
+    Ok(part.1.take(words, values)?)
 }
 
 /// Graphs of a device, and their words.
@@ -71,14 +39,12 @@ fn build<F: DeviceWidth>(
     devices: &Devices,
     settings: &Settings,
     (count, with_values): (usize, bool),
-    send: impl Fn(&mut Sharded<Received>) -> Result<(), Error>,
+    send: impl Fn(&mut Sharded<Part>) -> Result<(), Error>,
 ) -> Result<(Layout, Sharded<Built>), Error> {
     let distinct: RefCell<Option<Vec<Distinct>>> = RefCell::new(None);
     let attempt_by = |layout: &Layout, are_distinct| -> Result<_, Failure> {
         let bytes = 8 * layout.shard_words() + BYTES_PER_KEY * layout.keys / layout.graphs();
-        let mut received = divided(devices, layout, bytes, |_, graphs| {
-            Ok(Received { graphs, words: Vec::new(), values: Vec::new() })
-        })?;
+        let mut received = divided(devices, layout, bytes, |_, graphs| Ok((graphs, Received::default())))?;
         // A round costs nothing beside its words, and grouping overlaps with the copies of the round before.
         received.set_chunk_keys(1 << 25);
         let owners = received.devices().clone();
@@ -88,20 +54,19 @@ fn build<F: DeviceWidth>(
                 // Fewer keys may have fewer owners.
                 for Distinct { words, values, count } in parts.iter_mut().skip(owners.all().len()) {
                     for vector in [Some(words), values.as_mut()].into_iter().flatten() {
-                        *vector = copied(vector.slice(..*count), owners.first())?;
+                        *vector = sharded::copied(vector.slice(..*count), owners.first())?;
                     }
                 }
                 let keys: Vec<_> = parts.iter().map(|part| part.words.slice(..part.count)).collect();
                 let values = parts.iter().flat_map(|part| part.values.as_ref().map(|all| all.slice(..part.count)));
-                received.change_each(&keys, &values.collect::<Vec<_>>(), Received::take)?;
+                received.change_each(&keys, &values.collect::<Vec<_>>(), take)?;
             }
         }
-        let built = received.each_mut(|place, part| {
+        let built = received.each_mut(|place, (graphs, part)| {
             let stream = owners.all()[place].new_stream()?;
-            let words = joined(&stream, std::mem::take(&mut part.words))?;
-            let values = joined(&stream, std::mem::take(&mut part.values))?;
+            let (words, values) = std::mem::take(part).joined(&stream)?;
             let (own, count) = (RefCell::new(None), words.len());
-            let share = Share { layout: Layout { keys: count as u64, ..*layout }, graphs: part.graphs.clone() };
+            let share = Share { layout: Layout { keys: count as u64, ..*layout }, graphs: graphs.clone() };
             let given = with_values.then(|| Values { values: values.global(), width: 8 });
             let built = attempt::<F>(&stream, &share, &DeviceSource(words.as_slice()), given, &own, are_distinct);
             stream.synchronize()?;
@@ -117,26 +82,11 @@ fn build<F: DeviceWidth>(
             return Err(Failure::Duplicates);
         }
         let mut built = built.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter();
-        Ok((*layout, received.map(|part| (part.graphs, built.next().expect("each part is built")))))
+        Ok((*layout, received.map(|(graphs, _)| (graphs, built.next().expect("each part is built")))))
     };
     attempts(settings, count as u64, attempt_by, || {
         Ok(distinct.borrow().iter().flatten().map(|part| part.count as u64).sum())
     })
-}
-
-/// Returns values on a device as words, there.
-fn words_there<V: DeviceFunctionValue>(values: DeviceSlice<'_, V>) -> Result<DeviceVec<u64>, Error> {
-    let (device, n) = (values.device(), values.len());
-    device.synchronize()?;
-    let stream = device.new_stream()?;
-    let (zeros, mut words) = (stream.alloc_zeroed(n)?, stream.alloc_uninit::<u64>(n)?);
-    if n > 0 {
-        // SAFETY: there is a hash and a place of 8 bytes per value; the values are borrowed until the stream has been
-        // waited for.
-        unsafe { contents_of(&stream, &zeros, Values::of(values), u64::BITS, None, words.global_mut().cast())? };
-    }
-    stream.synchronize()?;
-    Ok(words)
 }
 
 /// [`Builder`] of filters that several devices build and hold, made by [`Builder::sharded_on`].
@@ -193,7 +143,7 @@ impl<F: DeviceWidth> ShardedBuilder<F> {
     /// # Errors
     /// The errors of [`Builder::build_from`]; [`Error::Gpu`] if a device fails or has too little memory.
     pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<ShardedBinaryFuse<F>, Error> {
-        self.build(keys.len(), |parts| parts.change_bulk(keys, NO_VALUES, Received::take))
+        self.build(keys.len(), |parts| parts.change_bulk(keys, NO_VALUES, take))
     }
 
     /// Builds a filter of batches of keys, each on one of the devices; see [`build_from`](Self::build_from).
@@ -202,13 +152,13 @@ impl<F: DeviceWidth> ShardedBuilder<F> {
     /// The errors of [`build_from`](Self::build_from); memory of a device that has no part.
     pub fn build_from_each_device<K: DeviceKeys>(&self, batches: &[K]) -> Result<ShardedBinaryFuse<F>, Error> {
         let count = batches.iter().map(|keys| keys.count()).sum();
-        self.build(count, |parts| parts.change_each(batches, &[], Received::take))
+        self.build(count, |parts| parts.change_each(batches, &[], take))
     }
 
     fn build(
         &self,
         count: usize,
-        send: impl Fn(&mut Sharded<Received>) -> Result<(), Error>,
+        send: impl Fn(&mut Sharded<Part>) -> Result<(), Error>,
     ) -> Result<ShardedBinaryFuse<F>, Error> {
         let (layout, built) = build::<F>(&self.devices, &self.settings.settings()?, (count, false), send)?;
         let part = |(graphs, words): (_, DeviceVec<u64>)| {
@@ -228,7 +178,7 @@ impl<V: DeviceFunctionValue> ShardedFunctionBuilder<V> {
     /// The errors of [`FunctionBuilder::build_from`]; [`Error::Gpu`] if a device fails or has too little memory.
     pub fn build_from<K: Key>(&self, keys: &[K], values: &[V]) -> Result<ShardedStaticFunction<V>, Error> {
         same_length(keys.len(), values.len())?;
-        self.build(keys.len(), |parts| parts.change_bulk(keys, values, Received::take))
+        self.build(keys.len(), |parts| parts.change_bulk(keys, values, take))
     }
 
     /// Builds a function of batches of keys, each on one of the devices with its values; see
@@ -243,16 +193,16 @@ impl<V: DeviceFunctionValue> ShardedFunctionBuilder<V> {
         values: &[DeviceSlice<'_, V>],
     ) -> Result<ShardedStaticFunction<V>, Error> {
         same_length(batches.len(), values.len())?;
-        let words = values.iter().map(|&values| words_there(values)).collect::<Result<Vec<_>, _>>()?;
+        let words = values.iter().map(|&values| sharded::words_of(values)).collect::<Result<Vec<_>, _>>()?;
         let words: Vec<_> = words.iter().map(|words| words.as_slice()).collect();
         let count = batches.iter().map(|keys| keys.count()).sum();
-        self.build(count, |parts| parts.change_each(batches, &words, Received::take))
+        self.build(count, |parts| parts.change_each(batches, &words, take))
     }
 
     fn build(
         &self,
         count: usize,
-        send: impl Fn(&mut Sharded<Received>) -> Result<(), Error>,
+        send: impl Fn(&mut Sharded<Part>) -> Result<(), Error>,
     ) -> Result<ShardedStaticFunction<V>, Error> {
         let (layout, built) = build::<u32>(&self.devices, &self.settings.settings()?, (count, true), send)?;
         let part = |(graphs, words): (_, DeviceVec<u64>)| {
