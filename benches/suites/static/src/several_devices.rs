@@ -1,4 +1,4 @@
-//! Maps divided among several GPUs: keys on the first, a share on each, keys on the host.
+//! Maps built on and divided among several GPUs: keys on the first, a share on each, keys on the host.
 
 use bench_frame::input::keys::KeySpace;
 use bench_frame::several_devices::{Batches, Rows, Sizes, Skew};
@@ -29,6 +29,16 @@ fn run(session: &mut Session, numbers: &[Devices], &n: &usize) -> anyhow::Result
             || Ok(ShardedStaticMap::from_host(devices, &map)?),
             |divided| Ok(divided.to_host()? == map),
         )?;
+        let there = (first.from_slice(&keys)?, first.from_slice(&values)?);
+        let builder = StaticMap::<u64, u32>::builder().sharded_on(devices);
+        for (operation, from_host) in [("build from one device", false), ("build from the host", true)] {
+            let build = || match from_host {
+                true => Ok(builder.build_from(&keys, &values)?),
+                false => Ok(builder.build_from_each_device(&[there.0.as_slice()], &[there.1.as_slice()])?),
+            };
+            rows.call(operation, build, |built| Ok(built.to_host()? == map))?;
+        }
+        drop(there);
         for skew in Skew::ALL {
             let asked = skew.keys(KeySpace::new(SEED).stream(PRESENT), n);
             let right = |values: &[u32]| values.iter().zip(&asked).all(|(&value, key)| value == (key >> 32) as u32);
@@ -53,7 +63,7 @@ mod tests {
     #[test]
     fn each_number_of_devices_is_a_row_and_checked() {
         let rows = Session::rows_of(steps(&Setup::emulator()));
-        assert_eq!(rows.len(), 2 * (1 + 2 * 3));
+        assert_eq!(rows.len(), 2 * (3 + 2 * 3));
         assert!(rows.iter().all(|row| row.checked && row.seconds.is_some() && row.number("of_linear").is_some()));
     }
 }
