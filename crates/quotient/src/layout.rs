@@ -172,7 +172,8 @@ impl Layout {
         halved.map_err(|_| Error::CannotHalve { limit: self.limit })
     }
 
-    /// Returns the layout of a part of this filter: the fingerprints with the same `bits` highest bits, without them.
+    /// Returns the layout of a part of this filter: the fingerprints with the same `bits` highest bits, without them. A
+    /// part of several takes hashes, also of an exact filter.
     #[cfg(feature = "gpu")]
     pub(crate) fn part(&self, bits: u32) -> Layout {
         if bits == 0 {
@@ -180,7 +181,7 @@ impl Layout {
         }
         let split = Split { quotient_bits: self.quotient_bits() - bits, ..self.split };
         let limit = (self.limit >> bits).max(1);
-        Layout::with_limit(split, limit, self.container, self.duplicates, self.seed(), self.exact, self.ordered_bits)
+        Layout::with_limit(split, limit, self.container, self.duplicates, self.seed(), false, self.ordered_bits)
     }
 
     /// Returns this layout for quotients of another width. Fingerprints keep their length, so one more quotient bit is

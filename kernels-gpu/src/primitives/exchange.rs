@@ -6,6 +6,7 @@ use crate::batch::keys::{HashFunction, KeyClass, KeyKind};
 use crate::batch::results;
 use crate::block;
 use crate::look_back::{self, AGGREGATE, INCLUSIVE};
+use warpset_core::bits::lowest;
 use warpset_core::fuse;
 use warpset_core::hash::{self, permute::permute};
 use warpset_core::scan::{Count, Sum};
@@ -25,6 +26,8 @@ const ITEMS: usize = 8;
 pub const TILE: usize = GROUP_BLOCK as usize * ITEMS;
 /// Largest number of owners.
 pub const MAX_OWNERS: usize = 32;
+/// Place of a key without owner.
+pub const NOWHERE: u32 = u32::MAX;
 const COUNTS_AT: u32 = 8;
 /// Bytes of shared memory of [`exchange_group`]: the tile's number, and the keys of each owner in each warp.
 pub const GROUP_SHARED_BYTES: u32 = COUNTS_AT + MAX_OWNERS as u32 * WARPS * 4;
@@ -46,32 +49,44 @@ pub const fn stride(n: usize) -> usize {
     n.next_multiple_of(64)
 }
 
-/// Hash that chooses a key's owner, and the word that travels there. A function has a parameter.
+/// Hash that chooses a key's owner, and the word that travels there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Route {
     /// The function.
     pub by: By,
-    /// Parameter of the function.
-    pub parameter: u64,
+    /// The function's seed, or spread seed.
+    pub seed: u64,
+    /// Bits of an exact key.
+    pub bits: u32,
+    /// Highest bits of a hash that do not travel; the others move up.
+    pub dropped: u32,
 }
 
-const _: () = assert!(size_of::<Route>() == 16);
+const _: () = assert!(size_of::<Route>() == 24);
 
 impl Route {
     /// By the structure's hash, which travels.
-    pub const HASH: Self = Self { by: By::Hash, parameter: 0 };
+    pub const HASH: Self = Self::new(By::Hash, 0);
+
+    /// Returns the route by a function with this seed.
+    pub const fn new(by: By, seed: u64) -> Self {
+        Self { by, seed, bits: 0, dropped: 0 }
+    }
 }
 
 /// Function of a [`Route`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum By {
-    /// The structure's hash, which travels without its highest bits, as many as the parameter, moved up.
+    /// The structure's hash, which travels.
     Hash,
-    /// The hash of fuse filters, under the seed in the parameter; the key's word travels.
+    /// The bijection of exact quotient filters, if that is the keys' function, otherwise the hash that they are; travels.
+    /// Keys that are no integers of so many bits have no owner.
+    Permutation,
+    /// The hash of fuse filters; the key's word travels.
     FuseHash,
-    /// The hash of exact static sets, under the spread seed in the parameter; the key's word travels.
+    /// The hash of exact static sets; the key's word travels.
     StaticHash,
 }
 
@@ -113,38 +128,56 @@ impl Routing {
         words
     }
 
-    /// Returns the hashes of the keys, by which owners are chosen. Turns each key's word into the one that its owner
-    /// gets.
+    /// Returns the hashes of the keys, by which owners are chosen, and which keys have none, one bit per key. Turns each
+    /// key's word into the one that its owner gets.
     #[inline(always)]
-    fn hashes(&self, words: &mut [u64; ITEMS]) -> [u64; ITEMS] {
-        let Routing { kind, spread, route: Route { by, parameter }, .. } = *self;
-        let each = |hash: &dyn Fn(u64) -> u64| words.map(hash);
+    fn hashes(&self, words: &mut [u64; ITEMS]) -> ([u64; ITEMS], u32) {
+        let Routing { kind, spread, route: Route { by, seed, bits, dropped }, .. } = *self;
+        let (each, mut lost) = (|hash: &dyn Fn(u64) -> u64| words.map(hash), 0);
         let hashes = match (by, kind.class, kind.function) {
-            (By::FuseHash, ..) => each(&|word| fuse::hash::mix(word, parameter)),
-            (By::StaticHash, ..) => each(&|word| permute(word, 64, parameter)),
-            (By::Hash, KeyClass::Hashes | KeyClass::Hashes128, _) => *words,
-            (By::Hash, _, HashFunction::Seeded) => each(&|word| hash::mix_spread(word, spread)),
-            (By::Hash, _, HashFunction::Int32) => each(&hash::xxh64_int32),
-            (By::Hash, ..) => each(&|word| hash::xxh64_u64(word, 0)),
+            (By::FuseHash, ..) => each(&|word| fuse::hash::mix(word, seed)),
+            (By::StaticHash, ..) => each(&|word| permute(word, 64, seed)),
+            (By::Permutation, class, HashFunction::Permutation) => {
+                let are_hashes = matches!(class, KeyClass::Hashes | KeyClass::Hashes128);
+                for j in 0..ITEMS {
+                    lost |= ((are_hashes || words[j] > lowest(bits)) as u32) << j;
+                }
+                each(&|word| permute(word & lowest(bits), bits, seed) << (64 - bits))
+            }
+            (_, KeyClass::Hashes | KeyClass::Hashes128, _) => *words,
+            (_, _, HashFunction::Seeded) => each(&|word| hash::mix_spread(word, spread)),
+            (_, _, HashFunction::Int32) => each(&hash::xxh64_int32),
+            _ => each(&|word| hash::xxh64_u64(word, 0)),
         };
-        if by == By::Hash {
-            *words = hashes.map(|hash| hash << parameter);
+        if matches!(by, By::Hash | By::Permutation) {
+            *words = hashes.map(|hash| hash << dropped);
         }
-        hashes
+        (hashes, lost)
     }
 }
 
-/// Copies value `from` of `values`, of `units` units, to value `to` of `out`.
+/// Copies value `from` of `values`, of `units` units, to value `to` of `out`; writes `absent` units if that is
+/// [`NOWHERE`].
 ///
 /// # Safety
 /// `values` is valid for reads of the first, and `out` for writes of the second, which nothing else accesses.
 #[cfg(feature = "bodies")]
 #[inline(always)]
-unsafe fn put<T: warpset_simt::Word>(values: Global<T>, from: usize, out: GlobalMut<T>, to: usize, units: u32) {
+unsafe fn put<T: warpset_simt::Word>(
+    values: Global<T>,
+    from: u32,
+    absent: T,
+    out: GlobalMut<T>,
+    to: usize,
+    units: u32,
+) {
     let units = units as usize;
     for unit in 0..units {
         // SAFETY: the contract of this function; `unit < units`.
-        unsafe { out.write(to * units + unit, values.read_nc(from * units + unit)) };
+        unsafe {
+            let value = if from == NOWHERE { absent } else { values.read_nc(from as usize * units + unit) };
+            out.write(to * units + unit, value);
+        }
     }
 }
 
@@ -158,11 +191,12 @@ kernel! {
     /// - `keys`: `n` keys of `kind`, not written while the kernel runs, `0 < n <= 1 << 31`; the class is not one of 128
     ///   bits, and the function is of 64 bits.
     /// - `bounds`: valid for `owners - 1` reads and not written while the kernel runs, `1 <= owners <=
-    ///   MAX_OWNERS`. [`By::Hash`] has a parameter below 64.
+    ///   MAX_OWNERS`. Fewer than 64 bits are dropped, and a key of [`By::Permutation`] has 1 to 64.
     /// - `values`: `n` values unless `has_values` is 0, not written while the kernel runs; `out_values` is valid for as
     ///   many writes as `words` then.
     /// - `words`: valid for `owners * stride(n)` writes.
-    /// - `places`: valid for `n` writes, the place of each key, and `n <= 1 << 26`, unless `has_places` is 0.
+    /// - `places`: valid for `n` writes, the place of each key, or [`NOWHERE`] without owner, and `n <= 1 << 26`, unless
+    ///   `has_places` is 0.
     /// - `lengths`: a word per owner, which gets the number of its keys. `look_back`: [`column_words`] per owner at a
     ///   multiple of 16 bytes with values. `ticket`: a word. All are zero.
     /// - What is written overlaps nothing else, and nothing else accesses it.
@@ -187,9 +221,9 @@ kernel! {
             };
             let first = tile * TILE + warp as usize * 32 * ITEMS + lane as usize;
             let mut word = of.words(keys, first);
-            let (hash, mut own) = (of.hashes(&mut word), [0; ITEMS]);
+            let ((hash, lost), mut own) = (of.hashes(&mut word), [0; ITEMS]);
             for j in 0..ITEMS {
-                own[j] = if first + 32 * j < n { 0 } else { MAX_OWNERS as u32 };
+                own[j] = if first + 32 * j < n && lost >> j & 1 == 0 { 0 } else { MAX_OWNERS as u32 };
             }
             for b in 0..of.owners - 1 {
                 let bound = bounds.read_nc(b);
@@ -242,7 +276,11 @@ kernel! {
             thread::sync_threads();
             for j in 0..ITEMS {
                 let i = first + 32 * j;
-                if i < n {
+                if lost >> j & 1 != 0 {
+                    if i < n && has_places != 0 {
+                        places.write(i, NOWHERE);
+                    }
+                } else if i < n {
                     let (owner, rank) = (own[j] & OWNER, own[j] >> OWNER.count_ones());
                     let place = owner as usize * stride + (counts.get(owner * WARPS + warp) + rank) as usize;
                     words.write(place, word[j]);
@@ -284,7 +322,8 @@ kernel! {
         }
     }
 
-    /// Writes the value of each key, `width` bytes: value `places[i]` of `answers`.
+    /// Writes the value of each key, `width` bytes: value `places[i]` of `answers`, or the bytes of `absent`, as many as
+    /// there are, for [`NOWHERE`].
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size, no shared memory.
@@ -293,17 +332,17 @@ kernel! {
     ///   kernel runs.
     /// - `out`: valid for `n` values; nothing else accesses it.
     pub unsafe fn exchange_values(
-        answers: Global<u64>, places: Global<u32>, n: usize, width: u32, out: GlobalMut<u64>,
+        answers: Global<u64>, places: Global<u32>, n: usize, width: u32, absent: u64, out: GlobalMut<u64>,
     ) {
         for i in thread::grid_stride(n) {
             // SAFETY: `i < n`, and the value belongs to this thread.
             unsafe {
-                let place = places.read_nc(i) as usize;
+                let place = places.read_nc(i);
                 match width {
-                    _ if width % 2 != 0 => put(answers.cast::<u8>(), place, out.cast::<u8>(), i, width),
-                    _ if width % 4 != 0 => put(answers.cast::<u16>(), place, out.cast::<u16>(), i, width / 2),
-                    _ if width % 8 != 0 => put(answers.cast::<u32>(), place, out.cast::<u32>(), i, width / 4),
-                    _ => put(answers, place, out, i, width / 8),
+                    _ if width % 2 != 0 => put(answers.cast::<u8>(), place, absent as u8, out.cast(), i, width),
+                    _ if width % 4 != 0 => put(answers.cast::<u16>(), place, absent as u16, out.cast(), i, width / 2),
+                    _ if width % 8 != 0 => put(answers.cast::<u32>(), place, absent as u32, out.cast(), i, width / 4),
+                    _ => put(answers, place, absent, out, i, width / 8),
                 }
             }
         }
@@ -330,7 +369,7 @@ kernel! {
         }
     }
 
-    /// Writes whether each key is found, bit `places[i]` of `answers`, in the form `form`.
+    /// Writes whether each key is found, bit `places[i]` of `answers`, in the form `form`; keys without place are not.
     ///
     /// # Safety
     /// - Launch: 1-D, one block of [`BLOCK`] threads per [`FOUND_TILE`] keys, no shared memory.
@@ -348,10 +387,10 @@ kernel! {
         unsafe {
             let (mut place, mut word) = ([0; ANSWERS], [0; ANSWERS]);
             for j in 0..ANSWERS {
-                place[j] = places.read_nc(Ord::min(number(j), n - 1)) as usize;
+                place[j] = places.read_nc(Ord::min(number(j), n - 1));
             }
             for j in 0..ANSWERS {
-                word[j] = answers.read_nc(place[j] / 64);
+                word[j] = if place[j] == NOWHERE { 0 } else { answers.read_nc(place[j] as usize / 64) };
             }
             for j in 0..ANSWERS {
                 results::put(form, out, number(j), n, number(j) < n && word[j] >> (place[j] % 64) & 1 != 0);

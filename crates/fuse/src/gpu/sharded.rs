@@ -71,7 +71,7 @@ fn divided<T: Send>(
     let devices = sharded::owners(devices, layout.graphs());
     let graphs = sharded::divide(&devices, layout.graphs(), graph_bytes)?;
     let bounds = graphs[1..].iter().map(|graphs| least_of_shard(graphs.start, layout.shards).unwrap_or(u64::MAX));
-    let route = Route { by: By::FuseHash, parameter: layout.seed };
+    let route = Route::new(By::FuseHash, layout.seed);
     Sharded::new(&devices, HASHING, route, &bounds.collect::<Vec<_>>(), |place, device| {
         make(device, graphs[place].clone())
     })

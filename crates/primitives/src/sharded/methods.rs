@@ -28,6 +28,31 @@ macro_rules! divided_structure {
 #[macro_export]
 macro_rules! divided_filter {
     ([$($generics:tt)*] $filter:ty, $error:ty) => {
+        $crate::divided_lookups! { [$($generics)*] $filter, $error }
+
+        impl<$($generics)*> ::warpset_base::filter::Filter for $filter {
+            type Error = $error;
+
+            fn answer_bulk<K: ::warpset_base::key::Key>(
+                &self,
+                keys: &[K],
+                take: &mut ::warpset_base::filter::Take<'_>,
+            ) -> ::std::result::Result<(), $error> {
+                self.shards.answer_bulk(keys, take)
+            }
+
+            fn memory_bytes(&self) -> u64 {
+                self.memory_bytes()
+            }
+        }
+    };
+}
+
+/// Gives a filter what [`divided_filter`](crate::divided_filter) does, but the lookups of keys of the host.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! divided_lookups {
+    ([$($generics:tt)*] $filter:ty, $error:ty) => {
         $crate::divided_structure! { [$($generics)*] $filter }
 
         impl<$($generics)*> $filter {
@@ -47,22 +72,6 @@ macro_rules! divided_filter {
                 answers: ::std::vec::Vec<::warpset_gpu::DeviceSliceMut<'_, u8>>,
             ) -> ::std::result::Result<(), $error> {
                 self.shards.contains_each_device(batches, answers)
-            }
-        }
-
-        impl<$($generics)*> ::warpset_base::filter::Filter for $filter {
-            type Error = $error;
-
-            fn answer_bulk<K: ::warpset_base::key::Key>(
-                &self,
-                keys: &[K],
-                take: &mut ::warpset_base::filter::Take<'_>,
-            ) -> ::std::result::Result<(), $error> {
-                self.shards.answer_bulk(keys, take)
-            }
-
-            fn memory_bytes(&self) -> u64 {
-                self.memory_bytes()
             }
         }
 

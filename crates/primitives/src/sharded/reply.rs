@@ -28,12 +28,14 @@ pub struct Replies {
     pub values: GlobalMut<u64>,
     /// Bytes of a value; 0 if values are not asked.
     width: usize,
+    /// Value of a key that no part owns.
+    absent: u64,
 }
 
 impl Replies {
     /// Takes whether keys are found.
     pub fn found(found: Answers) -> Self {
-        Self { found: Some(found), values: found.words, width: 0 }
+        Self { found: Some(found), values: found.words, width: 0, absent: 0 }
     }
 
     /// Takes values, aligned to the largest power of two up to 8 that divides their size, and whether keys are found if
@@ -41,7 +43,14 @@ impl Replies {
     pub fn values<V>(values: GlobalMut<V>, found: Option<Answers>) -> Self {
         // The length is rounded up, since values may share a word.
         let words = words_of(size_of::<V>(), values.len());
-        Self { found, values: GlobalMut::from_raw_parts(values.as_ptr().cast(), words), width: size_of::<V>() }
+        let values = GlobalMut::from_raw_parts(values.as_ptr().cast(), words);
+        Self { found, values, width: size_of::<V>(), absent: 0 }
+    }
+
+    /// Sets the value of keys that no part owns, of up to 8 bytes. Without it they get zero.
+    #[must_use]
+    pub fn absent(self, absent: u64) -> Self {
+        Self { absent, ..self }
     }
 
     /// Takes a value and a bit per key.
@@ -204,8 +213,9 @@ impl<F: Sync, R> Sharded<F, R> {
         // the order of the stream; the rest is this function's contract.
         unsafe {
             if to.width > 0 {
-                let (answers, width, out) = (values.global(), to.width as u32, to.values);
-                kernels::exchange_values { answers, places, n, width, out }.launch(source, covering(source, n))?;
+                let (answers, width, absent, out) = (values.global(), to.width as u32, to.absent, to.values);
+                kernels::exchange_values { answers, places, n, width, absent, out }
+                    .launch(source, covering(source, n))?;
             }
             if let Some(Answers { words: out, form }) = to.found {
                 let config = LaunchConfig::covering(n.div_ceil(FOUND_TILE) * BLOCK as usize, BLOCK);
@@ -290,7 +300,8 @@ impl<F: Sync> Sharded<F> {
             let route = |place: usize, stream: &Stream, range: Range<usize>| {
                 let part = keys.part(range);
                 let hashed = part.kernel_keys(&self.router.hashing, stream)?;
-                Ok(self.router.route(stream, place, hashed.keys, part.count(), Beside::Places)?)
+                let keys = self.router.device_keys(hashed.keys);
+                Ok(self.router.route(stream, place, keys, part.count(), Beside::Places)?)
             };
             self.reply_by(stream, keys.count(), &others, to, route, |part, stream, keys, bits, values| {
                 ask(part, stream, keys, to.at(bits, values))

@@ -20,13 +20,7 @@ impl<S: DeviceSlotKind> Count for QuotientFilter<S> {
             return Ok(());
         }
         if self.layout.exact {
-            let (hashes, places) = exact::some_hashes(&self.layout, keys);
-            let Some(places) = places else { return self.count_hashed(&hashes, counts) };
-            let mut some = vec![0; hashes.len()];
-            self.count_hashed(&hashes, &mut some)?;
-            counts.fill(0);
-            places.into_iter().zip(some).for_each(|(place, count)| counts[place] = count);
-            return Ok(());
+            return exact::answer(&self.layout, keys, counts, 0, |hashes, counts| self.count_hashed(hashes, counts));
         }
         self.count_hashed(keys, counts)
     }

@@ -31,16 +31,7 @@ impl<S: DeviceSlotKind> Filter for QuotientFilter<S> {
 
     fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Error> {
         if self.layout.exact {
-            let (hashes, places) = exact::some_hashes(&self.layout, keys);
-            let Some(places) = places else { return self.answer_hashed(&hashes, take) };
-            let mut bits = vec![0; hashes.len().div_ceil(64)];
-            self.answer_hashed(&hashes, |first, words| bits[first / 64..][..words.len()].copy_from_slice(words))?;
-            let mut all = vec![0u64; keys.len().div_ceil(64)];
-            for (i, place) in places.into_iter().enumerate() {
-                all[place / 64] |= (bits[i / 64] >> (i % 64) & 1) << (place % 64);
-            }
-            take(0, &all);
-            return Ok(());
+            return exact::answer_bulk(&self.layout, keys, take, |hashes, take| self.answer_hashed(hashes, take));
         }
         self.answer_hashed(keys, take)
     }

@@ -6,22 +6,23 @@
 
 use std::fmt;
 
-use warpset_base::filter::{Insert, Remove, same_length};
+use warpset_base::filter::{Filter, Insert, Remove, Take, same_length};
 use warpset_base::words::zeroed_vec;
 use warpset_core::bits::lowest;
+use warpset_core::hash::permute;
 use warpset_gpu::batch::Hashing;
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, Devices, Stream};
 use warpset_primitives::DeviceInsert;
 use warpset_primitives::sharded::{By, MAX_OWNERS, NO_VALUES, Replies, Route, Sharded};
 
 use super::fingerprints::Fingerprints;
-use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, hashing};
+use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, exact, hashing};
 use crate::cpu::fingerprint_source::{Each, stored};
 use crate::slot_kind::Copies;
 use crate::{Builder, Count, Error, Hashed, Key, Layout, cpu};
 
-/// [`QuotientFilter`] divided among devices, as many as the largest power of two allows; an exact filter stays on the
-/// first one. For filters larger than one device's memory and for the bandwidth of all devices.
+/// [`QuotientFilter`] divided among devices, as many as the largest power of two allows. For filters larger than one
+/// device's memory and for the bandwidth of all devices.
 ///
 /// Keys come from the host or from any of the devices. [`insert_each_device`](Self::insert_each_device) and
 /// [`contains_each_device`](Self::contains_each_device) take a batch on every device. Each part has its share of the
@@ -54,25 +55,48 @@ pub(crate) struct Division {
 }
 
 impl Division {
-    /// Divides a layout among as many devices as the largest power of two allows, if it may be divided.
-    pub(crate) fn new(devices: &Devices, layout: Layout, is_divided: bool) -> Division {
+    /// Divides a layout among as many devices as the largest power of two allows.
+    pub(crate) fn new(devices: &Devices, layout: Layout) -> Division {
         // Each part has at least one quotient bit, and may store a fingerprint.
-        let most = if is_divided { (layout.quotient_bits() - 1).min(layout.limit().ilog2()) } else { 0 };
+        let most = (layout.quotient_bits() - 1).min(layout.limit().ilog2());
         Division { layout, prefix_bits: devices.all().len().min(MAX_OWNERS).ilog2().min(most) }
     }
 
-    /// Makes each part on its device.
+    /// Makes each part on its device; `keys` is the layout of the keys.
     pub(crate) fn parts<F: Send>(
         &self,
         devices: &Devices,
+        keys: &Layout,
         make: impl Fn(u64, &Device) -> Result<F, Error> + Sync,
     ) -> Result<Sharded<F>, Error> {
         let bits = self.prefix_bits;
         let bounds: Vec<u64> = (1..1 << bits).map(|part| part << (64 - bits)).collect();
-        let route = Route { by: By::Hash, parameter: bits.into() };
-        Sharded::new(&devices.at_most(1 << bits), hashing(&self.layout), route, &bounds, |place, device| {
+        let (by, seed) =
+            if keys.exact { (By::Permutation, permute::spread_of(keys.seed())) } else { (By::Hash, keys.seed()) };
+        let route = Route { by, seed, bits: keys.fingerprint_bits(), dropped: bits };
+        Sharded::new(&devices.at_most(1 << bits), hashing(keys), route, &bounds, |place, device| {
             make(place as u64, device)
         })
+    }
+
+    /// Whether several parts get hashes of exact keys of this layout.
+    pub(crate) fn is_exact(&self, keys: &Layout) -> bool {
+        keys.exact && self.prefix_bits > 0
+    }
+
+    /// Refuses batches with a key that an exact layout has no fingerprint for, before any of them is applied. A single
+    /// part checks a single batch itself.
+    pub(crate) fn expect_fits<F: Send + Sync, B: DeviceKeys>(
+        &self,
+        keys: &Layout,
+        shards: &Sharded<F>,
+        batches: &[B],
+    ) -> Result<(), Error> {
+        if !keys.exact || self.prefix_bits == 0 && batches.len() == 1 {
+            return Ok(());
+        }
+        shards.check_batches(batches, &[])?;
+        batches.iter().try_for_each(|&batch| exact::expect_fits(keys, batch))
     }
 
     /// Returns the part of a filter at a place.
@@ -116,7 +140,7 @@ impl Division {
 }
 
 /// Changes the parts of a structure by batches of keys, each on one of the devices, with slices of values or without:
-/// a single part by the keys themselves, which exact structures need, others by hashes. Evaluates to the sum of the
+/// a single part by the keys themselves, others by hashes. Evaluates to the sum of the
 /// changes.
 macro_rules! change_each {
     ($shards:expr, $batches:expr $(, $all:expr)?; |$part:ident, $keys:ident $(, $values:ident)?| $change:expr) => {{
@@ -192,9 +216,9 @@ pub(crate) fn same_devices<F>(one: &Sharded<F>, other: &Sharded<F>, operation: &
 
 impl<S: DeviceSlotKind> ShardedQuotientFilter<S> {
     fn with_layout(devices: &Devices, layout: Layout) -> Result<Self, Error> {
-        let division = Division::new(devices, layout, !layout.is_exact());
+        let division = Division::new(devices, layout);
         let part = layout.part(division.prefix_bits);
-        let shards = division.parts(devices, |_, device| QuotientFilter::with_layout(device, part))?;
+        let shards = division.parts(devices, &layout, |_, device| QuotientFilter::with_layout(device, part))?;
         Ok(Self { division, shards })
     }
 
@@ -204,9 +228,10 @@ impl<S: DeviceSlotKind> ShardedQuotientFilter<S> {
     /// [`Error::Gpu`] if a device fails or has too little memory; [`Error::Full`] if a part of a filter close to its
     /// limit has too many fingerprints.
     pub fn from_host(devices: &Devices, filter: &cpu::QuotientFilter<S>) -> Result<Self, Error> {
-        let division = Division::new(devices, *filter.layout(), !filter.layout().is_exact());
-        let shards = division
-            .parts(devices, |place, device| QuotientFilter::from_host(device, &division.part_of(filter, place)?))?;
+        let division = Division::new(devices, *filter.layout());
+        let shards = division.parts(devices, filter.layout(), |place, device| {
+            QuotientFilter::from_host(device, &division.part_of(filter, place)?)
+        })?;
         Ok(Self { division, shards })
     }
 
@@ -239,6 +264,7 @@ impl<S: DeviceSlotKind> ShardedQuotientFilter<S> {
     /// # Errors
     /// The errors of [`QuotientFilter::insert_device`].
     pub fn insert_each_device<B: DeviceKeys>(&mut self, batches: &[B]) -> Result<u64, Error> {
+        self.division.expect_fits(&self.division.layout, &self.shards, batches)?;
         self.shards.insert_each_device(batches)
     }
 
@@ -265,12 +291,16 @@ impl<S: DeviceSlotKind> ShardedQuotientFilter<S> {
     pub fn insert_counted_bulk<K: Key>(&mut self, keys: &[K], copies: &[u64]) -> Result<u64, Error> {
         same_length(keys.len(), copies.len())?;
         self.expect_counters()?;
-        match self.shards.only() {
-            Some(only) => only.insert_counted_bulk(keys, copies),
-            None => self.shards.change_bulk(keys, copies, |part, hashes, copies| {
-                part.insert_counted_device(hashes.cast::<Hashed>()?, copies)
-            }),
+        if let Some(only) = self.shards.only() {
+            return only.insert_counted_bulk(keys, copies);
         }
+        if let Some(layout) = self.exact_layout() {
+            let of = layout.fingerprints_of();
+            for (key, _) in keys.iter().zip(copies).filter(|(_, copies)| **copies > 0) {
+                layout.expect_fingerprint(of.of(key))?;
+            }
+        }
+        self.change_counts(keys, copies, |part, hashes, copies| part.insert_counted_device(hashes, copies))
     }
 
     /// Inserts keys and numbers on one of the devices, like [`QuotientFilter::insert_counted_device`].
@@ -297,6 +327,7 @@ impl<S: DeviceSlotKind> ShardedQuotientFilter<S> {
         copies: &[DeviceSlice<'_, u64>],
     ) -> Result<u64, Error> {
         self.expect_counters()?;
+        self.division.expect_fits(&self.division.layout, &self.shards, batches)?;
         change_each!(self.shards, batches, copies; |part, keys, copies| part.insert_counted_device(keys, copies))
     }
 
@@ -308,10 +339,33 @@ impl<S: DeviceSlotKind> ShardedQuotientFilter<S> {
         same_length(keys.len(), copies.len())?;
         match self.shards.only() {
             Some(only) => only.remove_counted_bulk(keys, copies),
-            None => self.shards.change_bulk(keys, copies, |part, hashes, copies| {
-                part.remove_counted_device(hashes.cast::<Hashed>()?, copies)
-            }),
+            None => self.change_counts(keys, copies, |part, hashes, copies| part.remove_counted_device(hashes, copies)),
         }
+    }
+
+    /// Changes several parts by hashes of keys of the host, and numbers. Keys without fingerprint are left out.
+    fn change_counts<K: Key>(
+        &mut self,
+        keys: &[K],
+        copies: &[u64],
+        change: impl Fn(&mut QuotientFilter<S>, DeviceSlice<'_, Hashed>, DeviceSlice<'_, u64>) -> Result<u64, Error> + Sync,
+    ) -> Result<u64, Error> {
+        let change = |part: &mut _, words: DeviceSlice<'_, u64>, copies: DeviceSlice<'_, u64>| {
+            change(part, words.cast()?, copies)
+        };
+        match self.exact_layout() {
+            None => self.shards.change_bulk(keys, copies, change),
+            Some(layout) => {
+                let (hashes, copies) = exact::some_pairs(&layout, keys, copies);
+                self.shards.change_bulk(&hashes, &copies, change)
+            }
+        }
+    }
+
+    /// Returns the layout if several parts get hashes of exact keys.
+    fn exact_layout(&self) -> Option<Layout> {
+        let layout = self.division.layout;
+        self.division.is_exact(&layout).then_some(layout)
     }
 
     /// Removes copies of keys on one of the devices, like [`QuotientFilter::remove_counted_device`].
@@ -503,6 +557,14 @@ impl<S: DeviceSlotKind> ShardedQuotientFilter<S> {
         })
     }
 
+    /// Counts in several parts, by keys that are no integers of an exact filter.
+    fn count_hashed<K: Key>(&self, keys: &[K], counts: &mut [u64]) -> Result<(), Error> {
+        let stored = self.stored()?;
+        // SAFETY: `counts` queues all work on its stream, and writes a word per key; the work has been waited for before
+        // `stored` is freed.
+        unsafe { self.shards.reply_bulk(keys, counts, &mut [], self.counts(&stored)) }
+    }
+
     /// Returns the function that queues the counts of a part.
     fn counts<'a>(
         &'a self,
@@ -517,18 +579,33 @@ impl<S: DeviceSlotKind> ShardedQuotientFilter<S> {
     }
 }
 
-warpset_primitives::divided_filter! { [S: DeviceSlotKind] ShardedQuotientFilter<S>, Error }
+warpset_primitives::divided_lookups! { [S: DeviceSlotKind] ShardedQuotientFilter<S>, Error }
+
+impl<S: DeviceSlotKind> Filter for ShardedQuotientFilter<S> {
+    type Error = Error;
+
+    fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Error> {
+        match self.exact_layout() {
+            None => self.shards.answer_bulk(keys, take),
+            Some(layout) => {
+                exact::answer_bulk(&layout, keys, take, |hashes, take| self.shards.answer_bulk(hashes, take))
+            }
+        }
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.memory_bytes()
+    }
+}
 
 impl<S: DeviceSlotKind> Count for ShardedQuotientFilter<S> {
     fn count_bulk_into<K: Key>(&self, keys: &[K], counts: &mut [u64]) -> Result<(), Error> {
         same_length(keys.len(), counts.len())?;
-        match self.shards.parts() {
-            [only] => only.count_bulk_into(keys, counts),
-            _ => {
-                let stored = self.stored()?;
-                // SAFETY: `counts` queues all work on its stream, and writes a word per key; the work has been waited
-                // for before `stored` is freed.
-                unsafe { self.shards.reply_bulk(keys, counts, &mut [], self.counts(&stored)) }
+        match (self.shards.parts(), self.exact_layout()) {
+            ([only], _) => only.count_bulk_into(keys, counts),
+            (_, None) => self.count_hashed(keys, counts),
+            (_, Some(layout)) => {
+                exact::answer(&layout, keys, counts, 0, |hashes, counts| self.count_hashed(hashes, counts))
             }
         }
     }
@@ -538,7 +615,10 @@ impl<S: DeviceSlotKind> Insert for ShardedQuotientFilter<S> {
     type Inserted = u64;
 
     fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<u64, Error> {
-        self.shards.insert_bulk(keys)
+        match self.exact_layout() {
+            None => self.shards.insert_bulk(keys),
+            Some(layout) => self.shards.insert_bulk(&exact::hashes(&layout, keys)?),
+        }
     }
 
     fn clear(&mut self) -> Result<(), Error> {
@@ -566,9 +646,7 @@ impl<S: DeviceSlotKind> Remove for ShardedQuotientFilter<S> {
     fn remove_bulk<K: Key>(&mut self, keys: &[K]) -> Result<u64, Error> {
         match self.shards.only() {
             Some(only) => only.remove_bulk(keys),
-            None => {
-                self.shards.change_bulk(keys, NO_VALUES, |part, hashes, _| part.remove_device(hashes.cast::<Hashed>()?))
-            }
+            None => self.change_counts(keys, NO_VALUES, |part, hashes, _| part.remove_device(hashes)),
         }
     }
 }

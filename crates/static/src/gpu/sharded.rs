@@ -59,7 +59,7 @@ fn divided<K: StaticKey, V: Value, T: Send>(
     let devices = sharded::owners(devices, count);
     let ranges = sharded::divide(&devices, count, 8 * layout.words() / count + more)?;
     let bounds: Vec<u64> = ranges[1..].iter().map(|range| range.start << (64 - layout.shape().shard_bits)).collect();
-    let route = Route { by: By::StaticHash, parameter: layout.spread() };
+    let route = Route::new(By::StaticHash, layout.spread());
     Sharded::new(&devices, Hashing::word(), route, &bounds, |place, device| make(device, ranges[place].clone()))
 }
 

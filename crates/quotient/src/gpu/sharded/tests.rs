@@ -8,9 +8,10 @@ use super::*;
 use crate::gpu::DeviceFilter;
 use crate::{Duplicates, Filter, RankSelectBuilder, StandardBuilder};
 
-/// Compares bytes and answers with those of the host's filter.
-fn behaves_as_on_the_host<S: DeviceSlotKind>(devices: &Devices, builder: &Builder<S>) {
-    let keys: Vec<u64> = (0..900).map(|i| mix(i % 700, 1)).collect();
+/// Compares bytes and answers with those of the host's filter, for keys of so many bits.
+fn behaves_as_on_the_host<S: DeviceSlotKind>(devices: &Devices, builder: &Builder<S>, key_bits: u32) {
+    let key = |i: u64| mix(i, 1) >> (64 - key_bits);
+    let keys: Vec<u64> = (0..900).map(|i| key(i % 700)).collect();
     let (held, more) = keys.split_at(400);
     let mut on_host = builder.build_from(held).unwrap();
     let mut filter = builder.sharded_on(devices).build_from(held).unwrap();
@@ -23,7 +24,8 @@ fn behaves_as_on_the_host<S: DeviceSlotKind>(devices: &Devices, builder: &Builde
     let everywhere = [here.as_slice(), there.as_slice()];
     assert_eq!(DeviceInsert::insert_device(&mut filter, there.as_slice()).unwrap(), on_host.insert_bulk(more).unwrap());
     assert!(filter.to_host().unwrap() == on_host && filter.len() == on_host.len());
-    let asked: Vec<u64> = (0..1_500).map(|i| mix(i, 1)).collect();
+    // An exact filter has no fingerprint for the last ones.
+    let asked: Vec<u64> = (0..1_400).map(key).chain((0..100).map(|i| mix(i, 7))).collect();
     let expected = on_host.contains_bulk(&asked).unwrap();
     assert_eq!(filter.contains_bulk(&asked).unwrap(), expected);
     let (on_last, mut answers) = (last.from_slice(&asked).unwrap(), last.alloc_zeroed(asked.len()).unwrap());
@@ -51,7 +53,11 @@ fn behaves_as_on_the_host<S: DeviceSlotKind>(devices: &Devices, builder: &Builde
     let copy = ShardedQuotientFilter::from_host(devices, &on_host).unwrap();
     assert!(copy.to_host().unwrap() == on_host);
     assert_eq!(filter.remove_bulk(&keys[..300]).unwrap(), on_host.remove_bulk(&keys[..300]).unwrap());
-    assert_eq!(filter.remove_device(there.as_slice()).unwrap(), on_host.remove_bulk(more).unwrap());
+    let some = [more, &asked[1_450..]].concat();
+    let on_last = last.from_slice(&some).unwrap();
+    assert_eq!(filter.remove_device(on_last.as_slice()).unwrap(), on_host.remove_bulk(&some).unwrap());
+    let some = [&asked[1_400..], &keys[..30]].concat();
+    assert_eq!(filter.remove_bulk(&some).unwrap(), on_host.remove_bulk(&some).unwrap());
     assert!(filter.to_host().unwrap() == on_host);
     filter.merge(&copy).unwrap();
     on_host.merge(&copy.to_host().unwrap()).unwrap();
@@ -59,6 +65,7 @@ fn behaves_as_on_the_host<S: DeviceSlotKind>(devices: &Devices, builder: &Builde
     assert_eq!(filter.remove_each_device(&everywhere).unwrap(), on_host.remove_bulk(&keys).unwrap());
     assert!(filter.to_host().unwrap() == on_host);
     let other = builder.build_from(&asked[200..500]).unwrap();
+    refuses_what_the_host_does(&mut filter, &asked);
     let there = ShardedQuotientFilter::from_host(devices, &other).unwrap();
     assert_eq!(there.union_count(&copy).unwrap(), other.union_count(&copy.to_host().unwrap()).unwrap());
     for combine in 0..2 {
@@ -77,6 +84,35 @@ fn behaves_as_on_the_host<S: DeviceSlotKind>(devices: &Devices, builder: &Builde
     counts_as_on_the_host(&mut filter, &mut on_host, &keys[..300], &everywhere.map(|keys| keys.slice(..150)));
     filter.clear().unwrap();
     assert!(filter.is_empty() && filter.to_host().unwrap() == builder.build().unwrap());
+}
+
+/// Compares lookups and changes by keys that an exact filter has no fingerprints for.
+fn refuses_what_the_host_does<S: DeviceSlotKind>(filter: &mut ShardedQuotientFilter<S>, unfit: &[u64]) {
+    let before = filter.to_host().unwrap();
+    if !before.layout().is_exact() {
+        return;
+    }
+    let is_refused = |result| matches!(result, Err(Error::KeyTooWide { .. }));
+    let last = filter.devices().all().last().unwrap().clone();
+    let there = last.from_slice(unfit).unwrap();
+    let hashes: Vec<Hashed> = unfit.iter().map(|&key| Hashed(key)).collect();
+    let hashes_there = last.from_slice(&hashes).unwrap();
+    let copies = last.from_slice(&vec![1; unfit.len()]).unwrap();
+    assert!(is_refused(filter.insert_bulk(&["no integer"])));
+    assert!(is_refused(filter.insert_each_device(&[hashes_there.as_slice()])));
+    if before.layout().fingerprint_bits() < 64 {
+        assert!(is_refused(filter.insert_bulk(unfit)));
+        assert!(is_refused(filter.insert_each_device(&[there.slice(..10), there.as_slice()])));
+        if before.layout().is_counted() {
+            assert!(is_refused(filter.insert_counted_bulk(unfit, &vec![1; unfit.len()])));
+            assert!(is_refused(filter.insert_counted_device(there.as_slice(), copies.as_slice())));
+        }
+    }
+    assert_eq!(filter.remove_counted_device(hashes_there.as_slice(), copies.as_slice()).unwrap(), 0);
+    assert_eq!(filter.remove_device(hashes_there.as_slice()).unwrap(), 0);
+    assert_eq!(filter.count_contained_device(hashes_there.as_slice()).unwrap(), 0);
+    assert_eq!(filter.count_contained_bulk(&hashes).unwrap(), 0);
+    assert!(filter.to_host().unwrap() == before);
 }
 
 /// Compares changes by numbers of copies; without counters, insertions are refused.
@@ -139,24 +175,16 @@ fn counts_as_on_the_host<S: DeviceSlotKind>(
 #[test]
 fn the_filter_of_the_host_on_any_number_of_devices() {
     for devices in &unequal_lists() {
-        behaves_as_on_the_host(devices, &RankSelectBuilder::with_bits(11, 5));
-        behaves_as_on_the_host(devices, &RankSelectBuilder::with_bits(11, 9).duplicates(Duplicates::Counted));
+        behaves_as_on_the_host(devices, &RankSelectBuilder::with_bits(11, 5), 64);
+        behaves_as_on_the_host(devices, &RankSelectBuilder::with_bits(11, 9).duplicates(Duplicates::Counted), 64);
+        let exact = RankSelectBuilder::with_bits(11, 9).duplicates(Duplicates::Counted).exact(20);
+        behaves_as_on_the_host(devices, &exact, 20);
     }
     let devices = Devices::new((0..3).map(deferred)).unwrap();
-    behaves_as_on_the_host(&devices, &StandardBuilder::with_bits(11, 9));
-    behaves_as_on_the_host(&devices, &StandardBuilder::with_bits(11, 9).duplicates(Duplicates::Kept));
-}
-
-#[test]
-fn exact_filters_stay_on_the_first_device() {
-    let devices = Devices::new((0..2).map(deferred)).unwrap();
-    let keys: Vec<u64> = (0..100).map(|i| mix(i, 2) >> 44).collect();
-    let builder = RankSelectBuilder::with_bits(10, 10).exact(20);
-    let mut filter = builder.sharded_on(&devices).build_from(&keys[..50]).unwrap();
-    let (first, second) = keys[50..].split_at(20);
-    let (first, second) = (devices.first().from_slice(first).unwrap(), devices.first().from_slice(second).unwrap());
-    filter.insert_each_device(&[first.as_slice(), second.as_slice()]).unwrap();
-    assert!(filter.devices() == &devices.at_most(1) && filter.to_host().unwrap() == builder.build_from(&keys).unwrap());
+    behaves_as_on_the_host(&devices, &StandardBuilder::with_bits(11, 9), 64);
+    behaves_as_on_the_host(&devices, &StandardBuilder::with_bits(11, 9).duplicates(Duplicates::Kept), 64);
+    behaves_as_on_the_host(&devices, &StandardBuilder::with_bits(11, 9).duplicates(Duplicates::Kept).exact(20), 20);
+    behaves_as_on_the_host(&devices, &RankSelectBuilder::with_bits(11, 53).exact(64), 64);
 }
 
 #[test]

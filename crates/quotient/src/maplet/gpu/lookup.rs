@@ -39,16 +39,7 @@ impl Maplet {
         if !self.layout.keys.exact {
             return self.get_hashed(keys, answers);
         }
-        match exact::some_hashes(&self.layout.keys, keys) {
-            (hashes, None) => self.get_hashed(&hashes, answers),
-            (hashes, Some(places)) => {
-                let mut some = vec![None; hashes.len()];
-                self.get_hashed(&hashes, &mut some)?;
-                answers.fill(None);
-                places.into_iter().zip(some).for_each(|(place, answer)| answers[place] = answer);
-                Ok(())
-            }
-        }
+        exact::answer(&self.layout.keys, keys, answers, None, |hashes, answers| self.get_hashed(hashes, answers))
     }
 
     /// Looks up keys that are no integers of an exact maplet.

@@ -14,11 +14,11 @@ use warpset_primitives::sharded::{NO_VALUES, Replies, Sharded};
 use super::lookup::{no_answers, put};
 use super::{Maplet, MapletBuilder, MapletLayout};
 use crate::gpu::sharded::{Division, change_each, same_devices};
-use crate::gpu::{DeviceKeys, QuotientFilter};
-use crate::{Error, Hashed, Key, Max};
+use crate::gpu::{DeviceKeys, QuotientFilter, exact};
+use crate::{Error, Hashed, Key, Layout, Max};
 
-/// [`Maplet`] divided among devices, as many as the largest power of two allows; an exact maplet stays on the first
-/// one. For maplets larger than one device's memory and for the bandwidth of all devices.
+/// [`Maplet`] divided among devices, as many as the largest power of two allows. For maplets larger than one device's
+/// memory and for the bandwidth of all devices.
 ///
 /// Keys come from the host or from any of the devices, values from where their keys are. Methods that end in
 /// `_each_device` take a batch on every device. Each part has its share of the load limit, so a maplet close to its
@@ -104,9 +104,9 @@ impl ShardedMaplet {
         layout: MapletLayout,
         make: impl Fn(&Division, MapletLayout, u64, &Device) -> Result<Maplet, Error> + Sync,
     ) -> Result<Self, Error> {
-        let division = Division::new(devices, layout.pairs(), !layout.keys().is_exact());
+        let division = Division::new(devices, layout.pairs());
         let part = MapletLayout { keys: layout.keys.part(division.prefix_bits), ..layout };
-        let shards = division.parts(devices, |place, device| make(&division, part, place, device))?;
+        let shards = division.parts(devices, &layout.keys, |place, device| make(&division, part, place, device))?;
         Ok(Self { layout, division, shards })
     }
 
@@ -160,11 +160,29 @@ impl ShardedMaplet {
         self.shards.each_mut(|_, shard| shard.clear()).map(drop)
     }
 
-    /// Refuses a batch with another number of values than of keys, or with a value that is too wide.
-    fn check<V: Copy + Into<u64> + Sync>(&self, keys: usize, values: &[V]) -> Result<(), Error> {
-        same_length(keys, values.len())?;
+    /// Changes several parts by hashes of keys of the host, and values.
+    fn change_bulk<K: Key, V: Copy + Into<u64> + Sync>(
+        &mut self,
+        keys: &[K],
+        values: &[V],
+        change: impl Fn(&mut Maplet, DeviceSlice<'_, Hashed>, DeviceSlice<'_, u64>) -> Result<u64, Error> + Sync,
+    ) -> Result<u64, Error> {
+        same_length(keys.len(), values.len())?;
         let refused = |&value: &V| self.layout.check_value(value.into()).err();
-        values.par_iter().find_map_first(refused).map_or(Ok(()), Err)
+        values.par_iter().find_map_first(refused).map_or(Ok(()), Err)?;
+        let change = |part: &mut _, words: DeviceSlice<'_, u64>, values: DeviceSlice<'_, u64>| {
+            change(part, words.cast()?, values)
+        };
+        match self.exact_layout() {
+            None => self.shards.change_bulk(keys, values, change),
+            Some(layout) => self.shards.change_bulk(&exact::hashes(&layout, keys)?, values, change),
+        }
+    }
+
+    /// Returns the layout of the keys if several parts get hashes of exact ones.
+    fn exact_layout(&self) -> Option<Layout> {
+        let keys = self.layout.keys;
+        self.division.is_exact(&keys).then_some(keys)
     }
 
     /// Stores values like [`crate::Maplet::insert_bulk`].
@@ -174,12 +192,7 @@ impl ShardedMaplet {
     pub fn insert_bulk<K: Key, V: Copy + Into<u64> + Sync>(&mut self, keys: &[K], values: &[V]) -> Result<u64, Error> {
         match self.shards.only() {
             Some(only) => only.insert_bulk(keys, values),
-            None => {
-                self.check(keys.len(), values)?;
-                self.shards.change_bulk(keys, values, |part, hashes, values| {
-                    part.insert_device(hashes.cast::<Hashed>()?, values)
-                })
-            }
+            None => self.change_bulk(keys, values, |part, hashes, values| part.insert_device(hashes, values)),
         }
     }
 
@@ -216,12 +229,7 @@ impl ShardedMaplet {
         self.layout.check_combines()?;
         match self.shards.only() {
             Some(only) => only.upsert_bulk::<O, _, _>(keys, values),
-            None => {
-                self.check(keys.len(), values)?;
-                self.shards.change_bulk(keys, values, |part, hashes, values| {
-                    part.upsert_device::<O, _>(hashes.cast::<Hashed>()?, values)
-                })
-            }
+            None => self.change_bulk(keys, values, |part, hashes, values| part.upsert_device::<O, _>(hashes, values)),
         }
     }
 
@@ -256,6 +264,7 @@ impl ShardedMaplet {
     fn check_values<K: DeviceKeys>(&self, batches: &[K], values: &[DeviceSlice<'_, u64>]) -> Result<(), Error> {
         same_length(batches.len(), values.len())?;
         self.shards.check_batches(batches, values)?;
+        self.division.expect_fits(&self.layout.keys, &self.shards, batches)?;
         for &values in values.iter().filter(|values| !values.is_empty()) {
             let mut most = values.device().alloc_zeroed(1)?;
             values.device().waiting(|stream| {
@@ -275,7 +284,13 @@ impl ShardedMaplet {
         match self.shards.only() {
             Some(only) => only.remove_bulk(keys),
             None => {
-                self.shards.change_bulk(keys, NO_VALUES, |part, hashes, _| part.remove_device(hashes.cast::<Hashed>()?))
+                let remove = |part: &mut Maplet, words: DeviceSlice<'_, u64>, _: DeviceSlice<'_, u64>| {
+                    part.remove_device(words.cast::<Hashed>()?)
+                };
+                match self.exact_layout() {
+                    None => self.shards.change_bulk(keys, NO_VALUES, remove),
+                    Some(layout) => self.shards.change_bulk(&exact::some_hashes(&layout, keys).0, NO_VALUES, remove),
+                }
             }
         }
     }
@@ -344,6 +359,16 @@ impl ShardedMaplet {
             return only.get_bulk_into(keys, answers);
         }
         same_length(keys.len(), answers.len())?;
+        match self.exact_layout() {
+            None => self.get_hashed(keys, answers),
+            Some(layout) => {
+                exact::answer(&layout, keys, answers, None, |hashes, answers| self.get_hashed(hashes, answers))
+            }
+        }
+    }
+
+    /// Looks up keys in several parts that are no integers of an exact maplet.
+    fn get_hashed<K: Key>(&self, keys: &[K], answers: &mut [Option<u64>]) -> Result<(), Error> {
         // SAFETY: `look_up` queues all work on its stream, and writes a word per key.
         unsafe { self.shards.reply_bulk_as(keys, answers, &mut [], put, look_up) }
     }
@@ -375,7 +400,7 @@ impl ShardedMaplet {
             return unsafe { only.get_async(stream, keys, values) };
         }
         same_length(keys.count(), values.len())?;
-        let to = Replies::values(values.global_mut(), None);
+        let to = Replies::values(values.global_mut(), None).absent(Maplet::ABSENT);
         // SAFETY: there is a word per key; the rest is this function's contract.
         unsafe { self.shards.reply_async(stream, keys, &[values.device()], to, look_up) }
     }
@@ -417,10 +442,11 @@ mod tests {
     use super::*;
     use crate::{Duplicates, Filter, RankSelectBuilder, Sum};
 
-    /// Compares bytes and answers with those of the host's maplet.
-    fn behaves_as_on_the_host(devices: &Devices, builder: &MapletBuilder) {
+    /// Compares bytes and answers with those of the host's maplet, for keys of so many bits.
+    fn behaves_as_on_the_host(devices: &Devices, builder: &MapletBuilder, key_bits: u32) {
         let combines = builder.layout().unwrap().check_combines().is_ok();
-        let keys: Vec<u64> = (0..700).map(|i| mix(i % 500, 1)).collect();
+        let key = |i: u64| mix(i, 1) >> (64 - key_bits);
+        let keys: Vec<u64> = (0..700).map(|i| key(i % 500)).collect();
         let values: Vec<u64> = (0..700).map(|i| i * i % 256).collect();
         let (held, more) = (0..300, 300..700);
         let mut on_host = builder.build_from(&keys[held.clone()], &values[held.clone()]).unwrap();
@@ -450,7 +476,8 @@ mod tests {
         assert_eq!(maplet.insert_device(batch.0[1], batch.1[1]).unwrap(), added);
         assert!(maplet.to_host().unwrap() == on_host && maplet.len() == on_host.len());
 
-        let asked: Vec<u64> = (0..1_000).map(|i| mix(i, 1)).collect();
+        // An exact maplet has no fingerprint for the last ones.
+        let asked: Vec<u64> = (0..900).map(key).chain((0..100).map(|i| mix(i, 7))).collect();
         let expected = on_host.get_bulk(&asked);
         assert_eq!(maplet.get_bulk(&asked).unwrap(), expected);
         assert!(maplet.contains_bulk(&asked).unwrap().into_iter().eq(expected.iter().map(Option::is_some)));
@@ -467,6 +494,15 @@ mod tests {
             assert!(answers.map(|word| (word != Maplet::ABSENT).then_some(word)).eq(expected.iter().copied()));
         }
 
+        if on_host.layout().keys().is_exact() {
+            let is_refused = |result| matches!(result, Err(Error::KeyTooWide { .. }));
+            assert!(is_refused(maplet.insert_bulk(&asked, &vec![1u8; 1_000])));
+            let ones = last.from_slice(&vec![1; 1_000]).unwrap();
+            assert!(is_refused(maplet.insert_device(*batches.last().unwrap(), ones.as_slice())));
+            assert!(is_refused(maplet.upsert_device::<Sum<u64>, _>(*batches.last().unwrap(), ones.as_slice())));
+            let unfit = &asked[900..];
+            assert_eq!(maplet.remove_bulk(unfit).unwrap(), on_host.remove_bulk(unfit).unwrap());
+        }
         let copy = ShardedMaplet::from_host(devices, &on_host).unwrap();
         assert!(copy.to_host().unwrap() == on_host);
         assert_eq!(maplet.remove_bulk(&keys[..200]).unwrap(), on_host.remove_bulk(&keys[..200]).unwrap());
@@ -487,23 +523,13 @@ mod tests {
     #[test]
     fn the_maplet_of_the_host_on_any_number_of_devices() {
         for devices in &unequal_lists() {
-            behaves_as_on_the_host(devices, &RankSelectBuilder::with_bits(11, 9).values(12));
+            behaves_as_on_the_host(devices, &RankSelectBuilder::with_bits(11, 9).values(12), 64);
+            behaves_as_on_the_host(devices, &RankSelectBuilder::with_bits(11, 9).exact(20).values(12), 20);
         }
         let kept = RankSelectBuilder::with_bits(11, 9).duplicates(Duplicates::Kept);
-        behaves_as_on_the_host(&unequal(2), &kept.values(12));
+        behaves_as_on_the_host(&unequal(2), &kept.values(12), 64);
         let counted = RankSelectBuilder::with_bits(11, 9).duplicates(Duplicates::Counted);
-        behaves_as_on_the_host(&unequal(3), &counted.values(12));
-    }
-
-    #[test]
-    fn exact_maplets_stay_on_the_first_device() {
-        let devices = unequal(2);
-        let keys: Vec<u64> = (0..100).map(|i| mix(i, 2) >> 44).collect();
-        let builder = RankSelectBuilder::with_bits(10, 10).exact(20).values(8);
-        let maplet = builder.sharded_on(&devices).build_from(&keys, &[7u8; 100]).unwrap();
-        assert!(maplet.devices() == &devices.at_most(1));
-        assert!(maplet.to_host().unwrap() == builder.build_from(&keys, &[7u8; 100]).unwrap());
-        assert_eq!(maplet.get_bulk(&keys).unwrap(), vec![Some(7); 100]);
+        behaves_as_on_the_host(&unequal(3), &counted.values(12), 64);
     }
 
     #[test]
