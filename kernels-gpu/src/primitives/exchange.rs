@@ -81,8 +81,7 @@ impl Route {
 pub enum By {
     /// The structure's hash, which travels.
     Hash,
-    /// The bijection of exact quotient filters, if that is the keys' function, otherwise the hash that they are; travels.
-    /// Keys that are no integers of so many bits have no owner.
+    /// The bijection of exact quotient filters, which travels. Keys that are no integers of so many bits have no owner.
     Permutation,
     /// The hash of fuse filters; the key's word travels.
     FuseHash,
@@ -137,7 +136,7 @@ impl Routing {
         let hashes = match (by, kind.class, kind.function) {
             (By::FuseHash, ..) => each(&|word| fuse::hash::mix(word, seed)),
             (By::StaticHash, ..) => each(&|word| permute(word, 64, seed)),
-            (By::Permutation, class, HashFunction::Permutation) => {
+            (By::Permutation, class, _) => {
                 let are_hashes = matches!(class, KeyClass::Hashes | KeyClass::Hashes128);
                 for j in 0..ITEMS {
                     lost |= ((are_hashes || words[j] > lowest(bits)) as u32) << j;

@@ -215,9 +215,9 @@ impl<F: Send + Sync> Sharded<F> {
                 // SAFETY: keys and values are borrowed until the streams have been waited for.
                 unsafe {
                     let hashed = part.kernel_keys(&router.hashing, stream)?;
-                    match (region_bits, router.device_keys(hashed.keys)) {
-                        (Some(bits), keys) => Routed::by_region(stream, keys, n, bits),
-                        (None, keys) => router.route(stream, *place, keys, n, beside),
+                    match region_bits {
+                        Some(bits) => Routed::by_region(stream, hashed.keys, n, bits),
+                        None => router.route(stream, *place, hashed.keys, n, beside),
                     }
                 }
             });

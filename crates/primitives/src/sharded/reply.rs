@@ -300,8 +300,7 @@ impl<F: Sync> Sharded<F> {
             let route = |place: usize, stream: &Stream, range: Range<usize>| {
                 let part = keys.part(range);
                 let hashed = part.kernel_keys(&self.router.hashing, stream)?;
-                let keys = self.router.device_keys(hashed.keys);
-                Ok(self.router.route(stream, place, keys, part.count(), Beside::Places)?)
+                Ok(self.router.route(stream, place, hashed.keys, part.count(), Beside::Places)?)
             };
             self.reply_by(stream, keys.count(), &others, to, route, |part, stream, keys, bits, values| {
                 ask(part, stream, keys, to.at(bits, values))

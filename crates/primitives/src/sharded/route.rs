@@ -5,8 +5,8 @@ use std::ops::Range;
 use bytemuck::Pod;
 use warpset_gpu::batch::Hashing;
 use warpset_gpu::{DeviceSlice, DeviceVec, LaunchConfig, Stream};
-use warpset_kernels::batch::keys::{HashFunction, KeyKind, KeySlice};
-use warpset_kernels::primitives::exchange::{self as kernels, BLOCK, By, GROUP_BLOCK, Route, Routing, TILE};
+use warpset_kernels::batch::keys::KeySlice;
+use warpset_kernels::primitives::exchange::{self as kernels, BLOCK, GROUP_BLOCK, Route, Routing, TILE};
 use warpset_simt::Global;
 
 use crate::Result;
@@ -60,18 +60,6 @@ pub(super) enum Beside {
 }
 
 impl Router {
-    /// Returns keys on a device as the grouping takes them. Keys of the host stay as they are: those of exact structures
-    /// come as their hashes.
-    pub(super) fn device_keys(&self, keys: KeySlice) -> KeySlice {
-        match self.route.by {
-            By::Permutation => {
-                let kind = KeyKind { function: HashFunction::Permutation, ..keys.kind };
-                KeySlice { kind, ..keys }
-            }
-            _ => keys,
-        }
-    }
-
     /// Queues the grouping of `n` keys on the device at `place`.
     ///
     /// # Safety

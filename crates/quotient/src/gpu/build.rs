@@ -24,13 +24,13 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     ) -> Result<QuotientFilter<S>, Error> {
         check_count(&layout, keys.len())?;
         if layout.exact {
-            return QuotientFilter::from_hashed(device, layout, &exact::hashes(&layout, keys)?, lay_out);
+            return QuotientFilter::from_any(device, layout, &exact::words(&layout, keys)?, lay_out);
         }
-        QuotientFilter::from_hashed(device, layout, keys, lay_out)
+        QuotientFilter::from_any(device, layout, keys, lay_out)
     }
 
-    /// Builds a filter like [`QuotientFilter::from_keys`], of keys that are no integers of an exact filter.
-    fn from_hashed<K: Key>(
+    /// Builds a filter like [`QuotientFilter::from_keys`], of keys that all have a fingerprint.
+    fn from_any<K: Key>(
         device: &Device,
         layout: Layout,
         keys: &[K],

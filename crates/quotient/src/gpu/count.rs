@@ -20,15 +20,15 @@ impl<S: DeviceSlotKind> Count for QuotientFilter<S> {
             return Ok(());
         }
         if self.layout.exact {
-            return exact::answer(&self.layout, keys, counts, 0, |hashes, counts| self.count_hashed(hashes, counts));
+            return exact::answer(&self.layout, keys, counts, 0, |words, counts| self.count_any(words, counts));
         }
-        self.count_hashed(keys, counts)
+        self.count_any(keys, counts)
     }
 }
 
 impl<S: DeviceSlotKind> QuotientFilter<S> {
-    /// Counts like [`Count::count_bulk_into`] for keys that are no integers of an exact filter.
-    fn count_hashed<K: Key>(&self, keys: &[K], counts: &mut [u64]) -> Result<(), Error> {
+    /// Counts like [`Count::count_bulk_into`] for keys that all have a fingerprint.
+    fn count_any<K: Key>(&self, keys: &[K], counts: &mut [u64]) -> Result<(), Error> {
         if keys.is_empty() {
             return Ok(());
         }
@@ -36,7 +36,8 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         let stored = S::prepass_of_counts(self, &stream)?;
         stream.synchronize()?; // other streams read it
         self.staging().answer(keys, counts, &mut [], |chunk, _, out| {
-            let asked = Asked { stream: chunk.stream, keys: chunk.keys, n: chunk.range.len() };
+            let keys = exact::keys_for(&self.layout, chunk.keys);
+            let asked = Asked { stream: chunk.stream, keys, n: chunk.range.len() };
             // SAFETY: there is a word per key; the filter is borrowed, and `answer` waits before `stored` is freed.
             unsafe { S::counts(self, asked, stored.as_ref(), out) }
         })

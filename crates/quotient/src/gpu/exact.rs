@@ -1,11 +1,15 @@
 //! Keys of exact filters: integers with bijective fingerprints.
 //!
-//! Kernels make the fingerprints of keys on the device, and check their numbers of bits. Keys of the host become
-//! fingerprints there and travel as hashes with these fingerprints. So keys of any integer type work, and one that does
-//! not fit is noticed before anything is queued.
+//! Kernels make the fingerprints of keys, and check their numbers of bits. Keys of the host travel as their values in 64
+//! bits, whatever their type; what has none is noticed before anything is queued.
 
+use std::borrow::Cow;
+
+use rayon::prelude::*;
 use warpset_base::filter::Take;
+use warpset_base::key::sealed::Raw;
 use warpset_base::parallel;
+use warpset_core::bits::lowest;
 use warpset_core::hash::permute::spread_of;
 use warpset_gpu::batch::Answers;
 use warpset_gpu::{DeviceVec, Stream};
@@ -15,7 +19,7 @@ use warpset_simt::GlobalMut;
 
 use super::DeviceKeys;
 use super::launch::{grid, hashing, parameters};
-use crate::{Error, Hashed, Key, Layout};
+use crate::{Error, Key, Layout};
 
 /// Returns keys as the kernels of this layout take them, given those for hashing.
 pub(crate) fn keys_for(layout: &Layout, keys: KeySlice) -> KeySlice {
@@ -81,64 +85,73 @@ pub(super) fn to_keys(layout: &Layout, stream: &Stream, fingerprints: &mut Devic
     Ok(())
 }
 
-/// Returns hashes with the fingerprints of keys of the host.
+/// Returns the values of keys of the host, if all of them have a fingerprint.
 ///
 /// # Errors
 /// [`Error::KeyTooWide`] if a key has none.
-pub(crate) fn hashes<K: Key>(layout: &Layout, keys: &[K]) -> Result<Vec<Hashed>, Error> {
-    let (of, unused) = (layout.fingerprints_of(), unused_bits(layout));
-    let hash = |key: &K| layout.expect_fingerprint(of.of(key)).map(|fingerprint| Hashed(fingerprint << unused));
-    let parts = parallel::map(keys.chunks(FEW), |keys| keys.iter().map(hash).collect::<Result<Vec<Hashed>, Error>>());
-    Ok(parts.into_iter().collect::<Result<Vec<Vec<Hashed>>, Error>>()?.concat())
+pub(crate) fn words<'k, K: Key>(layout: &Layout, keys: &'k [K]) -> Result<Cow<'k, [u64]>, Error> {
+    let fits = |word: &u64| *word <= lowest(layout.fingerprint_bits());
+    let all = match K::raw(keys) {
+        Raw::U64(words) => {
+            let fit = parallel::map(words.chunks(FEW), |words| words.iter().all(fits));
+            fit.into_iter().all(|fit| fit).then_some(Cow::Borrowed(words))
+        }
+        _ if keys.len() <= FEW => keys.iter().map(|key| key.word().filter(fits)).collect::<Option<_>>().map(Cow::Owned),
+        _ => keys.par_iter().map(|key| key.word().filter(fits)).collect::<Option<_>>().map(Cow::Owned),
+    };
+    all.ok_or(Error::KeyTooWide { bits: layout.fingerprint_bits() })
 }
 
-/// Returns the [`hashes`] of the keys that have a fingerprint, with their places unless all have one.
-pub(crate) fn some_hashes<K: Key>(layout: &Layout, keys: &[K]) -> (Vec<Hashed>, Option<Vec<usize>>) {
-    if let Ok(all) = hashes(layout, keys) {
+/// Returns the [`words`] of the keys that have a fingerprint, with their places unless all have one.
+pub(crate) fn some_words<'k, K: Key>(layout: &Layout, keys: &'k [K]) -> (Cow<'k, [u64]>, Option<Vec<usize>>) {
+    if let Ok(all) = words(layout, keys) {
         return (all, None);
     }
-    let (of, unused) = (layout.fingerprints_of(), unused_bits(layout));
-    let some = keys.iter().enumerate().filter_map(|(i, key)| Some((Hashed(of.of(key)? << unused), i)));
-    let (hashes, places) = some.unzip();
-    (hashes, Some(places))
+    let fits = |word: &u64| *word <= lowest(layout.fingerprint_bits());
+    let some = keys.iter().enumerate().filter_map(|(i, key)| Some((key.word().filter(fits)?, i)));
+    let (words, places) = some.unzip();
+    (Cow::Owned(words), Some(places))
 }
 
-/// Returns the [`some_hashes`] of keys, with their values.
-pub(crate) fn some_pairs<K: Key>(layout: &Layout, keys: &[K], values: &[u64]) -> (Vec<Hashed>, Vec<u64>) {
-    let (hashes, places) = some_hashes(layout, keys);
-    // There may be none for any key.
+/// Returns the [`some_words`] of keys, with their values if there are any.
+pub(crate) fn some_pairs<'k, K: Key>(
+    layout: &Layout,
+    keys: &'k [K],
+    values: &'k [u64],
+) -> (Cow<'k, [u64]>, Cow<'k, [u64]>) {
+    let (words, places) = some_words(layout, keys);
     let of_some = |places: Vec<usize>| places.into_iter().filter_map(|place| values.get(place).copied()).collect();
-    (hashes, places.map_or_else(|| values.to_vec(), of_some))
+    (words, places.map_or(Cow::Borrowed(values), |places| Cow::Owned(of_some(places))))
 }
 
-/// Writes the answer to each key of the host: that of `ask` to its hash, or `absent` for a key without fingerprint.
+/// Writes the answer to each key of the host: that of `ask` to its word, or `absent` for a key without fingerprint.
 pub(crate) fn answer<K: Key, T: Copy>(
     layout: &Layout,
     keys: &[K],
     answers: &mut [T],
     absent: T,
-    ask: impl FnOnce(&[Hashed], &mut [T]) -> Result<(), Error>,
+    ask: impl FnOnce(&[u64], &mut [T]) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let (hashes, places) = some_hashes(layout, keys);
-    let Some(places) = places else { return ask(&hashes, answers) };
-    let mut some = vec![absent; hashes.len()];
-    ask(&hashes, &mut some)?;
+    let (words, places) = some_words(layout, keys);
+    let Some(places) = places else { return ask(&words, answers) };
+    let mut some = vec![absent; words.len()];
+    ask(&words, &mut some)?;
     answers.fill(absent);
     places.into_iter().zip(some).for_each(|(place, answer)| answers[place] = answer);
     Ok(())
 }
 
-/// Gives `take` the answers to keys of the host: those of `ask` to their hashes, and no for keys without fingerprint.
+/// Gives `take` the answers to keys of the host: those of `ask` to their words, and no for keys without fingerprint.
 pub(super) fn answer_bulk<K: Key>(
     layout: &Layout,
     keys: &[K],
     take: &mut Take<'_>,
-    ask: impl FnOnce(&[Hashed], &mut Take<'_>) -> Result<(), Error>,
+    ask: impl FnOnce(&[u64], &mut Take<'_>) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let (hashes, places) = some_hashes(layout, keys);
-    let Some(places) = places else { return ask(&hashes, take) };
-    let mut bits = vec![0; hashes.len().div_ceil(64)];
-    ask(&hashes, &mut |first, words| bits[first / 64..][..words.len()].copy_from_slice(words))?;
+    let (words, places) = some_words(layout, keys);
+    let Some(places) = places else { return ask(&words, take) };
+    let mut bits = vec![0; words.len().div_ceil(64)];
+    ask(&words, &mut |first, words| bits[first / 64..][..words.len()].copy_from_slice(words))?;
     let mut all = vec![0u64; keys.len().div_ceil(64)];
     for (i, place) in places.into_iter().enumerate() {
         all[place / 64] |= (bits[i / 64] >> (i % 64) & 1) << (place % 64);
@@ -167,9 +180,4 @@ pub(crate) fn expect_fits<K: DeviceKeys>(layout: &Layout, keys: K) -> Result<(),
 }
 
 /// Keys per task.
-const FEW: usize = 1 << 12;
-
-/// Returns the number of low bits of a hash that are not in its fingerprint.
-pub(super) fn unused_bits(layout: &Layout) -> u32 {
-    64 - layout.fingerprint_bits()
-}
+const FEW: usize = 1 << 14;

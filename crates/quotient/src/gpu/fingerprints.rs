@@ -84,7 +84,8 @@ impl Fingerprints {
         })
     }
 
-    /// Hashes keys of the host: kernels hash one chunk of keys while the next is copied. Waits.
+    /// Hashes keys of the host: kernels hash one chunk of keys while the next is copied. Waits. Keys of an exact filter
+    /// are [`words`](exact::words).
     pub(super) fn of_host_keys<K: Key>(layout: &Layout, stream: &Stream, keys: &[K]) -> Result<Fingerprints, Error> {
         let mut all = Fingerprints::alloc(layout, stream, keys.len())?;
         stream.synchronize()?; // other streams write the vector
@@ -95,9 +96,9 @@ impl Fingerprints {
                 keys,
                 Reply::NONE,
                 |chunk| {
-                    let n = chunk.range.len();
+                    let (keys, n) = (exact::keys_for(layout, chunk.keys), chunk.range.len());
                     // SAFETY: each chunk has places of its own, as many as keys; `run` waits for all.
-                    unsafe { hash(chunk.stream, layout, chunk.keys, n, to.at(chunk.range.start)) }
+                    unsafe { hash(chunk.stream, layout, keys, n, to.at(chunk.range.start)) }
                 },
                 |_, _| {},
             )

@@ -31,9 +31,9 @@ impl<S: DeviceSlotKind> Filter for QuotientFilter<S> {
 
     fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Error> {
         if self.layout.exact {
-            return exact::answer_bulk(&self.layout, keys, take, |hashes, take| self.answer_hashed(hashes, take));
+            return exact::answer_bulk(&self.layout, keys, take, |words, take| self.answer_any(words, take));
         }
-        self.answer_hashed(keys, take)
+        self.answer_any(keys, take)
     }
 
     fn memory_bytes(&self) -> u64 {
@@ -42,20 +42,22 @@ impl<S: DeviceSlotKind> Filter for QuotientFilter<S> {
 }
 
 impl<S: DeviceSlotKind> QuotientFilter<S> {
-    /// Answers like [`Filter::answer_bulk`], for keys that are not the integers of an exact filter.
-    fn answer_hashed<K: Key>(&self, keys: &[K], mut take: impl FnMut(usize, &[u64])) -> Result<(), Error> {
+    /// Answers like [`Filter::answer_bulk`], for keys that all have a fingerprint.
+    fn answer_any<K: Key>(&self, keys: &[K], mut take: impl FnMut(usize, &[u64])) -> Result<(), Error> {
         if keys.is_empty() {
             return Ok(());
         }
         // Work that the caller queued on streams of their own comes first.
         self.device.synchronize()?;
+        let method = self.method(LookupMethod::Auto);
         self.staging().run(
             keys,
             Reply::BITS,
             |chunk| {
-                let asked = Asked { stream: chunk.stream, keys: chunk.keys, n: chunk.range.len() };
+                let keys = exact::keys_for(&self.layout, chunk.keys);
+                let asked = Asked { stream: chunk.stream, keys, n: chunk.range.len() };
                 // SAFETY: there is room for the answers to a chunk; the filter is borrowed until `run` has waited.
-                unsafe { S::look_up(self, asked, Answers::bits_at(chunk.replies), LookupMethod::Auto) }
+                unsafe { S::look_up(self, asked, Answers::bits_at(chunk.replies), method) }
             },
             |range, words| take(range.start, words),
         )
@@ -135,6 +137,11 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         unsafe { self.look_up_async(stream, keys, &[there], answers, method) }
     }
 
+    /// Returns the method for this filter: sorted fingerprints have no place for a key without one.
+    fn method(&self, method: LookupMethod) -> LookupMethod {
+        if self.layout.exact { LookupMethod::Unsorted } else { method }
+    }
+
     /// Queues answers like [`DeviceFilter::answer_async`], by a method of choice.
     ///
     /// # Safety
@@ -152,8 +159,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         }
         let lent = others.iter().copied().chain([keys.device(), stream.device()]);
         self.device.expect_all_here(lent, "a lookup in a quotient filter")?;
-        // Sorted fingerprints have no place for a key without one.
-        let method = if self.layout.exact { LookupMethod::Unsorted } else { method };
+        let method = self.method(method);
         // SAFETY: the contract of this function; scratch is freed in the order of the stream.
         unsafe {
             keys.for_each_chunk(&hashing(&self.layout), stream, |first, hashed, n| {

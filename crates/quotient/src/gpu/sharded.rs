@@ -79,7 +79,7 @@ impl Division {
         })
     }
 
-    /// Whether several parts get hashes of exact keys of this layout.
+    /// Whether several parts hold exact keys of this layout.
     pub(crate) fn is_exact(&self, keys: &Layout) -> bool {
         keys.exact && self.prefix_bits > 0
     }
@@ -356,13 +356,13 @@ impl<S: DeviceSlotKind> ShardedQuotientFilter<S> {
         match self.exact_layout() {
             None => self.shards.change_bulk(keys, copies, change),
             Some(layout) => {
-                let (hashes, copies) = exact::some_pairs(&layout, keys, copies);
-                self.shards.change_bulk(&hashes, &copies, change)
+                let (words, copies) = exact::some_pairs(&layout, keys, copies);
+                self.shards.change_bulk(&words, &copies, change)
             }
         }
     }
 
-    /// Returns the layout if several parts get hashes of exact keys.
+    /// Returns the layout if several parts hold exact keys.
     fn exact_layout(&self) -> Option<Layout> {
         let layout = self.division.layout;
         self.division.is_exact(&layout).then_some(layout)
@@ -557,8 +557,8 @@ impl<S: DeviceSlotKind> ShardedQuotientFilter<S> {
         })
     }
 
-    /// Counts in several parts, by keys that are no integers of an exact filter.
-    fn count_hashed<K: Key>(&self, keys: &[K], counts: &mut [u64]) -> Result<(), Error> {
+    /// Counts in several parts, by keys that all have a fingerprint.
+    fn count_any<K: Key>(&self, keys: &[K], counts: &mut [u64]) -> Result<(), Error> {
         let stored = self.stored()?;
         // SAFETY: `counts` queues all work on its stream, and writes a word per key; the work has been waited for before
         // `stored` is freed.
@@ -587,9 +587,7 @@ impl<S: DeviceSlotKind> Filter for ShardedQuotientFilter<S> {
     fn answer_bulk<K: Key>(&self, keys: &[K], take: &mut Take<'_>) -> Result<(), Error> {
         match self.exact_layout() {
             None => self.shards.answer_bulk(keys, take),
-            Some(layout) => {
-                exact::answer_bulk(&layout, keys, take, |hashes, take| self.shards.answer_bulk(hashes, take))
-            }
+            Some(layout) => exact::answer_bulk(&layout, keys, take, |words, take| self.shards.answer_bulk(words, take)),
         }
     }
 
@@ -603,10 +601,8 @@ impl<S: DeviceSlotKind> Count for ShardedQuotientFilter<S> {
         same_length(keys.len(), counts.len())?;
         match (self.shards.parts(), self.exact_layout()) {
             ([only], _) => only.count_bulk_into(keys, counts),
-            (_, None) => self.count_hashed(keys, counts),
-            (_, Some(layout)) => {
-                exact::answer(&layout, keys, counts, 0, |hashes, counts| self.count_hashed(hashes, counts))
-            }
+            (_, None) => self.count_any(keys, counts),
+            (_, Some(layout)) => exact::answer(&layout, keys, counts, 0, |words, counts| self.count_any(words, counts)),
         }
     }
 }
@@ -617,7 +613,7 @@ impl<S: DeviceSlotKind> Insert for ShardedQuotientFilter<S> {
     fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<u64, Error> {
         match self.exact_layout() {
             None => self.shards.insert_bulk(keys),
-            Some(layout) => self.shards.insert_bulk(&exact::hashes(&layout, keys)?),
+            Some(layout) => self.shards.insert_bulk(&exact::words(&layout, keys)?),
         }
     }
 

@@ -6,7 +6,6 @@ use super::counted_fingerprints::CountedFingerprints;
 use super::fingerprints::{Fingerprints, TooWide};
 use super::launch::waiting_on_errors;
 use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, exact};
-use crate::key::as_hashed;
 use crate::slot_kind::Change;
 use crate::{Error, Key};
 
@@ -90,17 +89,17 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
 
     pub(super) fn update_bulk<K: Key>(&mut self, keys: &[K], change: Change) -> Result<u64, Error> {
         if !self.layout.exact {
-            return self.update_hashed(keys, change);
+            return self.update_any(keys, change);
         }
-        let hashes = match change {
-            Change::Insert => exact::hashes(&self.layout, keys)?,
-            Change::Remove => exact::some_hashes(&self.layout, keys).0,
+        let words = match change {
+            Change::Insert => exact::words(&self.layout, keys)?,
+            Change::Remove => exact::some_words(&self.layout, keys).0,
         };
-        self.update_hashed(&hashes, change)
+        self.update_any(&words, change)
     }
 
-    /// Inserts or removes like [`QuotientFilter::update_bulk`], keys that are no integers of an exact filter.
-    fn update_hashed<K: Key>(&mut self, keys: &[K], change: Change) -> Result<u64, Error> {
+    /// Inserts or removes like [`QuotientFilter::update_bulk`], keys that all have a fingerprint.
+    fn update_any<K: Key>(&mut self, keys: &[K], change: Change) -> Result<u64, Error> {
         if keys.is_empty() || self.changes_nothing(change) {
             return Ok(0);
         }
@@ -136,12 +135,15 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         })
     }
 
-    /// Inserts or removes fingerprints, which travel as hashes with these fingerprints.
+    /// Inserts or removes fingerprints.
     fn update_fingerprints(&mut self, fingerprints: &[u64], change: Change) -> Result<u64, Error> {
         self.layout.check_fingerprints(fingerprints)?;
-        let dropped = 64 - self.layout.fingerprint_bits();
-        let hashes: Vec<u64> = fingerprints.iter().map(|fingerprint| fingerprint << dropped).collect();
-        self.update_hashed(as_hashed(&hashes), change)
+        if fingerprints.is_empty() || self.changes_nothing(change) {
+            return Ok(0);
+        }
+        let stream = self.ready_stream()?;
+        let batch = Fingerprints::from_host(&self.layout, &stream, fingerprints)?;
+        self.update(&stream, batch, change, UpdateMethod::Auto)
     }
 
     /// Inserts or removes a batch of fingerprints, in any order. Returns the change of the number of fingerprints, and

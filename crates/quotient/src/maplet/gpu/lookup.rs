@@ -37,18 +37,19 @@ impl Maplet {
     pub fn get_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [Option<u64>]) -> Result<(), Error> {
         same_length(keys.len(), answers.len())?;
         if !self.layout.keys.exact {
-            return self.get_hashed(keys, answers);
+            return self.get_any(keys, answers);
         }
-        exact::answer(&self.layout.keys, keys, answers, None, |hashes, answers| self.get_hashed(hashes, answers))
+        exact::answer(&self.layout.keys, keys, answers, None, |words, answers| self.get_any(words, answers))
     }
 
-    /// Looks up keys that are no integers of an exact maplet.
-    fn get_hashed<K: Key>(&self, keys: &[K], answers: &mut [Option<u64>]) -> Result<(), Error> {
+    /// Looks up keys that all have a fingerprint.
+    fn get_any<K: Key>(&self, keys: &[K], answers: &mut [Option<u64>]) -> Result<(), Error> {
         self.device().synchronize()?;
         let staging = Staging::new(self.device(), hashing(&self.layout.keys));
         staging.answer_as(keys, answers, &mut [], put, |chunk, _, out| {
+            let keys = exact::keys_for(&self.layout.keys, chunk.keys);
             // SAFETY: there is a word per key; the filter is borrowed until `answer_as` has waited.
-            unsafe { self.look_up(chunk.stream, chunk.keys, chunk.range.len(), out) }
+            unsafe { self.look_up(chunk.stream, keys, chunk.range.len(), out) }
         })
     }
 

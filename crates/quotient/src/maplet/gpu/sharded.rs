@@ -175,11 +175,11 @@ impl ShardedMaplet {
         };
         match self.exact_layout() {
             None => self.shards.change_bulk(keys, values, change),
-            Some(layout) => self.shards.change_bulk(&exact::hashes(&layout, keys)?, values, change),
+            Some(layout) => self.shards.change_bulk(&exact::words(&layout, keys)?, values, change),
         }
     }
 
-    /// Returns the layout of the keys if several parts get hashes of exact ones.
+    /// Returns the layout of the keys if several parts hold exact ones.
     fn exact_layout(&self) -> Option<Layout> {
         let keys = self.layout.keys;
         self.division.is_exact(&keys).then_some(keys)
@@ -289,7 +289,7 @@ impl ShardedMaplet {
                 };
                 match self.exact_layout() {
                     None => self.shards.change_bulk(keys, NO_VALUES, remove),
-                    Some(layout) => self.shards.change_bulk(&exact::some_hashes(&layout, keys).0, NO_VALUES, remove),
+                    Some(layout) => self.shards.change_bulk(&exact::some_words(&layout, keys).0, NO_VALUES, remove),
                 }
             }
         }
@@ -360,15 +360,13 @@ impl ShardedMaplet {
         }
         same_length(keys.len(), answers.len())?;
         match self.exact_layout() {
-            None => self.get_hashed(keys, answers),
-            Some(layout) => {
-                exact::answer(&layout, keys, answers, None, |hashes, answers| self.get_hashed(hashes, answers))
-            }
+            None => self.get_any(keys, answers),
+            Some(layout) => exact::answer(&layout, keys, answers, None, |words, answers| self.get_any(words, answers)),
         }
     }
 
-    /// Looks up keys in several parts that are no integers of an exact maplet.
-    fn get_hashed<K: Key>(&self, keys: &[K], answers: &mut [Option<u64>]) -> Result<(), Error> {
+    /// Looks up keys in several parts that all have a fingerprint.
+    fn get_any<K: Key>(&self, keys: &[K], answers: &mut [Option<u64>]) -> Result<(), Error> {
         // SAFETY: `look_up` queues all work on its stream, and writes a word per key.
         unsafe { self.shards.reply_bulk_as(keys, answers, &mut [], put, look_up) }
     }
