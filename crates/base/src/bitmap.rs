@@ -1,6 +1,7 @@
 //! Answers of a bulk query, one bit per key.
 
 use crate::parallel;
+use crate::words::filled;
 
 /// Nanoseconds to spread a word of answers to bytes, in memory that was just allocated.
 const WORD_NS: f64 = 27.0;
@@ -72,6 +73,14 @@ impl Bitmap {
     /// Returns the words, without a copy.
     pub fn into_words(self) -> Vec<u64> {
         self.words
+    }
+
+    /// Returns `values[i]` for each key `i` whose answer is yes.
+    ///
+    /// # Panics
+    /// If there are fewer values than keys.
+    pub fn options<V: Copy + Send + Sync>(&self, values: &[V]) -> Vec<Option<V>> {
+        filled(self.len, |i| self.get(i).then_some(values[i]))
     }
 
     /// Iterates over the answers in the order of the keys.

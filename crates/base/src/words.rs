@@ -1,7 +1,9 @@
 //! A filter's memory: zeroed lazily by the system, aligned to cache lines.
 
-use crate::number::count;
 use bytemuck::Pod;
+
+use crate::number::count;
+use crate::parallel;
 
 /// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
@@ -111,6 +113,21 @@ pub fn advise_huge_pages<T>(memory: &mut [T]) {
     }
     #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(miri))))]
     let _ = (memory, LARGE_BYTES);
+}
+
+/// Returns `len` items, many of them constructed in place by all threads and in huge pages: the first write to fresh
+/// memory is what costs.
+///
+/// ```
+/// assert_eq!(warpset_base::words::filled(3, |i| Some(i * i)), [Some(0), Some(1), Some(4)]);
+/// ```
+pub fn filled<T: Send>(len: usize, make: impl Fn(usize) -> T + Sync + Send) -> Vec<T> {
+    /// Items that a task makes, at least.
+    const TOGETHER: usize = 1 << 13;
+    let mut items = Vec::with_capacity(len);
+    advise_huge_pages(items.spare_capacity_mut());
+    parallel::fill(&mut items, len, TOGETHER, make);
+    items
 }
 
 /// Allocates `len` zeros of any alignment.

@@ -263,7 +263,7 @@ impl<V: DeviceFunctionValue> StaticFunction<V> {
     pub fn get_bulk<K: Key>(&self, keys: &[K]) -> Result<Vec<Option<V>>, Error> {
         let mut values = vec![V::default(); keys.len()];
         let found = self.get_bulk_into(keys, &mut values)?;
-        Ok(found.iter().zip(values).map(|(found, value)| found.then_some(value)).collect())
+        Ok(found.options(&values))
     }
 
     /// Writes the values of [`get_bulk`](Self::get_bulk) to a slice of equal length, and returns which keys have one;

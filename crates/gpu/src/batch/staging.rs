@@ -216,6 +216,20 @@ impl<'d> Staging<'d> {
     /// The driver's error of an allocation or a copy.
     pub fn gather<K: Key>(&self, keys: &[K], to: &mut DeviceVec<u64>) -> Result<KeySlice> {
         let class = self.hashing.class_of(keys);
+        let stream = self.device.new_stream()?;
+        let words = class.words(keys.len());
+        match K::raw(keys) {
+            Raw::U32(keys) | Raw::I32(keys) => {
+                stream.upload(to.as_mut_slice().cast::<u32>()?.slice_mut(..keys.len()), keys)?;
+            }
+            Raw::U64(keys) | Raw::Hashes(keys) => stream.upload(to.slice_mut(..words), keys)?,
+            Raw::Other => self.gather_hashes(keys, class, to)?,
+        }
+        Ok(self.hashing.key_slice(class, to.slice(..words).global()))
+    }
+
+    /// Brings the hashes of keys to the begin of `to`: one chunk is hashed while another is copied. Waits.
+    fn gather_hashes<K: Key>(&self, keys: &[K], class: KeyClass, to: &mut DeviceVec<u64>) -> Result<()> {
         let chunk = self.chunk_of(keys.len());
         let mut lanes = self.lanes(keys.len().div_ceil(chunk).min(2), class.words(chunk), 0)?;
         let count = lanes.len();
@@ -226,13 +240,12 @@ impl<'d> Staging<'d> {
             let words = class.words(keys.len());
             self.hashing.write(keys, &mut lane.lane.host[..words]);
             let target = to.slice_mut(first_word..first_word + words);
-            first_word += words; // chunks are of even length, so `u32` keys fill whole words but in the last
+            first_word += words;
             lane.lane.is_busy = true;
             // SAFETY: the pinned memory is the lane's, which waits before it fills it again or gives it up.
             unsafe { lane.lane.stream.upload_async(target, &lane.lane.host[..words])? };
         }
-        lanes.iter_mut().try_for_each(Lane::wait)?;
-        Ok(self.hashing.key_slice(class, to.slice(..first_word).global()))
+        lanes.iter_mut().try_for_each(Lane::wait)
     }
 
     /// Writes the string hashes of keys that [`Staging::gather`] has brought, if the structure uses them: those of

@@ -9,7 +9,6 @@ pub(super) mod ranges;
 use std::ops::RangeBounds;
 
 use warpset_base::filter::LengthMismatch;
-use warpset_base::parallel;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
 
 use crate::error::one_per_key;
@@ -17,9 +16,6 @@ use crate::gpu::wide_values::AnswerBuffer;
 use crate::gpu::{DeviceKey, DeviceValue, Dictionary, LookupMethod};
 use crate::query::range::ends;
 use crate::{Bitmap, Error, Ranges};
-
-/// Answers that a task assembles; whole words of bits.
-const PART: usize = 1 << 14;
 
 /// Elements of several ranges of keys in device memory, one range after the other: the result of
 /// [`Dictionary::range_device`].
@@ -41,14 +37,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     pub fn get_bulk(&self, keys: &[K]) -> Result<Vec<Option<V>>, Error> {
         let mut values = vec![V::NONE; keys.len()];
         let found = self.get_bulk_into(keys, &mut values)?;
-        let mut answers = vec![None; keys.len()];
-        let parts = answers.chunks_mut(PART).zip(values.chunks(PART)).zip(found.as_words().chunks(PART / 64));
-        parallel::for_each(parts, |((answers, values), words)| {
-            for (i, (answer, &value)) in answers.iter_mut().zip(values).enumerate() {
-                *answer = (words[i / 64] >> (i % 64) & 1 == 1).then_some(value);
-            }
-        });
-        Ok(answers)
+        Ok(found.options(&values))
     }
 
     /// Writes the values of keys to a slice of the same length, zero for keys without a value, and returns a bit per

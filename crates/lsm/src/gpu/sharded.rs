@@ -227,7 +227,7 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> ShardedDictionary<K, V, P> {
     pub fn get_bulk(&self, keys: &[K]) -> Result<Vec<Option<V>>, Error> {
         let mut values = vec![V::NONE; keys.len()];
         let found = self.get_bulk_into(keys, &mut values)?;
-        Ok(found.iter().zip(values).map(|(found, value)| found.then_some(value)).collect())
+        Ok(found.options(&values))
     }
 
     /// Writes values as [`Dictionary::get_bulk_into`] does.

@@ -3,9 +3,10 @@
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use rayon::prelude::*;
 use warpset_base::filter::{Insert, LengthMismatch};
 use warpset_base::key::{Hashed, Key};
+use warpset_base::parallel;
+use warpset_base::words::filled;
 use warpset_gpu::batch::{DeviceKeys, Hashing, Staging};
 use warpset_gpu::{Device, DeviceSlice, DeviceVec, Devices, Stream, beside};
 
@@ -151,6 +152,20 @@ fn change_rounds<F: Send, R: Total, E: Failure>(
     Ok(total.and(change_parts(devices, parts, &next, &change)?))
 }
 
+/// Writes values as words to the begin of a vector, which grows to their number, and returns these.
+fn words_of<'w, V: Copy + Into<u64> + Sync>(values: &[V], words: &'w mut Vec<u64>) -> &'w [u64] {
+    /// Values that a task writes.
+    const TASK: usize = 1 << 16;
+    if words.len() < values.len() {
+        *words = filled(values.len(), |_| 0);
+    }
+    let words = &mut words[..values.len()];
+    parallel::for_each(words.chunks_mut(TASK).zip(values.chunks(TASK)), |(words, values)| {
+        words.iter_mut().zip(values).for_each(|(word, &value)| *word = value.into());
+    });
+    words
+}
+
 impl<F: Send + Sync> Sharded<F> {
     /// Checks batches of a change before any of them is applied: that their devices have a part, and that there is a
     /// value per key on the same device, unless `values` is empty.
@@ -261,9 +276,8 @@ impl<F: Send + Sync> Sharded<F> {
                 let mut here = stream.alloc_uninit(keys.len())?;
                 let slice = Staging::new(device, router.hashing).gather(keys, &mut here)?;
                 let mut words = words[place].lock().unwrap_or_else(PoisonError::into_inner);
-                words.clear();
-                words.par_extend(values.par_iter().map(|&value| value.into()));
-                let there = stream.from_slice(&words)?;
+                let words = words_of(values, &mut words);
+                let there = stream.from_slice(words)?;
                 let beside = if values.is_empty() { Beside::Nothing } else { Beside::Values(there.global()) };
                 // SAFETY: keys and values have arrived, and are freed in the order of the stream or after it.
                 let routed = unsafe { router.route(&stream, place, slice, keys.len(), beside)? };

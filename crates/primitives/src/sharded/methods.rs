@@ -169,7 +169,7 @@ macro_rules! divided_values {
             ) -> ::std::result::Result<::std::vec::Vec<Option<$value>>, $error> {
                 let mut out = ::std::vec![<$value as ::bytemuck::Zeroable>::zeroed(); keys.len()];
                 let found = self.$into(keys, &mut out)?;
-                Ok(found.iter().zip(out).map(|(found, value)| found.then_some(value)).collect())
+                Ok(found.options(&out))
             }
 
             #[doc = concat!("Writes the ", $what, "s to a slice of equal length, and returns which keys have one; the others")]

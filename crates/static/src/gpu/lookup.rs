@@ -252,7 +252,7 @@ impl<K: DeviceStaticKey, V: DeviceMapValue> StaticMap<K, V> {
     pub fn get_bulk(&self, keys: &[K]) -> Result<Vec<Option<V>>, Error> {
         let mut values = vec![V::zeroed(); keys.len()];
         let found = self.get_bulk_into(keys, &mut values)?;
-        Ok(found.iter().zip(values).map(|(found, value)| found.then_some(value)).collect())
+        Ok(found.options(&values))
     }
 
     /// Writes the values of [`get_bulk`](Self::get_bulk) to a slice of equal length, and returns which keys have one;

@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 use warpset_base::filter::{Filter, Take, same_length};
+use warpset_base::words::filled;
 use warpset_gpu::batch::{Staging, Stencil};
 use warpset_gpu::{DeviceSliceMut, DeviceVec, Stream};
 use warpset_kernels::batch::keys::KeySlice;
@@ -24,7 +25,7 @@ impl Maplet {
     /// # Errors
     /// [`Error::Gpu`] if the device fails or has too little memory.
     pub fn get_bulk<K: Key>(&self, keys: &[K]) -> Result<Vec<Option<u64>>, Error> {
-        let mut answers = no_answers(keys.len());
+        let mut answers = filled(keys.len(), |_| None);
         self.get_bulk_into(keys, &mut answers)?;
         Ok(answers)
     }
@@ -230,11 +231,6 @@ const TASK: usize = 1 << 13;
 pub(super) fn put(answers: &mut [Option<u64>], values: &[u64]) {
     let all = answers.par_iter_mut().with_min_len(TASK).zip(values);
     all.for_each(|(answer, &value)| *answer = (value != ABSENT).then_some(value));
-}
-
-/// Returns places for the answers to `n` keys, by all threads, since the first write to each page takes longest.
-pub(super) fn no_answers(n: usize) -> Vec<Option<u64>> {
-    rayon::iter::repeat_n(None, n).with_min_len(TASK).collect()
 }
 
 /// Implements [`Filter`] by `get_bulk`: a key with a value is contained.

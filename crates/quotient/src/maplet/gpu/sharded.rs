@@ -5,13 +5,14 @@ use std::fmt;
 
 use rayon::prelude::*;
 use warpset_base::filter::same_length;
+use warpset_base::words::filled;
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, Devices, Stream};
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::quotient::rank_select::combine::MapletKernels;
 use warpset_primitives::reduce::reduce_async;
 use warpset_primitives::sharded::{NO_VALUES, Replies, Sharded};
 
-use super::lookup::{no_answers, put};
+use super::lookup::put;
 use super::{Maplet, MapletBuilder, MapletLayout};
 use crate::gpu::sharded::{Division, change_each, same_devices};
 use crate::gpu::{DeviceKeys, QuotientFilter, exact};
@@ -344,7 +345,7 @@ impl ShardedMaplet {
     /// # Errors
     /// [`Error::Gpu`] if a device fails or has too little memory.
     pub fn get_bulk<K: Key>(&self, keys: &[K]) -> Result<Vec<Option<u64>>, Error> {
-        let mut answers = no_answers(keys.len());
+        let mut answers = filled(keys.len(), |_| None);
         self.get_bulk_into(keys, &mut answers)?;
         Ok(answers)
     }
