@@ -1,15 +1,15 @@
 //! Changes: keys, and values if there are any, to their owners.
 
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
 
+use bytemuck::Pod;
 use warpset_base::filter::{Insert, LengthMismatch};
 use warpset_base::key::{Hashed, Key};
-use warpset_base::parallel;
-use warpset_base::words::filled;
+
 use warpset_gpu::batch::{DeviceKeys, Hashing, Staging};
 use warpset_gpu::{Device, DeviceSlice, DeviceVec, Devices, Stream, beside};
 
+use super::received::queued_words_of;
 use super::route::{Beside, Routed, Router};
 use super::{Failure, HOST_ROUND, Part, Sharded, each_mut, rounds_of, share};
 use crate::{DeviceInsert, Result};
@@ -152,20 +152,6 @@ fn change_rounds<F: Send, R: Total, E: Failure>(
     Ok(total.and(change_parts(devices, parts, &next, &change)?))
 }
 
-/// Writes values as words to the begin of a vector, which grows to their number, and returns these.
-fn words_of<'w, V: Copy + Into<u64> + Sync>(values: &[V], words: &'w mut Vec<u64>) -> &'w [u64] {
-    /// Values that a task writes.
-    const TASK: usize = 1 << 16;
-    if words.len() < values.len() {
-        *words = filled(values.len(), |_| 0);
-    }
-    let words = &mut words[..values.len()];
-    parallel::for_each(words.chunks_mut(TASK).zip(values.chunks(TASK)), |(words, values)| {
-        words.iter_mut().zip(values).for_each(|(word, &value)| *word = value.into());
-    });
-    words
-}
-
 impl<F: Send + Sync> Sharded<F> {
     /// Checks batches of a change before any of them is applied: that their devices have a part, and that there is a
     /// value per key on the same device, unless `values` is empty.
@@ -245,12 +231,12 @@ impl<F: Send + Sync> Sharded<F> {
         Ok(total)
     }
 
-    /// Changes the parts by keys of the host, with a value per key unless `values` is empty. On an error some of the
-    /// keys may have been applied.
+    /// Changes the parts by keys of the host, with a value per key, an unsigned integer, unless `values` is empty. On an
+    /// error some of the keys may have been applied.
     ///
     /// # Errors
     /// Another number of values than of keys; failed allocations, copies and launches, and the errors of `change`.
-    pub fn change_bulk<K: Key, V: Copy + Into<u64> + Sync, R: Total, E: Failure>(
+    pub fn change_bulk<K: Key, V: Pod + Into<u64> + Sync, R: Total, E: Failure>(
         &mut self,
         keys: &[K],
         values: &[V],
@@ -260,8 +246,6 @@ impl<F: Send + Sync> Sharded<F> {
             LengthMismatch::unless_equal("values", keys.len(), values.len())?;
         }
         let step = self.round.min(HOST_ROUND) * self.parts.len();
-        // One per device, kept from round to round.
-        let words: Vec<_> = self.parts.iter().map(|_| Mutex::new(Vec::new())).collect();
         let Self { devices, router, parts, .. } = self;
         let brought = |i: usize| {
             let range = i * step..keys.len().min((i + 1) * step);
@@ -275,9 +259,9 @@ impl<F: Send + Sync> Sharded<F> {
                 let stream = device.new_stream()?;
                 let mut here = stream.alloc_uninit(keys.len())?;
                 let slice = Staging::new(device, router.hashing).gather(keys, &mut here)?;
-                let mut words = words[place].lock().unwrap_or_else(PoisonError::into_inner);
-                let words = words_of(values, &mut words);
-                let there = stream.from_slice(words)?;
+                let values_there = stream.from_slice(values)?;
+                // SAFETY: values are freed in the order of the stream.
+                let there = unsafe { queued_words_of(&stream, values_there.as_slice())? };
                 let beside = if values.is_empty() { Beside::Nothing } else { Beside::Values(there.global()) };
                 // SAFETY: keys and values have arrived, and are freed in the order of the stream or after it.
                 let routed = unsafe { router.route(&stream, place, slice, keys.len(), beside)? };

@@ -63,21 +63,33 @@ pub fn copied(words: DeviceSlice<'_, u64>, device: &Device) -> Result<DeviceVec<
     Ok(copy)
 }
 
-/// Returns values of up to 8 bytes as words, on their device.
+/// Returns unsigned integers as words, on their device.
 ///
 /// # Errors
 /// A failed allocation or launch.
 pub fn words_of<V: Pod + Into<u64>>(values: DeviceSlice<'_, V>) -> Result<DeviceVec<u64>> {
+    // SAFETY: values are borrowed until the stream has been waited for.
+    values.device().waiting(|stream| unsafe { queued_words_of(stream, values) })
+}
+
+/// Queues [`words_of`].
+///
+/// # Safety
+/// Until `stream` has passed this work the values stay allocated, and nothing writes them.
+pub(super) unsafe fn queued_words_of<V: Pod + Into<u64>>(
+    stream: &Stream,
+    values: DeviceSlice<'_, V>,
+) -> Result<DeviceVec<u64>> {
     let (n, width) = (values.len(), size_of::<V>());
-    // The length is rounded up, since values may share a word.
-    let values_there = Global::from_raw_parts(values.global().as_ptr().cast(), (n * width).div_ceil(8));
-    values.device().waiting(|stream| {
-        let mut words = stream.alloc_uninit(n)?;
-        if n > 0 {
-            let widen = exchange_words { values: values_there, n, width: width as u32, out: words.global_mut() };
-            // SAFETY: there is a place per value, and values are borrowed until the stream has been waited for.
-            unsafe { widen.launch(stream, covering(stream, n))? };
-        }
-        Ok(words)
-    })
+    let mut words = stream.alloc_uninit(n)?;
+    if n > 0 {
+        // The length is rounded up, since values may share a word.
+        let values = Global::from_raw_parts(values.global().as_ptr().cast(), (n * width).div_ceil(8));
+        // SAFETY: there is a place per value; the rest is this function's contract.
+        unsafe {
+            exchange_words { values, n, width: width as u32, out: words.global_mut() }
+                .launch(stream, covering(stream, n))?
+        };
+    }
+    Ok(words)
 }

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use bytemuck::Pod;
 use rayon::prelude::*;
 use warpset_base::filter::same_length;
 use warpset_base::words::filled;
@@ -73,7 +74,7 @@ impl ShardedMapletBuilder {
     ///
     /// # Errors
     /// The errors of [`ShardedMapletBuilder::build`] and of an insertion.
-    pub fn build_from<K: Key, V: Copy + Into<u64> + Sync>(
+    pub fn build_from<K: Key, V: Pod + Into<u64> + Sync>(
         &self,
         keys: &[K],
         values: &[V],
@@ -162,7 +163,7 @@ impl ShardedMaplet {
     }
 
     /// Changes several parts by hashes of keys of the host, and values.
-    fn change_bulk<K: Key, V: Copy + Into<u64> + Sync>(
+    fn change_bulk<K: Key, V: Pod + Into<u64> + Sync>(
         &mut self,
         keys: &[K],
         values: &[V],
@@ -186,11 +187,11 @@ impl ShardedMaplet {
         self.division.is_exact(&keys).then_some(keys)
     }
 
-    /// Stores values like [`crate::Maplet::insert_bulk`].
+    /// Stores values, unsigned integers of up to 64 bits, like [`crate::Maplet::insert_bulk`].
     ///
     /// # Errors
     /// The errors of [`crate::Maplet::insert_bulk`]; [`Error::Gpu`] if a device fails or has too little memory.
-    pub fn insert_bulk<K: Key, V: Copy + Into<u64> + Sync>(&mut self, keys: &[K], values: &[V]) -> Result<u64, Error> {
+    pub fn insert_bulk<K: Key, V: Pod + Into<u64> + Sync>(&mut self, keys: &[K], values: &[V]) -> Result<u64, Error> {
         match self.shards.only() {
             Some(only) => only.insert_bulk(keys, values),
             None => self.change_bulk(keys, values, |part, hashes, values| part.insert_device(hashes, values)),
@@ -218,11 +219,11 @@ impl ShardedMaplet {
         change_each!(self.shards, batches, values; |part, keys, values| part.insert_device(keys, values))
     }
 
-    /// Combines values like [`Maplet::upsert_bulk`].
+    /// Combines values, unsigned integers of up to 64 bits, like [`Maplet::upsert_bulk`].
     ///
     /// # Errors
     /// The errors of [`Maplet::upsert_bulk`].
-    pub fn upsert_bulk<O: MapletKernels, K: Key, V: Copy + Into<u64> + Sync>(
+    pub fn upsert_bulk<O: MapletKernels, K: Key, V: Pod + Into<u64> + Sync>(
         &mut self,
         keys: &[K],
         values: &[V],
