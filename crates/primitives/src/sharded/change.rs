@@ -11,7 +11,7 @@ use warpset_gpu::{Device, DeviceSlice, DeviceVec, Devices, Stream, beside};
 
 use super::received::queued_words_of;
 use super::route::{Beside, Routed, Router};
-use super::{Failure, HOST_ROUND, Part, Sharded, each_mut, rounds_of, share};
+use super::{By, Failure, HOST_ROUND, Part, Sharded, each_mut, rounds_of, share};
 use crate::{DeviceInsert, Result};
 
 /// Values of keys that have none.
@@ -184,6 +184,21 @@ impl<F: Send + Sync> Sharded<F> {
     ) -> std::result::Result<R, E> {
         self.check_batches(batches, values)?;
         self.change_grouped(batches, values, None, change)
+    }
+
+    /// Changes the parts by batches of hashes that choose their owners themselves, whatever the keys' route.
+    ///
+    /// # Errors
+    /// The errors of [`change_each`](Self::change_each).
+    pub fn change_hashes<R: Total, E: Failure>(
+        &mut self,
+        batches: &[DeviceSlice<'_, Hashed>],
+        change: impl Fn(&mut F, DeviceSlice<'_, Hashed>) -> std::result::Result<R, E> + Sync,
+    ) -> std::result::Result<R, E> {
+        let by = std::mem::replace(&mut self.router.route.by, By::Hash);
+        let changed = self.change_each(batches, &[], |part, words, _| change(part, words.cast()?));
+        self.router.route.by = by;
+        changed
     }
 
     /// Changes the parts by batches that have been checked. With `region_bits` parts get their words in one or two

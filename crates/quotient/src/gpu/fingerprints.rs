@@ -188,7 +188,7 @@ impl Fingerprints {
     }
 
     /// Returns the fingerprints, which have 64 bits.
-    pub(super) fn into_wide(self) -> DeviceVec<u64> {
+    pub(crate) fn into_wide(self) -> DeviceVec<u64> {
         match self {
             Fingerprints::Wide(items) => items,
             Fingerprints::Narrow(_) => unreachable!("asked for in words of 64 bits"),

@@ -8,10 +8,10 @@
 use std::fmt;
 
 use warpset_base::filter::same_length;
-use warpset_gpu::{Device, DeviceSlice, Stream};
+use warpset_gpu::{Device, DeviceSlice, DeviceVec, Stream};
 pub use warpset_kernels::quotient::rank_select::device_query::MapletQuery;
 
-use self::pairs::join;
+use self::pairs::join_to;
 use super::{MapletBuilder, MapletLayout, cpu};
 use crate::gpu::fingerprints::{Fingerprints, TooWide};
 use crate::gpu::launch::waiting_on_errors;
@@ -178,23 +178,50 @@ impl Maplet {
         keys: K,
         values: DeviceSlice<'_, u64>,
     ) -> Result<Fingerprints, Error> {
+        let mut pairs = Fingerprints::alloc(&layout.pairs(), stream, keys.count())?;
+        Maplet::bring(layout, stream, keys, values, (&mut pairs, 0))?;
+        Ok(pairs)
+    }
+
+    /// Makes the pairs of [`brought`](Self::brought) as hashes, of which they are the highest bits.
+    fn brought_as_hashes<K: DeviceKeys>(
+        layout: &MapletLayout,
+        stream: &Stream,
+        keys: K,
+        values: DeviceSlice<'_, u64>,
+    ) -> Result<DeviceVec<u64>, Error> {
+        let mut pairs = Fingerprints::Wide(stream.alloc_uninit(keys.count())?);
+        let shift = u64::BITS - layout.pairs().fingerprint_bits();
+        Maplet::bring(layout, stream, keys, values, (&mut pairs, shift))?;
+        Ok(pairs.into_wide())
+    }
+
+    /// Makes pairs of keys and values at these places on the device, moved up by some bits. Waits for the check of the
+    /// values.
+    fn bring<K: DeviceKeys>(
+        layout: &MapletLayout,
+        stream: &Stream,
+        keys: K,
+        values: DeviceSlice<'_, u64>,
+        to: (&mut Fingerprints, u32),
+    ) -> Result<(), Error> {
         same_length(keys.count(), values.len())?;
         if keys.count() == 0 {
-            return Fingerprints::alloc(&layout.pairs(), stream, 0);
+            return Ok(());
         }
         stream.device().expect_all_here([keys.device(), values.device()], "filling a maplet")?;
         stream.device().synchronize()?;
         // SAFETY: keys and values are borrowed until the check of the values has been waited for.
         let fingerprints = unsafe { Fingerprints::wide_of_device_keys(&layout.keys, stream, keys, TooWide::Refused)? };
         let (mut first, mut place) = (stream.from_slice(&[u64::MAX])?, [0]);
-        let pairs = join(layout, stream, fingerprints.as_slice(), values, Some(&mut first))?;
+        join_to(layout, stream, fingerprints.as_slice(), values, Some(&mut first), to)?;
         stream.download(&first, &mut place)?;
         if place[0] != u64::MAX {
             let (at, mut value) = (place[0] as usize, [0]);
             stream.download(values.slice(at..at + 1), &mut value)?;
             layout.check_value(value[0])?;
         }
-        Ok(pairs)
+        Ok(())
     }
 
     fn rewritten(&self, keys: Layout) -> Result<Maplet, Error> {

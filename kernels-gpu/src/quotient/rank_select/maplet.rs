@@ -27,7 +27,7 @@ const fn keys_split(pairs: Split, value_bits: u32) -> Split {
 }
 
 kernel! {
-    /// Joins fingerprints and values to pairs of type `F`.
+    /// Joins fingerprints and values to pairs of type `F`, and moves them up by `shift` bits.
     ///
     /// # Safety
     /// - Launch: 1-D, one thread per pair, [`BLOCK`] threads per block.
@@ -36,8 +36,8 @@ kernel! {
     /// - `too_wide`: all ones before, used by this launch alone; becomes the first place of a value above `most`. It is
     ///   not accessed if there is none. Excess bits are dropped.
     pub unsafe fn quotient_maplet_join<F>(
-        fingerprints: Global<u64>, values: Global<u64>, n: usize, value_bits: u32, most: u64, out: GlobalMut<F>,
-        too_wide: GlobalMut<u64>,
+        fingerprints: Global<u64>, values: Global<u64>, n: usize, value_bits: u32, shift: u32, most: u64,
+        out: GlobalMut<F>, too_wide: GlobalMut<u64>,
     ) for [u32 => quotient_maplet_join_u32, u64 => quotient_maplet_join_u64] {
         let i = thread::index_1d() as usize;
         if i < n {
@@ -47,7 +47,7 @@ kernel! {
                 if value > most {
                     atomic::reduce_min(too_wide, i as u64);
                 }
-                out.write(i, F::of(fingerprint << value_bits | value & lowest(value_bits)));
+                out.write(i, F::of((fingerprint << value_bits | value & lowest(value_bits)) << shift));
             }
         }
     }

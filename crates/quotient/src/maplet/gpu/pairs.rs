@@ -160,23 +160,36 @@ pub(super) fn join(
     values: DeviceSlice<'_, u64>,
     too_wide: Option<&mut DeviceVec<u64>>,
 ) -> Result<Fingerprints, Error> {
+    let mut pairs = Fingerprints::alloc(&layout.pairs(), stream, fingerprints.len())?;
+    join_to(layout, stream, fingerprints, values, too_wide, (&mut pairs, 0))?;
+    Ok(pairs)
+}
+
+/// Queues [`join`] to these places, `shift` bits further up.
+pub(super) fn join_to(
+    layout: &MapletLayout,
+    stream: &Stream,
+    fingerprints: DeviceSlice<'_, u64>,
+    values: DeviceSlice<'_, u64>,
+    too_wide: Option<&mut DeviceVec<u64>>,
+    (pairs, shift): (&mut Fingerprints, u32),
+) -> Result<(), Error> {
     let n = fingerprints.len();
-    let mut pairs = Fingerprints::alloc(&layout.pairs(), stream, n)?;
     if n > 0 {
         let (fingerprints, values, value_bits) = (fingerprints.global(), values.global(), layout.value_bits);
         let too_wide = too_wide.map(DeviceVec::global_mut);
         // SAFETY: there is a place per pair; new vectors are freed in the order of the stream, and the callers keep the
         // others.
-        with_width!(&mut pairs, |pairs| unsafe {
+        with_width!(pairs, |pairs| unsafe {
             let out = pairs.global_mut();
             // No value is too wide without a word for its place, so the kernel does not access that of another vector.
             let most = if too_wide.is_some() { lowest(value_bits) } else { u64::MAX };
             let too_wide = too_wide.unwrap_or(out.cast());
-            quotient_maplet_join { fingerprints, values, n, value_bits, most, out, too_wide }
+            quotient_maplet_join { fingerprints, values, n, value_bits, shift, most, out, too_wide }
                 .launch(stream, grid(n))?;
         });
     }
-    Ok(pairs)
+    Ok(())
 }
 
 /// Queues the split of the first `n` pairs into fingerprints, `dropped` bits shorter, and values.
