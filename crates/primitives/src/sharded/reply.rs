@@ -324,11 +324,11 @@ impl<F: Sync> Sharded<F> {
         ask: impl Fn(&F, &Stream, DeviceSlice<'_, u64>, Replies) -> std::result::Result<(), E> + Sync,
     ) -> std::result::Result<(), E> {
         // SAFETY: the contract of this function.
-        unsafe { self.reply_bulk_as(keys, values, found, copy_many, ask) }
+        unsafe { self.reply_bulk_as(keys, values, found, 0, copy_many, ask) }
     }
 
     /// Answers keys as [`reply_bulk`](Self::reply_bulk) does, with answers of another type than the values of the
-    /// device: `put` writes those of some keys.
+    /// device: `put` writes those of some keys. A key that no part owns has the value `absent`.
     ///
     /// # Errors
     /// The errors of [`reply_bulk`](Self::reply_bulk).
@@ -340,6 +340,7 @@ impl<F: Sync> Sharded<F> {
         keys: &[K],
         values: &mut [T],
         found: &mut [u64],
+        absent: u64,
         put: impl Fn(&mut [T], &[V]) + Sync,
         ask: impl Fn(&F, &Stream, DeviceSlice<'_, u64>, Replies) -> std::result::Result<(), E> + Sync,
     ) -> std::result::Result<(), E> {
@@ -364,7 +365,7 @@ impl<F: Sync> Sharded<F> {
                     let (n, found) = (chunk.range.len(), has_bits.then_some(found));
                     let to = match found {
                         Some(found) if !has_values => Replies::found(found),
-                        found => Replies::values(out, found),
+                        found => Replies::values(out, found).absent(absent),
                     };
                     // SAFETY: the keys arrive on the chunk's stream, in whose order memory is freed; the parts are
                     // borrowed until `answer` has waited for it; `ask` has this function's contract.

@@ -113,6 +113,14 @@ pub(crate) fn some_words<'k, K: Key>(layout: &Layout, keys: &'k [K]) -> (Cow<'k,
     (Cow::Owned(words), Some(places))
 }
 
+/// Returns the words of keys to ask for. Kernels know themselves that there is none of a word that is too wide.
+fn asked<'k, K: Key>(layout: &Layout, keys: &'k [K]) -> (Cow<'k, [u64]>, Option<Vec<usize>>) {
+    match K::raw(keys) {
+        Raw::U64(words) => (Cow::Borrowed(words), None),
+        _ => some_words(layout, keys),
+    }
+}
+
 /// Returns the [`some_words`] of keys, with their values if there are any.
 pub(crate) fn some_pairs<'k, K: Key>(
     layout: &Layout,
@@ -132,7 +140,7 @@ pub(crate) fn answer<K: Key, T: Copy>(
     absent: T,
     ask: impl FnOnce(&[u64], &mut [T]) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let (words, places) = some_words(layout, keys);
+    let (words, places) = asked(layout, keys);
     let Some(places) = places else { return ask(&words, answers) };
     let mut some = vec![absent; words.len()];
     ask(&words, &mut some)?;
@@ -148,7 +156,7 @@ pub(super) fn answer_bulk<K: Key>(
     take: &mut Take<'_>,
     ask: impl FnOnce(&[u64], &mut Take<'_>) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let (words, places) = some_words(layout, keys);
+    let (words, places) = asked(layout, keys);
     let Some(places) = places else { return ask(&words, take) };
     let mut bits = vec![0; words.len().div_ceil(64)];
     ask(&words, &mut |first, words| bits[first / 64..][..words.len()].copy_from_slice(words))?;

@@ -140,8 +140,7 @@ impl Division {
 }
 
 /// Changes the parts of a structure by batches of keys, each on one of the devices, with slices of values or without:
-/// a single part by the keys themselves, others by hashes. Evaluates to the sum of the
-/// changes.
+/// a single part by the keys themselves, others by hashes. Evaluates to the sum of the changes.
 macro_rules! change_each {
     ($shards:expr, $batches:expr $(, $all:expr)?; |$part:ident, $keys:ident $(, $values:ident)?| $change:expr) => {{
         let (shards, batches) = (&mut $shards, $batches);

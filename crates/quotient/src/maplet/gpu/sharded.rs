@@ -393,7 +393,7 @@ impl ShardedMaplet {
     /// Looks up keys in several parts that all have a fingerprint.
     fn get_any<K: Key>(&self, keys: &[K], answers: &mut [Option<u64>]) -> Result<(), Error> {
         // SAFETY: `look_up` queues all work on its stream, and writes a word per key.
-        unsafe { self.shards.reply_bulk_as(keys, answers, &mut [], put, look_up) }
+        unsafe { self.shards.reply_bulk_as(keys, answers, &mut [], Maplet::ABSENT, put, look_up) }
     }
 
     /// Writes the value of each key, or [`Maplet::ABSENT`]; `values` has one word per key, on the device of the keys.
