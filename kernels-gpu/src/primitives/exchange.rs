@@ -81,7 +81,7 @@ impl Route {
 pub enum By {
     /// The structure's hash, which travels.
     Hash,
-    /// The bijection of exact quotient filters, which travels. Keys that are no integers of so many bits have no owner.
+    /// The bijection of exact quotient filters, which travels. Wider integers, and other keys, have no owner.
     Permutation,
     /// The hash of fuse filters; the key's word travels.
     FuseHash,
@@ -127,8 +127,8 @@ impl Routing {
         words
     }
 
-    /// Returns the hashes of the keys, by which owners are chosen, and which keys have none, one bit per key. Turns each
-    /// key's word into the one that its owner gets.
+    /// Returns the hashes of the keys, by which owners are chosen, and which keys have none, one bit per key. Turns
+    /// each key's word into the one that its owner gets.
     #[inline(always)]
     fn hashes(&self, words: &mut [u64; ITEMS]) -> ([u64; ITEMS], u32) {
         let Routing { kind, spread, route: Route { by, seed, bits, dropped }, .. } = *self;
@@ -194,8 +194,8 @@ kernel! {
     /// - `values`: `n` values unless `has_values` is 0, not written while the kernel runs; `out_values` is valid for as
     ///   many writes as `words` then.
     /// - `words`: valid for `owners * stride(n)` writes.
-    /// - `places`: valid for `n` writes, the place of each key, or [`NOWHERE`] without owner, and `n <= 1 << 26`, unless
-    ///   `has_places` is 0.
+    /// - `places`: valid for `n` writes, the place of each key, or [`NOWHERE`] without owner, and `n <= 1 << 26`,
+    ///   unless `has_places` is 0.
     /// - `lengths`: a word per owner, which gets the number of its keys. `look_back`: [`column_words`] per owner at a
     ///   multiple of 16 bytes with values. `ticket`: a word. All are zero.
     /// - What is written overlaps nothing else, and nothing else accesses it.
@@ -321,8 +321,8 @@ kernel! {
         }
     }
 
-    /// Writes the value of each key, `width` bytes: value `places[i]` of `answers`, or the bytes of `absent`, as many as
-    /// there are, for [`NOWHERE`].
+    /// Writes the value of each key, `width` bytes: value `places[i]` of `answers`, or for [`NOWHERE`] the lowest
+    /// bytes of `absent`, in each of its units.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size, no shared memory.

@@ -407,12 +407,12 @@ kernel! {
     /// # Safety
     /// - Launch: 1-D, a block for each shard, of whole warps and [`LARGE_BLOCK`] threads at most, [`shared_bytes`] of
     ///   shared memory.
-    /// - `hashes`: `n` different ones, ascending, of keys of this type, all of these shards; `values`: a value per hash,
-    ///   of `value_words` words of 32 bits, 0, 1 or 2, each `stride` words after the one before. Nothing writes them
-    ///   while the kernel runs.
+    /// - `hashes`: `n` different ones, ascending, of keys of this type, all of these shards; `values`: a value per
+    ///   hash, of `value_words` words of 32 bits, 0, 1 or 2, each `stride` words after the one before. Nothing writes
+    ///   them while the kernel runs.
     /// - `shape`: the one for the keys of all shards.
-    /// - `pilots`: a byte per group of these shards, zero; `keys`: the words of all their buckets; `out_values`: a value
-    ///   per slot. All are used by this launch alone.
+    /// - `pilots`: a byte per group of these shards, zero; `keys`: the words of all their buckets; `out_values`: a
+    ///   value per slot. All are used by this launch alone.
     /// - `failed`: a word, zero; it becomes 1 if a shard finds no pilots, and the output is then undefined.
     #[launch_bounds(512, 2)]
     pub unsafe fn static_set_build<K>(

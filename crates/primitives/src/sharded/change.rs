@@ -246,8 +246,8 @@ impl<F: Send + Sync> Sharded<F> {
         Ok(total)
     }
 
-    /// Changes the parts by keys of the host, with a value per key, an unsigned integer, unless `values` is empty. On an
-    /// error some of the keys may have been applied.
+    /// Changes the parts by keys of the host, with a value per key, an unsigned integer, unless `values` is empty. On
+    /// an error some of the keys may have been applied.
     ///
     /// # Errors
     /// Another number of values than of keys; failed allocations, copies and launches, and the errors of `change`.

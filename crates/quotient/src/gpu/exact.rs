@@ -1,7 +1,7 @@
 //! Keys of exact filters: integers with bijective fingerprints.
 //!
-//! Kernels make the fingerprints of keys, and check their numbers of bits. Keys of the host travel as their values in 64
-//! bits, whatever their type; what has none is noticed before anything is queued.
+//! Kernels make the fingerprints of keys, and check their numbers of bits. Keys of the host travel as their values in
+//! 64 bits, whatever their type; what has none is noticed before anything is queued.
 
 use std::borrow::Cow;
 

@@ -559,8 +559,8 @@ impl<S: DeviceSlotKind> ShardedQuotientFilter<S> {
     /// Counts in several parts, by keys that all have a fingerprint.
     fn count_any<K: Key>(&self, keys: &[K], counts: &mut [u64]) -> Result<(), Error> {
         let stored = self.stored()?;
-        // SAFETY: `counts` queues all work on its stream, and writes a word per key; the work has been waited for before
-        // `stored` is freed.
+        // SAFETY: `counts` queues all work on its stream, and writes a word per key; the work has been waited for
+        // before `stored` is freed.
         unsafe { self.shards.reply_bulk(keys, counts, &mut [], self.counts(&stored)) }
     }
 

@@ -47,8 +47,8 @@ pub struct ShardedStaticMap<K: StaticKey, V: Value> {
 /// [`StaticSet`](super::StaticSet) divided among several devices.
 pub type ShardedStaticSet<K> = ShardedStaticMap<K, ()>;
 
-/// Divides the shards of a layout, which take `more` bytes each beside their words, and makes each part of its shards on
-/// its device.
+/// Divides the shards of a layout, which take `more` bytes each beside their words, and makes each part of its shards
+/// on its device.
 fn divided<K: StaticKey, V: Value, T: Send>(
     devices: &Devices,
     layout: &Layout<K, V>,

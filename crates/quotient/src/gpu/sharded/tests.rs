@@ -8,7 +8,7 @@ use super::*;
 use crate::gpu::DeviceFilter;
 use crate::{Duplicates, Filter, RankSelectBuilder, StandardBuilder};
 
-/// Compares bytes and answers with those of the host's filter, for keys of so many bits.
+/// Compares bytes and answers with those of the host's filter, for keys of `key_bits` bits.
 fn behaves_as_on_the_host<S: DeviceSlotKind>(devices: &Devices, builder: &Builder<S>, key_bits: u32) {
     let key = |i: u64| mix(i, 1) >> (64 - key_bits);
     let keys: Vec<u64> = (0..900).map(|i| key(i % 700)).collect();

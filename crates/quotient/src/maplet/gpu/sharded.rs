@@ -213,8 +213,8 @@ impl ShardedMaplet {
         self.insert_each_device(&[keys], &[values])
     }
 
-    /// Stores values like [`Maplet::insert_device`]: batches of keys, each on one of the devices with its values. Several
-    /// parts get pairs, as hashes of 8 bytes, which the devices of the batches make of all of them first.
+    /// Stores values like [`Maplet::insert_device`]: batches of keys, each on one of the devices with its values.
+    /// Several parts get pairs, as hashes of 8 bytes, which the devices of the batches make of all of them first.
     ///
     /// # Errors
     /// The errors of [`Maplet::insert_device`]; [`Error::LengthMismatch`] unless there are values for each batch.
@@ -465,7 +465,7 @@ mod tests {
     use super::*;
     use crate::{Duplicates, Filter, RankSelectBuilder, Sum};
 
-    /// Compares bytes and answers with those of the host's maplet, for keys of so many bits.
+    /// Compares bytes and answers with those of the host's maplet, for keys of `key_bits` bits.
     fn behaves_as_on_the_host(devices: &Devices, builder: &MapletBuilder, key_bits: u32) {
         let combines = builder.layout().unwrap().check_combines().is_ok();
         let key = |i: u64| mix(i, 1) >> (64 - key_bits);
