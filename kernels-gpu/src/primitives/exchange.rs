@@ -381,18 +381,20 @@ kernel! {
     ) {
         let first = thread::block_idx_x() as usize * FOUND_TILE + thread::thread_idx_x() as usize;
         let number = |j: usize| first + j * BLOCK as usize;
+        // Of an owner's last word half may have no answers, and is not written.
+        let answers = answers.cast::<u32>();
         // SAFETY: places are read below `n`. All threads reach each `put`, whose numbers are those of a grid with a
         // thread per key.
         unsafe {
-            let (mut place, mut word) = ([0; ANSWERS], [0; ANSWERS]);
+            let (mut place, mut half) = ([0; ANSWERS], [0; ANSWERS]);
             for j in 0..ANSWERS {
                 place[j] = places.read_nc(Ord::min(number(j), n - 1));
             }
             for j in 0..ANSWERS {
-                word[j] = if place[j] == NOWHERE { 0 } else { answers.read_nc(place[j] as usize / 64) };
+                half[j] = if place[j] == NOWHERE { 0 } else { answers.read_nc(place[j] as usize / 32) };
             }
             for j in 0..ANSWERS {
-                results::put(form, out, number(j), n, number(j) < n && word[j] >> (place[j] % 64) & 1 != 0);
+                results::put(form, out, number(j), n, number(j) < n && half[j] >> (place[j] % 32) & 1 != 0);
             }
         }
     }

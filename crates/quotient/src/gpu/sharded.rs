@@ -96,7 +96,12 @@ impl Division {
             return Ok(());
         }
         shards.check_batches(batches, &[])?;
-        batches.iter().try_for_each(|&batch| exact::expect_fits(keys, batch))
+        let checked = shards.each(|place, _| {
+            let device = &shards.devices().all()[place];
+            let mut own = batches.iter().filter(|batch| batch.device() == device);
+            own.try_for_each(|&batch| exact::expect_fits(keys, batch))
+        });
+        checked.map(drop)
     }
 
     /// Returns the part of a filter at a place.
