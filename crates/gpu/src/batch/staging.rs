@@ -216,13 +216,12 @@ impl<'d> Staging<'d> {
     /// The driver's error of an allocation or a copy.
     pub fn gather<K: Key>(&self, keys: &[K], to: &mut DeviceVec<u64>) -> Result<KeySlice> {
         let class = self.hashing.class_of(keys);
-        let stream = self.device.new_stream()?;
-        let words = class.words(keys.len());
+        let (words, stream) = (class.words(keys.len()), || self.device.new_stream());
         match K::raw(keys) {
             Raw::U32(keys) | Raw::I32(keys) => {
-                stream.upload(to.as_mut_slice().cast::<u32>()?.slice_mut(..keys.len()), keys)?;
+                stream()?.upload(to.as_mut_slice().cast::<u32>()?.slice_mut(..keys.len()), keys)?;
             }
-            Raw::U64(keys) | Raw::Hashes(keys) => stream.upload(to.slice_mut(..words), keys)?,
+            Raw::U64(keys) | Raw::Hashes(keys) => stream()?.upload(to.slice_mut(..words), keys)?,
             Raw::Other => self.gather_hashes(keys, class, to)?,
         }
         Ok(self.hashing.key_slice(class, to.slice(..words).global()))
