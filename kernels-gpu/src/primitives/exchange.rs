@@ -381,7 +381,7 @@ kernel! {
     ) {
         let first = thread::block_idx_x() as usize * FOUND_TILE + thread::thread_idx_x() as usize;
         let number = |j: usize| first + j * BLOCK as usize;
-        // Of an owner's last word half may have no answers, and is not written.
+        // Half words: half of an owner's last word may have no answers, and is not written.
         let answers = answers.cast::<u32>();
         // SAFETY: places are read below `n`. All threads reach each `put`, whose numbers are those of a grid with a
         // thread per key.
