@@ -27,6 +27,7 @@ use crate::bitmap::{Bitmap, bits_to};
 use crate::key::{Hashed, Key};
 pub use crate::length::{LengthMismatch, same_length};
 use crate::stencil::{Stencil, select};
+use crate::words::in_huge_pages;
 
 /// Callback that receives answers as words, one bit per key. The number is that of the first key, a multiple of 64;
 /// calls come in any order.
@@ -318,7 +319,7 @@ pub trait Count: Filter {
     /// # Errors
     /// The errors of the backend.
     fn count_bulk<K: Key>(&self, keys: &[K]) -> Result<Vec<u64>, Self::Error> {
-        let mut counts = vec![0; keys.len()];
+        let mut counts = in_huge_pages(vec![0; keys.len()]);
         self.count_bulk_into(keys, &mut counts)?;
         Ok(counts)
     }

@@ -18,7 +18,7 @@ use std::marker::PhantomData;
 use bytemuck::Zeroable;
 use warpset_base::file::FileKind;
 use warpset_base::filter::same_length;
-use warpset_base::words::AlignedWords;
+use warpset_base::words::{AlignedWords, in_huge_pages};
 
 use crate::image::{in_host_memory, measures};
 use crate::{Bitmap, Error, Key, Layout};
@@ -147,7 +147,7 @@ impl<V: FunctionValue> StaticFunctionView<'_, V> {
 
     /// Returns the value of each key, on all threads of the current rayon pool; see [`get`](Self::get).
     pub fn get_bulk<K: Key>(&self, keys: &[K]) -> Vec<Option<V>> {
-        let mut values = vec![None; keys.len()];
+        let mut values = in_huge_pages(vec![None; keys.len()]);
         self.lookup().values_of(keys, &mut values, |value| value.map(V::of));
         values
     }

@@ -14,6 +14,7 @@ use std::marker::PhantomData;
 use warpset_base::file::{self, FileError};
 use warpset_base::filter::same_length;
 use warpset_base::key::Key;
+use warpset_base::words::in_huge_pages;
 
 /// Parts of a [`PerfectHash`]: a function of the kind `M`.
 pub struct Function<M>(PhantomData<M>);
@@ -125,7 +126,7 @@ impl<M: HashKind, W: AsRef<[u64]>> PerfectHash<M, W> {
     /// and a half to four times faster than single lookups with AVX-512, or if the function is larger than the caches;
     /// 1.4 to 1.7 times faster with AVX2, slightly faster without.
     pub fn get_bulk<K: Key>(&self, keys: &[K]) -> Vec<u64> {
-        let mut numbers = vec![0; keys.len()];
+        let mut numbers = in_huge_pages(vec![0; keys.len()]);
         self.fill_numbers(keys, &mut numbers);
         numbers
     }

@@ -20,6 +20,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use warpset_base::file::{self, FileError};
 use warpset_base::filter::{Filter, Take, same_length};
+use warpset_base::words::in_huge_pages;
 
 /// Parts of a [`StaticFilter`]: fingerprints next to a function of the kind `M`.
 pub struct Fingerprints<M>(PhantomData<M>);
@@ -123,7 +124,7 @@ impl<M: HashKind, W: AsRef<[u64]>> StoredFunction<Fingerprints<M>, W> {
     /// Returns the number of each key, like `get`, on all threads of the current rayon pool; a few thousand keys stay
     /// on the calling thread.
     pub fn get_bulk<K: Key>(&self, keys: &[K]) -> Vec<Option<u64>> {
-        let mut numbers = vec![None; keys.len()];
+        let mut numbers = in_huge_pages(vec![None; keys.len()]);
         self.lookup().fill(keys, &mut numbers, |number, is_member| is_member.then_some(number));
         numbers
     }

@@ -21,6 +21,7 @@ use std::marker::PhantomData;
 use warpset_base::file::{FileError, FileKind};
 use warpset_base::filter::same_length;
 use warpset_base::key::{Bytes, Hash128};
+use warpset_base::words::in_huge_pages;
 
 /// Parts of a [`StringMap`]: strings and values next to a function of the kind `M`.
 pub struct Strings<M>(PhantomData<M>);
@@ -185,7 +186,7 @@ impl<M: HashKind, W: AsRef<[u64]>> StoredFunction<Strings<M>, W> {
     /// Returns the value of each key, on all threads of the current rayon pool; a few thousand keys stay on the calling
     /// thread. The cache misses of a batch overlap.
     pub fn get_bulk<K: AsRef<[u8]> + Sync>(&self, keys: &[K]) -> Vec<Option<u64>> {
-        let mut values = vec![None; keys.len()];
+        let mut values = in_huge_pages(vec![None; keys.len()]);
         if self.is_empty() {
             return values;
         }

@@ -6,6 +6,7 @@ use std::ops::RangeBounds;
 
 use warpset_base::bitmap::{Bitmap, bits_to};
 use warpset_base::filter::same_length;
+use warpset_base::words::in_huge_pages;
 
 use crate::{Error, KeyOf, Layout, RangeFilter, RangeKey};
 
@@ -200,7 +201,7 @@ queries! {
     /// Returns the bound of [`count_at_most`](Self::count_at_most) for each range, on all threads of the current rayon
     /// pool.
     fn count_at_most_bulk[Q: KeyOf<K>, R: RangeBounds<Q> + Sync](self, ranges: &[R]) -> Vec<u64> {
-        let mut counts = vec![0; ranges.len()];
+        let mut counts = in_huge_pages(vec![0; ranges.len()]);
         self.counts(ranges, &mut counts);
         counts
     }

@@ -10,6 +10,7 @@ use crate::lookup::{Lookup, prefetch_values};
 use crate::tags;
 use crate::{Bitmap, Error, Iter, Keys, Layout, MapValue, StaticKey, Value};
 use warpset_base::processor::prefetch;
+use warpset_base::words::in_huge_pages;
 
 /// Borrowed words of a [`StaticMap`](crate::StaticMap), or of saved bytes, with every lookup.
 ///
@@ -161,7 +162,7 @@ impl<'a, K: StaticKey, V: Value> StaticMapView<'a, K, V> {
 
     /// Returns the [`number`](Self::number) of each key.
     pub fn number_bulk(&self, keys: &[K]) -> Vec<Option<u64>> {
-        let mut numbers = vec![None; keys.len()];
+        let mut numbers = in_huge_pages(vec![None; keys.len()]);
         self.lookup().numbers(keys, &mut numbers, |number, slot| *number = slot);
         numbers
     }
@@ -209,7 +210,7 @@ impl<'a, K: StaticKey, V: MapValue> StaticMapView<'a, K, V> {
 
     /// Returns the value of each key, in the order of the keys.
     pub fn get_bulk(&self, keys: &[K]) -> Vec<Option<V>> {
-        let mut values = vec![None; keys.len()];
+        let mut values = in_huge_pages(vec![None; keys.len()]);
         self.lookup().get(keys, &mut values, |place, value| *place = value);
         values
     }

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use bytemuck::Pod;
 use warpset_base::filter::same_length;
+use warpset_base::words::in_huge_pages;
 use warpset_gpu::batch::{Answers, Staging, Stencil, expect_room};
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::batch::keys::KeySlice;
@@ -261,7 +262,7 @@ impl<V: DeviceFunctionValue> StaticFunction<V> {
     /// # Errors
     /// [`Error::Gpu`].
     pub fn get_bulk<K: Key>(&self, keys: &[K]) -> Result<Vec<Option<V>>, Error> {
-        let mut values = vec![V::default(); keys.len()];
+        let mut values = in_huge_pages(vec![V::default(); keys.len()]);
         let found = self.get_bulk_into(keys, &mut values)?;
         Ok(found.options(&values))
     }

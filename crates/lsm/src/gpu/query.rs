@@ -9,6 +9,7 @@ pub(super) mod ranges;
 use std::ops::RangeBounds;
 
 use warpset_base::filter::LengthMismatch;
+use warpset_base::words::in_huge_pages;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
 
 use crate::error::one_per_key;
@@ -35,7 +36,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     /// # Errors
     /// [`Error::Gpu`].
     pub fn get_bulk(&self, keys: &[K]) -> Result<Vec<Option<V>>, Error> {
-        let mut values = vec![V::NONE; keys.len()];
+        let mut values = in_huge_pages(vec![V::NONE; keys.len()]);
         let found = self.get_bulk_into(keys, &mut values)?;
         Ok(found.options(&values))
     }
@@ -96,7 +97,7 @@ impl<K: DeviceKey, V: DeviceValue, P> Dictionary<K, V, P> {
     /// # Errors
     /// [`Error::Gpu`].
     pub fn count_range_bulk<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Vec<u64>, Error> {
-        let mut counts = vec![0; ranges.len()];
+        let mut counts = in_huge_pages(vec![0; ranges.len()]);
         self.waiting(|stream| {
             let [lows, highs] = upload_ends(stream, ranges)?;
             self.prepare_for_ranges(stream, lows.as_slice(), highs.as_slice())?;

@@ -11,7 +11,7 @@ use std::ops::{Range, RangeBounds, RangeInclusive};
 use std::sync::PoisonError;
 
 use warpset_base::filter::LengthMismatch;
-use warpset_base::words::zeroed_vec;
+use warpset_base::words::{in_huge_pages, zeroed_vec};
 use warpset_gpu::batch::Answers;
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, Devices, Stream};
 use warpset_kernels::lsm::lookup::{self, lsm_places};
@@ -225,7 +225,7 @@ impl<K: DeviceKey, V: DeviceValue, P: MergePolicy> ShardedDictionary<K, V, P> {
     /// # Errors
     /// [`Error::Gpu`].
     pub fn get_bulk(&self, keys: &[K]) -> Result<Vec<Option<V>>, Error> {
-        let mut values = vec![V::NONE; keys.len()];
+        let mut values = in_huge_pages(vec![V::NONE; keys.len()]);
         let found = self.get_bulk_into(keys, &mut values)?;
         Ok(found.options(&values))
     }

@@ -13,6 +13,7 @@ use crate::search_tree::SearchTree;
 use crate::search_tree::{Compare, by_best, each};
 use crate::{OrderedKey, Value};
 use warpset_base::processor::prefetch;
+use warpset_base::words::in_huge_pages;
 
 /// Keys that pass through the levels together; one word of a bitmap.
 const GROUP: usize = 64;
@@ -208,7 +209,7 @@ fn look_up_bits<K: OrderedKey, V: Value, S: Sorted<K, V>, T: Send>(
 
 /// Returns the values of keys.
 pub(crate) fn get_bulk<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], keys: &[K]) -> Vec<Option<V>> {
-    let mut values = vec![None; keys.len()];
+    let mut values = in_huge_pages(vec![None; keys.len()]);
     look_up(levels, keys, &mut values, |answers, targets| {
         for (i, target) in targets.iter_mut().enumerate() {
             *target = (answers.found >> i & 1 == 1).then_some(answers.values[i]);

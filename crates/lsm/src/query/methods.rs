@@ -7,6 +7,7 @@ use crate::cpu::Dictionary;
 use crate::error::one_per_key;
 use crate::level::{self, Sorted};
 use crate::{Bitmap, Error, OrderedKey, Range, Ranges, Value};
+use warpset_base::words::in_huge_pages;
 
 /// Queries. Methods that end in `_bulk` use all threads of the current rayon pool.
 impl<K: OrderedKey, V: Value, P, L: Sorted<K, V> + Sync> Dictionary<K, V, P, L> {
@@ -97,7 +98,7 @@ impl<K: OrderedKey, V: Value, P, L: Sorted<K, V> + Sync> Dictionary<K, V, P, L> 
 
     /// Counts the keys of many ranges, in their order, as `count_range` does.
     pub fn count_range_bulk<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Vec<u64> {
-        let mut counts = vec![0; ranges.len()];
+        let mut counts = in_huge_pages(vec![0; ranges.len()]);
         range::count_bulk(&self.levels, ranges, &mut counts);
         counts
     }

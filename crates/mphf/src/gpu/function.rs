@@ -2,6 +2,7 @@
 
 use bytemuck::Pod;
 use warpset_base::filter::same_length;
+use warpset_base::words::in_huge_pages;
 use warpset_gpu::batch::{DeviceKeys128, expect_room};
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, Stream};
 use warpset_kernels::batch::keys::KeySlice;
@@ -83,7 +84,7 @@ impl<M: DeviceHashKind> PerfectHash<M> {
     /// # Errors
     /// [`Error::Gpu`].
     pub fn get_bulk<K: Key>(&self, keys: &[K]) -> Result<Vec<u64>, Error> {
-        let mut numbers = vec![0; keys.len()];
+        let mut numbers = in_huge_pages(vec![0; keys.len()]);
         self.get_bulk_into(keys, &mut numbers)?;
         Ok(numbers)
     }

@@ -1,6 +1,7 @@
 //! Lookups in static filters, from host memory and from device memory.
 
 use warpset_base::filter::{Filter, Take, same_length};
+use warpset_base::words::in_huge_pages;
 use warpset_gpu::batch::{Answers, Chunk, DeviceKeys128, Reply, expect_room};
 use warpset_gpu::{Device, DeviceSliceMut, Stream};
 use warpset_kernels::batch::keys::KeySlice;
@@ -36,7 +37,7 @@ impl<M: DeviceHashKind> StaticFilter<M> {
     /// # Errors
     /// [`Error::Gpu`].
     pub fn get_bulk<K: Key>(&self, keys: &[K]) -> Result<Vec<Option<u64>>, Error> {
-        let mut numbers = vec![0u64; keys.len()];
+        let mut numbers = in_huge_pages(vec![0u64; keys.len()]);
         let found = self.get_bulk_into(keys, &mut numbers)?;
         Ok(found.iter().zip(numbers).map(|(found, number)| found.then_some(number)).collect())
     }

@@ -167,7 +167,8 @@ macro_rules! divided_values {
                 &self,
                 keys: &[$key],
             ) -> ::std::result::Result<::std::vec::Vec<Option<$value>>, $error> {
-                let mut out = ::std::vec![<$value as ::bytemuck::Zeroable>::zeroed(); keys.len()];
+                let zeros = ::std::vec![<$value as ::bytemuck::Zeroable>::zeroed(); keys.len()];
+                let mut out = ::warpset_base::words::in_huge_pages(zeros);
                 let found = self.$into(keys, &mut out)?;
                 Ok(found.options(&out))
             }

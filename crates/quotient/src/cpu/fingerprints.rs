@@ -2,6 +2,7 @@
 
 use warpset_base::parallel;
 use warpset_base::sort::sort_by_rank;
+use warpset_base::words::in_huge_pages;
 
 use crate::{Error, Key, Layout};
 
@@ -11,7 +12,7 @@ pub(crate) const HASH_NS: f64 = 3.0;
 /// Returns the fingerprints of the keys in ascending order, or an error if a key has none.
 pub(crate) fn sorted_fingerprints<K: Key>(layout: &Layout, keys: &[K]) -> Result<Vec<u64>, Error> {
     let of = layout.fingerprints_of();
-    let mut fingerprints = vec![0; keys.len()];
+    let mut fingerprints = in_huge_pages(vec![0; keys.len()]);
     let task = parallel::task_len(keys.len(), HASH_NS);
     parallel::try_for_each(fingerprints.chunks_mut(task).zip(keys.chunks(task)), |(fingerprints, keys)| {
         for (fingerprint, key) in fingerprints.iter_mut().zip(keys) {

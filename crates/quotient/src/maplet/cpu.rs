@@ -5,7 +5,7 @@ use std::fmt;
 use warpset_base::filter::same_length;
 use warpset_base::parallel;
 use warpset_base::sort::sort_by_rank;
-use warpset_base::words::advise_huge_pages;
+use warpset_base::words::in_huge_pages;
 use warpset_core::scan::Operator;
 
 use super::{MapletLayout, MapletView};
@@ -329,8 +329,7 @@ fn brought<K: Key, V: Copy + Into<u64> + Sync, T: Copy + Default + Send>(
 ) -> Result<Vec<T>, Error> {
     same_length(keys.len(), values.len())?;
     let of = layout.keys.fingerprints_of();
-    let mut all = vec![T::default(); keys.len()];
-    advise_huge_pages(&mut all);
+    let mut all = in_huge_pages(vec![T::default(); keys.len()]);
     let task = parallel::task_len(keys.len(), HASH_NS);
     let parts = all.chunks_mut(task).zip(keys.chunks(task).zip(values.chunks(task)));
     parallel::try_for_each(parts, |(places, (keys, values))| {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use warpset_base::filter::{Filter, Take, same_length};
 use warpset_base::parallel;
+use warpset_base::words::in_huge_pages;
 
 use super::{Maplet, MapletLayout};
 use crate::cpu::fingerprint_source::{Each, stored};
@@ -105,7 +106,7 @@ impl<'a> MapletView<'a> {
 
     /// Returns the value of each key, in the order of the keys, as [`MapletView::get`] does.
     pub fn get_bulk<K: Key>(&self, keys: &[K]) -> Vec<Option<u64>> {
-        let mut answers = vec![None; keys.len()];
+        let mut answers = in_huge_pages(vec![None; keys.len()]);
         self.fill(keys, &mut answers);
         answers
     }

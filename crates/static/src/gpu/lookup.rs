@@ -2,6 +2,7 @@
 
 use bytemuck::Pod;
 use warpset_base::filter::same_length;
+use warpset_base::words::in_huge_pages;
 use warpset_gpu::batch::{Answers, DeviceKey, Hashing, Staging, expect_room};
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, LaunchConfig, Stream};
 use warpset_kernels::batch::keys::KeySlice;
@@ -157,7 +158,7 @@ impl<K: StaticKey, V: Value> StaticMap<K, V> {
     where
         K: DeviceStaticKey,
     {
-        let mut numbers = vec![0; keys.len()];
+        let mut numbers = in_huge_pages(vec![0; keys.len()]);
         let found = self.number_bulk_into(keys, &mut numbers)?;
         Ok(found.iter().zip(numbers).map(|(found, number)| found.then_some(number)).collect())
     }
@@ -250,7 +251,7 @@ impl<K: DeviceStaticKey, V: DeviceMapValue> StaticMap<K, V> {
     /// # Errors
     /// [`Error::Gpu`].
     pub fn get_bulk(&self, keys: &[K]) -> Result<Vec<Option<V>>, Error> {
-        let mut values = vec![V::zeroed(); keys.len()];
+        let mut values = in_huge_pages(vec![V::zeroed(); keys.len()]);
         let found = self.get_bulk_into(keys, &mut values)?;
         Ok(found.options(&values))
     }

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 use warpset_base::filter::{Filter, Take, same_length};
-use warpset_base::words::filled;
+use warpset_base::words::in_huge_pages;
 use warpset_gpu::batch::{Staging, Stencil};
 use warpset_gpu::{DeviceSliceMut, DeviceVec, Stream};
 use warpset_kernels::batch::keys::KeySlice;
@@ -25,7 +25,7 @@ impl Maplet {
     /// # Errors
     /// [`Error::Gpu`] if the device fails or has too little memory.
     pub fn get_bulk<K: Key>(&self, keys: &[K]) -> Result<Vec<Option<u64>>, Error> {
-        let mut answers = filled(keys.len(), |_| None);
+        let mut answers = in_huge_pages(vec![None; keys.len()]);
         self.get_bulk_into(keys, &mut answers)?;
         Ok(answers)
     }

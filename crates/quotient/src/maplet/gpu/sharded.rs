@@ -6,7 +6,7 @@ use std::fmt;
 use bytemuck::Pod;
 use warpset_base::filter::same_length;
 use warpset_base::parallel;
-use warpset_base::words::filled;
+use warpset_base::words::in_huge_pages;
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, Devices, Stream};
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::quotient::rank_select::combine::MapletKernels;
@@ -369,7 +369,7 @@ impl ShardedMaplet {
     /// # Errors
     /// [`Error::Gpu`] if a device fails or has too little memory.
     pub fn get_bulk<K: Key>(&self, keys: &[K]) -> Result<Vec<Option<u64>>, Error> {
-        let mut answers = filled(keys.len(), |_| None);
+        let mut answers = in_huge_pages(vec![None; keys.len()]);
         self.get_bulk_into(keys, &mut answers)?;
         Ok(answers)
     }
