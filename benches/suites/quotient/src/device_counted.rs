@@ -4,12 +4,13 @@
 use bench_frame::input::keys::KeySpace;
 use warpset::gpu::{Device, DeviceSlice};
 use warpset::prelude::DeviceFilter;
-use warpset::quotient::gpu::DeviceSlotKind;
-use warpset::quotient::{Builder, Duplicates, Error, RankSelect, Standard};
+use warpset::quotient::gpu::{DeviceSlotKind, QuotientFilter};
+use warpset::quotient::{Builder, Count, Duplicates, Error, Insert, RankSelect, Standard};
 
 use super::counted::Skew;
 use super::device::{kind_name, making, push, upload, wanted};
 use super::{INSERTED, MAX_LOAD, Point, SEED, Size};
+use bench_frame::clock::median_seconds;
 use bench_frame::gpu_limits;
 use bench_frame::suite::Session;
 
@@ -133,13 +134,27 @@ fn lookups_of(
         Ok(())
     })?;
     stream.synchronize()?;
+    let (keys, mut on_host) = (inserted.to_vec()?, (builder.on(device).build()?, vec![0; inserted.len()]));
+    let clear = |(filter, _): &mut (QuotientFilter<RankSelect>, Vec<u64>)| Ok(filter.clear()?);
+    let insert = median_seconds(session.effort, &mut on_host, clear, |(filter, _)| {
+        filter.insert_bulk(&keys)?;
+        Ok(())
+    })?;
+    let ready = |_: &mut _| Ok(());
+    let count_keys = median_seconds(session.effort, &mut on_host, ready, |(filter, counts)| {
+        Ok(filter.count_bulk_into(&keys, counts)?)
+    })?;
+    let all_counted = |counts: &[u64]| counts.iter().all(|count| *count > 0);
     let (answers, counts) = (answers.to_vec()?, counts.to_vec()?);
     let right = answers.iter().all(|answer| *answer == 1);
     let name = if filter.layout().is_exact() { "rank-and-select, exact" } else { "rank-and-select, counted" };
-    for (operation, seconds, right) in
-        [("contains hit", contains, right), ("count", count, counts.iter().all(|count| *count > 0))]
-    {
-        let row = point.row(operation, asked.len(), seconds).by(name, false);
+    for (operation, n, seconds, right) in [
+        ("contains hit", asked.len(), contains, right),
+        ("count", asked.len(), count, all_counted(&counts)),
+        ("insert from the host", keys.len(), insert, on_host.0.len() == filter.len()),
+        ("count from the host", keys.len(), count_keys, all_counted(&on_host.1)),
+    ] {
+        let row = point.row(operation, n, seconds).by(name, false);
         push(session, device, row, right);
     }
     Ok(())
