@@ -1,8 +1,8 @@
 //! Filters on several devices, compared with those of the host.
 
 use warpset_core::hash::mix;
-use warpset_gpu::GpuError;
 use warpset_gpu::testing::{deferred, fail_each, unequal_lists};
+use warpset_gpu::{Device, GpuError};
 
 use super::*;
 use crate::gpu::DeviceFilter;
